@@ -131,8 +131,10 @@ std::vector<VerbDescription> descriptions() {
   for (const Verb& verb : verbs()) {
     const std::unique_ptr<Command> command = verb.make();
     Common common;
-    all.push_back({verb.name, verb.summary, command->usage(), command->summary(),
-                   table_of(*command, common).all()});
+    std::vector<Option> options = table_of(*command, common).all();
+    std::erase_if(options, [](const Option& option) { return !option.replaced_by.empty(); });
+    all.push_back(
+        {verb.name, verb.summary, command->usage(), command->summary(), std::move(options)});
   }
   return all;
 }
@@ -198,6 +200,12 @@ int run_verb(const Verb& verb, std::vector<std::string> arguments) {
     print(help_text(command->usage(), command->summary(), table, help, terminal_width()));
     return 0;
   }
+  for (const Option& option : table.all())
+    if (!option.given.empty() && !option.replaced_by.empty())
+      note(
+          fmt::format("warning: {}: the next version has no such option; write {} into the JSON "
+                      "file of --config instead\n",
+                      option.name, option.replaced_by));
   command->arguments = std::move(arguments);
   const bool own_config = table.find("--config")->section != table.find("--threads")->section;
   take_environment(table);

@@ -7,7 +7,7 @@
 namespace fovea::inspector {
 
 // The files of the small trained model that the program carries, by name: a model directory.
-// tools/make_course_model.sh makes them.
+// tools/data/make_course_model.sh makes them.
 const std::map<std::string, std::string_view>& course_model_files();
 
 // Writes the model to a directory, which is created.

@@ -11,6 +11,7 @@
 #include "fovea/error.h"
 #include "fovea/excerpt.h"
 #include "fovea/generate.h"
+#include "fovea/open.h"
 #include "fovea/train.h"
 #include "inspector/circuits_json.h"
 #include "inspector/compare.h"
@@ -376,7 +377,7 @@ std::string Routes::start(const std::string& body) {
   {
     const std::lock_guard lock(mutex_);
     const auto found = std::find_if(runs_.begin(), runs_.end(), [&](const Run& run) {
-      return run.wanted == wanted && run.of == &model.parts();
+      return run.wanted == wanted && run.of == model.identity();
     });
     if (found != runs_.end()) {
       runs_.splice(runs_.begin(), runs_, found);
@@ -385,7 +386,7 @@ std::string Routes::start(const std::string& body) {
   }
   if (!inspection) {
     inspection = std::make_shared<const Inspection>(model, input_of(asked));
-    id = keep(inspection, wanted, &model.parts());
+    id = keep(inspection, wanted, model.identity());
   }
   return json_line({{"run", id},
                     {"tokens", tokens_json(inspection->tokens())},
@@ -393,7 +394,7 @@ std::string Routes::start(const std::string& body) {
 }
 
 std::string Routes::keep(std::shared_ptr<const Inspection> inspection, std::string wanted,
-                         const Model::Parts* of) {
+                         const void* of) {
   const std::lock_guard lock(mutex_);
   const std::string id = "r" + std::to_string(++started_);
   runs_.push_front({id, std::move(wanted), of, std::move(inspection)});
@@ -405,7 +406,7 @@ std::optional<ImageModel> Routes::image_model(const std::string& name) {
   const auto [number, step] = parts_of(name);
   if (given_ || step >= 0 || number >= folders_.size()) return std::nullopt;
   const std::string& folder = folders_[number];
-  if (!ImageModel::reads_images(folder)) return std::nullopt;
+  if (model_use(folder) != ModelUse::images) return std::nullopt;
   const int64_t time = written(folder);
   const std::lock_guard lock(mutex_);
   const auto found = image_models_.find(number);

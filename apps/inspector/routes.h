@@ -52,7 +52,7 @@ class Routes {
  private:
   struct Run {
     std::string id, wanted;  // the id of the run, and its request, to find an identical one
-    const Model::Parts* of;  // the model; a training run may have replaced it in the meantime
+    const void* of;          // the model; a training run may have replaced it in the meantime
     std::shared_ptr<const Inspection> inspection;
   };
   struct Opened {
@@ -68,7 +68,7 @@ class Routes {
   std::string start(const std::string& body);
   std::string picture(const Query& query, const std::string& file);
   std::string keep(std::shared_ptr<const Inspection> inspection, std::string wanted,
-                   const Model::Parts* of);  // returns the id of the run
+                   const void* of);  // returns the id of the run
   std::string explain(const std::string& body);
   std::string written_answer(const std::string& body);
   std::string chat_prompt(const std::string& body);

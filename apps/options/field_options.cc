@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 #include <set>
+#include <string_view>
 
 namespace fovea::cli {
 namespace {
@@ -153,6 +154,21 @@ void set_field(const VisitFields& visit_fields, const Spelling& spelling,
                                spelling.name, spelling.name.substr(2)));
 }
 
+// Fields of a Spec that are often changed have an option; the others belong into its JSON file.
+constexpr std::string_view kSpecOptions =
+    " vocabulary source_vocabulary context width input image_size patch channels frames "
+    "encoder encoder_layers encoder_heads decoder layers mixer position rope_theta "
+    "rope_scaling rope_factor distance_bias norm norm_epsilon pre_norm output_norm "
+    "post_norm parallel embedding_norm final_norm residual zero_outputs causal heads "
+    "kv_heads head_width value_width window query_key_norm attention_scale "
+    "attention_softcap attention_bias value_residual latent_width ffn activation gated "
+    "ffn_width ffn_bias experts experts_chosen shared_experts head tied_head head_bias "
+    "head_softcap label_count pooling embedding_dropout attention_dropout "
+    "residual_dropout init_deviation ";
+bool has_option(const Field& field) {
+  return kSpecOptions.find(" " + field.name + " ") != std::string_view::npos;
+}
+
 }  // namespace
 
 const Spellings& spec_spellings() {
@@ -184,6 +200,7 @@ void add_fields(OptionTable& table, const Spellings& spellings, Fields fields,
         if (!spelling.implied.empty()) option.implied = spelling.implied;
         option.field = field.name;
         option.of_spec = !field.path.empty();
+        if (option.of_spec && !has_option(field)) option.replaced_by = field.path;
         // A visited value may be a temporary copy of the field, so set and get visit it again.
         option.set = [=](const std::string& typed) { set_field(visit_fields, spelling, typed); };
         option.get = [=] {

@@ -85,6 +85,7 @@ std::string option_text(const Option& option, bool brief, int width) {
 }
 
 bool shown(const Option& option, const HelpRequest& request) {
+  if (!option.replaced_by.empty()) return false;
   if (request.all) return true;
   if (request.section.empty()) return !option.advanced;
   return section_name(option.section) == request.section;

@@ -324,6 +324,7 @@ std::string table_json(const OptionTable& table) {
                                       "choice", "text",    "list",    "positional"};
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   for (const Option& option : table.all()) {
+    if (!option.replaced_by.empty()) continue;
     all.push_back({{"name", option.name},
                    {"aliases", option.aliases},
                    {"kind", kinds[static_cast<int>(option.kind)]},

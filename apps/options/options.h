@@ -38,8 +38,11 @@ struct Option {
   int most = 1;                                 // maximum values per occurrence
   std::string implied;                          // value of a number or a choice without one
   bool of_spec = false;                         // a field of the Spec
-  std::vector<std::string> given;               // the typed values, set by OptionTable::parse()
-  std::string source;  // of `given`, if it is not the command line: "FOVEA_TEMPERATURE"
+  // The place in a Spec's JSON that replaces the option, such as "decoder.norm.alpha". The option
+  // is hidden, gives a warning, and goes in the next version; empty = it stays.
+  std::string replaced_by;
+  std::vector<std::string> given;  // the typed values, set by OptionTable::parse()
+  std::string source;              // of `given`, if it is not the command line: "FOVEA_TEMPERATURE"
 };
 
 bool is_boolean(const std::string& text);  // true, no, off, 1, ...

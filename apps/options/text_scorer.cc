@@ -1,12 +1,13 @@
 #include "options/text_scorer.h"
 
+#include "fovea/open.h"
 #include "options/open_model.h"
 
 namespace fovea::cli {
 
 TextScorer open_scorer(const std::string& folder, WeightPrecision precision,
                        const std::vector<AdapterUse>& adapters) {
-  if (vector_kind(folder) == VectorKind::multiple) {
+  if (model_use(folder) == ModelUse::multi_vector) {
     const auto model = MultiVectorEmbedder::open(folder, precision, adapters);
     warn(model.warnings());
     return [model](const std::string& query, const std::vector<std::string>& texts,

@@ -11,8 +11,8 @@ namespace {
 Constraint only(const std::vector<int32_t>& ids, int64_t vocabulary) {
   std::vector<bool> allowed(static_cast<size_t>(vocabulary));
   for (const int32_t id : ids) allowed[static_cast<size_t>(id)] = true;
-  return [allowed = std::move(allowed)](const std::vector<int32_t>&, float* logits, int64_t count) {
-    for (size_t id = 0; id < static_cast<size_t>(count); ++id)
+  return [allowed = std::move(allowed)](std::span<const int32_t>, std::span<float> logits) {
+    for (size_t id = 0; id < logits.size(); ++id)
       if (id >= allowed.size() || !allowed[id])
         logits[id] = -std::numeric_limits<float>::infinity();
   };

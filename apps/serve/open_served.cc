@@ -5,19 +5,12 @@
 #include <filesystem>
 
 #include "fovea/error.h"
+#include "fovea/open.h"
 #include "fovea/plan.h"
 #include "fovea/read_file.h"
 
 namespace fovea::serve {
 namespace {
-
-bool is_classifier(const Spec& spec) {
-  return spec.head.kind == HeadKind::sequence && spec.head.labels > 1;
-}
-
-bool is_cross_encoder(const Spec& spec) {
-  return spec.head.kind == HeadKind::sequence && spec.head.labels == 1;
-}
 
 // `model`: see Engine::submit().
 TextEngine text_engine(const std::shared_ptr<Engine>& engine, size_t model, int64_t most_waiting) {
@@ -262,27 +255,19 @@ std::vector<std::shared_ptr<ServedModel>> open_served(const std::string& folder,
   const auto added = [&]() -> ServedModel& {
     return *all.emplace_back(std::make_shared<ServedModel>());
   };
-  // In a sentence-transformers directory the Transformer may be in a subdirectory.
-  const bool sentences = std::filesystem::exists(folder + "/modules.json");
-  const VectorKind kind = vector_kind(folder);
-  std::optional<Spec> spec;
-  if (!sentences || std::filesystem::exists(folder + "/config.json")) {
-    spec = read_model_spec(folder);
-  }
-  if (kind == VectorKind::sparse) {
-    open_sparse_embedder(folder, options, warn, added());
-  } else if (kind == VectorKind::multiple) {
-    open_multi_vector_embedder(folder, options, warn, added());
-  } else if (spec && is_cross_encoder(*spec)) {
-    open_reranker(folder, options, warn, added());
-  } else if (spec && is_classifier(*spec)) {
-    open_classifier(folder, options, warn, added());
-  } else if (spec && spec->input.kind == InputKind::audio && spec->decoder) {
-    open_speech(folder, options, warn, added());
-  } else if (sentences || !spec->decoder || spec->head.kind != HeadKind::language_model) {
-    open_embedder(folder, options, warn, added());
-  } else {
-    open_writer(folder, options, warn, all);
+  switch (model_use(folder)) {
+    case ModelUse::text: open_writer(folder, options, warn, all); break;
+    case ModelUse::speech: open_speech(folder, options, warn, added()); break;
+    case ModelUse::vectors: open_embedder(folder, options, warn, added()); break;
+    case ModelUse::sparse: open_sparse_embedder(folder, options, warn, added()); break;
+    case ModelUse::multi_vector: open_multi_vector_embedder(folder, options, warn, added()); break;
+    case ModelUse::scores: open_reranker(folder, options, warn, added()); break;
+    case ModelUse::labels: open_classifier(folder, options, warn, added()); break;
+    case ModelUse::images:
+      throw Error(ErrorKind::Unsupported,
+                  folder +
+                      ": a model of pictures; expected one that the server can serve: of text, "
+                      "vectors, scores, labels or speech");
   }
   const ServedModel& served = *all.front();
   if (!options.languages.empty() && !served.translator) {

@@ -8,6 +8,17 @@
 #include "lab/experiments.h"
 
 namespace fovea::lab {
+namespace {
+
+// In the order of the list.
+constexpr Experiment (*kMakers[])() = {
+    operations,     speed,           quality,        recall,       gradient_distance, crossover,
+    norm_placement, residuals,       norm,           no_positions, extrapolation,     leaking_mask,
+    masked_weights, rotary_distance, score_variance, saturation,   wide_head,         head_loop,
+    long_context,   pooling,         small_model,    induction,    head_removal,      neurons,
+    worked_steps,   emergence,       scaling};
+
+}  // namespace
 
 int64_t Trial::times(int64_t brief, int64_t full) const {
   const auto whole = static_cast<double>(form == LabForm::brief ? brief : full);
@@ -15,33 +26,11 @@ int64_t Trial::times(int64_t brief, int64_t full) const {
 }
 
 const std::vector<Experiment>& all_experiments() {
-  static const std::vector<Experiment> all = {operations(),
-                                              speed(),
-                                              quality(),
-                                              recall(),
-                                              gradient_distance(),
-                                              crossover(),
-                                              norm_placement(),
-                                              residuals(),
-                                              norm(),
-                                              no_positions(),
-                                              extrapolation(),
-                                              leaking_mask(),
-                                              masked_weights(),
-                                              rotary_distance(),
-                                              score_variance(),
-                                              saturation(),
-                                              wide_head(),
-                                              head_loop(),
-                                              long_context(),
-                                              pooling(),
-                                              small_model(),
-                                              induction(),
-                                              head_removal(),
-                                              neurons(),
-                                              worked_steps(),
-                                              emergence(),
-                                              scaling()};
+  static const std::vector<Experiment> all = [] {
+    std::vector<Experiment> made;
+    for (const auto maker : kMakers) made.push_back(maker());
+    return made;
+  }();
   return all;
 }
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "fovea/lab.h"
+#include "lab/lab.h"
 #include "lab/table.h"
 #include "lab/text.h"
 

@@ -8,9 +8,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/machine.h"
-#include "base/threads.h"
 #include "fovea/doctor.h"
-#include "kernels/isa.h"
 #include "lab/experiment.h"
 #include "lab/table.h"
 
@@ -47,7 +45,7 @@ Json as_json(const LabResult& result) {
           {"form", result.form == LabForm::brief ? "brief" : "full"},
           {"interval", "95%, Student's t over the seeds"},
           {"version", version()},
-          {"machine", {{"cpu", cpu_name()}, {"threads", thread_count()}, {"isa", active_isa()}}},
+          {"machine", {{"cpu", cpu_name()}, {"threads", threads()}, {"isa", instruction_set()}}},
           {"seconds", result.seconds},
           {"conclusions", conclusions},
           {"points", points}};

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "fovea/lab.h"
+#include "lab/lab.h"
 
 namespace fovea::lab {
 

@@ -1,4 +1,4 @@
-#include "fovea/scale.h"
+#include "lab/scale.h"
 
 #include <algorithm>
 #include <chrono>
@@ -48,8 +48,7 @@ double loss_of_run(const ScaleOptions& o, const Text& text, Journal& journal, in
   trial.text = &text;
   if (const Readings* found = journal.find(trial)) return found->at(0).y;
   const auto start = std::chrono::steady_clock::now();
-  Transformer model =
-      new_model(small_decoder(o.layers, width, text.vocabulary(), o.length), o.seed);
+  const nn::Transformer model(small_decoder(o.layers, width, text.vocabulary(), o.length), o.seed);
   const double loss =
       loss_on_text(model, trial, {.steps = steps, .rows = o.batch, .length = o.length});
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;

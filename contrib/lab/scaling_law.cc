@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "base/math.h"
-#include "base/random.h"
+#include "fovea/core/random.h"
 
 namespace fovea::lab {
 namespace {

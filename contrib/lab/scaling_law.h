@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "fovea/scale.h"
+#include "lab/scale.h"
 
 namespace fovea::lab {
 

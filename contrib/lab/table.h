@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "fovea/lab.h"
+#include "lab/lab.h"
 
 namespace fovea::lab {
 

@@ -1,48 +1,117 @@
 #include "lab/text.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <functional>
 
-#include "data/batches.h"
-#include "data/train_tokenizer.h"
+#include "base/fields.h"
+#include "base/files.h"
+#include "base/files_below.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "fovea/core/random.h"
+#include "fovea/text_lines.h"
+#include "fovea/train_tokenizer.h"
 
 namespace fovea::lab {
 namespace {
 
-Batch next_tokens(int64_t rows, int64_t length,
-                  const std::function<void(int32_t* ids, int32_t* targets)>& fill) {
-  Batch batch;
-  batch.target.ids = empty({rows, length}, DType::i32);
-  batch.labels = empty({rows, length}, DType::i32);
-  fill(batch.target.ids.data_as<int32_t>(), batch.labels.data_as<int32_t>());
-  batch.asked = batch.tokens = rows * length;
-  batch.units = rows;
-  return batch;
+namespace fs = std::filesystem;
+
+bool is_json_lines(const fs::path& path) {
+  return path.extension() == ".jsonl" || path.extension() == ".json";
+}
+
+// Returns the files of text that train_tokenizer() reads, in its order.
+std::vector<fs::path> files_of(const std::vector<std::string>& paths) {
+  std::vector<fs::path> files;
+  for (const std::string& path : paths) {
+    if (!is_folder(path)) {
+      files.emplace_back(path);
+      continue;
+    }
+    for (const fs::path& file : files_below(path).files)
+      if ((file.extension() == ".txt" || is_json_lines(file)) && fs::file_size(file) > 0)
+        files.push_back(file);
+  }
+  return files;
+}
+
+// Passes the text of a file to `use`, or that of each of its JSON lines.
+void each_document(const fs::path& path, const std::function<void(const std::string&)>& use) {
+  if (!is_json_lines(path)) return use(read_text(path.string()));
+  LineReader reader(path.string());
+  for (std::vector<std::string> lines; !(lines = reader.next(1)).empty();) {
+    const std::string place = fmt::format("{}:{}", path.string(), reader.lines_read());
+    if (!is_blank(lines[0])) use(get_string(parse_json(lines[0], place), "text", place));
+  }
+}
+
+// Returns the number of windows of `length` tokens that are followed by another token.
+int64_t places_of(std::span<const int32_t> tokens, int64_t length) {
+  const int64_t places = std::ssize(tokens) - length;
+  check_field(places > 0, "data", "a part of {} tokens; expected at least {}", tokens.size(),
+              length + 1);
+  return places;
+}
+
+Batch windows_at(std::span<const int32_t> tokens, const std::vector<int64_t>& starts,
+                 int64_t length) {
+  std::vector<int32_t> ids, labels;
+  for (const int64_t start : starts) {
+    const auto first = tokens.begin() + start;
+    ids.insert(ids.end(), first, first + length);
+    labels.insert(labels.end(), first + 1, first + length + 1);
+  }
+  return batch_of(ids, labels, std::ssize(starts));
 }
 
 }  // namespace
 
-Text::Text(const std::vector<std::string>& paths, const std::string& tokenizer) : paths_(paths) {
-  Corpus corpus({paths.begin(), paths.end()});
-  const Tokenizer made = make_tokenizer(corpus, tokenizer);
-  vocabulary_ = made.size();
-  store_ = std::make_unique<TokenStore>(corpus, made, TokenStoreOptions{});
+Batch batch_of(const std::vector<int32_t>& ids, const std::vector<int32_t>& labels, int64_t rows) {
+  const Shape by_token = {rows, std::ssize(ids) / rows};
+  return {tensor_of(ids, by_token),
+          tensor_of(labels, std::ssize(labels) == rows ? Shape{rows} : by_token),
+          std::count_if(labels.begin(), labels.end(), [](int32_t label) { return label >= 0; })};
+}
+
+Text::Text(const std::vector<std::string>& paths, int64_t bpe) : paths_(paths) {
+  const std::vector<fs::path> files = files_of(paths);
+  const bool several = files.size() != 1 || is_json_lines(files[0]);  // documents
+  const Tokenizer tokenizer =
+      train_tokenizer({paths.begin(), paths.end()},
+                      {.kind = bpe > 0 ? TokenizerKind::bpe : TokenizerKind::character,
+                       .vocabulary = bpe,
+                       .end_of_text = several})
+          ->tokenizer;
+  vocabulary_ = tokenizer.size();
+  Hasher hasher;
+  for (const fs::path& file : files)
+    each_document(file, [&](const std::string& text) {
+      if (!ids_.empty()) ids_.push_back(*tokenizer.eos_id());
+      tokenizer.encode(text, ids_);
+      hasher.add({text.c_str(), text.size() + 1});  // the NUL ends the document
+    });
+  hash_ = hasher.hash();
 }
 
 Batch Text::training_batch(int64_t step, int64_t rows, int64_t length, uint64_t seed) const {
-  const Batches batches(training(), length, seed);
-  return next_tokens(rows, length, [&](int32_t* ids, int32_t* targets) {
-    batches.fill(step, rows, ids, targets);
-  });
+  const auto places = static_cast<uint32_t>(places_of(training(), length));
+  Random random(seed, Stream::shuffle, static_cast<uint32_t>(step));
+  std::vector<int64_t> starts(static_cast<size_t>(rows));
+  for (int64_t& start : starts) start = random.word() % places;
+  return windows_at(training(), starts, length);
 }
 
 std::vector<Batch> Text::held_out_batches(int64_t windows, int64_t rows, int64_t length) const {
-  const ValidationBatches fixed(held_out(), length, windows);
+  const int64_t all = (places_of(held_out(), length) - 1) / length + 1;  // side by side
+  windows = std::min(windows, all);
   std::vector<Batch> batches;
-  for (int64_t first = 0; first < fixed.windows(); first += rows) {
-    const int64_t count = std::min(rows, fixed.windows() - first);
-    batches.push_back(next_tokens(count, length, [&](int32_t* ids, int32_t* targets) {
-      fixed.fill(first, count, ids, targets);
-    }));
+  for (int64_t first = 0; first < windows; first += rows) {
+    std::vector<int64_t> starts;
+    for (int64_t i = first; i < std::min(first + rows, windows); ++i)
+      starts.push_back(i * all / windows * length);
+    batches.push_back(windows_at(held_out(), starts, length));
   }
   return batches;
 }

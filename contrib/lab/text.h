@@ -1,28 +1,38 @@
 #pragma once
 
-#include <memory>
+#include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "data/token_store.h"
-#include "losses/batch.h"
+#include "fovea/core/tensor.h"
 
 namespace fovea::lab {
+
+// Rows of tokens, and their labels.
+struct Batch {
+  Tensor ids;         // i32 [rows, length]
+  Tensor labels;      // i32 [rows, length], or [rows] for one label per row; below 0 = none
+  int64_t asked = 0;  // number of labels that are not below 0
+};
+// There is one label per row if there are as many labels as rows.
+Batch batch_of(const std::vector<int32_t>& ids, const std::vector<int32_t>& labels, int64_t rows);
 
 // A text as tokens, for experiments on text; its last tenth is held out.
 class Text {
  public:
-  // `tokenizer` is a choice of TrainOptions::tokenizer.
-  explicit Text(const std::vector<std::string>& paths, const std::string& tokenizer = "char");
-  // Returns the same text with another tokenizer.
-  Text with_tokenizer(const std::string& tokenizer) const { return Text(paths_, tokenizer); }
+  // The tokens are characters, or those of byte-pair encoding with a vocabulary of `bpe`.
+  explicit Text(const std::vector<std::string>& paths, int64_t bpe = 0);
+  // Returns the same text in tokens of byte-pair encoding.
+  Text with_bpe(int64_t vocabulary) const { return Text(paths_, vocabulary); }
 
   int64_t vocabulary() const { return vocabulary_; }
-  uint64_t hash() const { return store_->corpus_hash(); }
-  const TokenSpan& training() const { return store_->training(); }
-  const TokenSpan& held_out() const { return store_->validation(); }
+  uint64_t hash() const { return hash_; }  // of the characters
+  std::span<const int32_t> training() const { return std::span(ids_).first(ids_.size() / 10 * 9); }
+  std::span<const int32_t> held_out() const { return std::span(ids_).subspan(training().size()); }
 
-  // Returns windows in a random order of the seed.   -> [rows, length]
+  // Returns windows at random places, which depend on the seed and the step, with the next tokens
+  // as labels.   -> [rows, length]
   Batch training_batch(int64_t step, int64_t rows, int64_t length, uint64_t seed) const;
   // Returns at most `windows` windows, spread evenly over the held-out part, in batches of at most
   // `rows`.
@@ -30,8 +40,9 @@ class Text {
 
  private:
   std::vector<std::string> paths_;
-  std::unique_ptr<TokenStore> store_;
+  std::vector<int32_t> ids_;
   int64_t vocabulary_ = 0;
+  uint64_t hash_ = 0;
 };
 
 }  // namespace fovea::lab

@@ -4,34 +4,16 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <numbers>
 
-#include "base/error.h"
 #include "base/math.h"
-#include "base/random.h"
-#include "loop/stepper.h"
-#include "tensor/tape.h"
+#include "fovea/core/autograd.h"
+#include "fovea/core/ops.h"
+#include "fovea/core/random.h"
+#include "fovea/nn/optimizer.h"
 
 namespace fovea::lab {
 namespace {
-
-// The core's task on batches that an experiment makes.
-class GivenBatches : public TrainingTask {
- public:
-  explicit GivenBatches(const std::function<Batch(int64_t step)>& batch) : batch_(batch) {}
-  StepLoss backward(const Transformer& model, int64_t step) const override {
-    const Batch batch = batch_(step);
-    Pass pass;
-    pass.training = true;
-    const Tensor loss = label_loss(model, batch, pass, static_cast<double>(batch.asked));
-    fovea::backward(loss);
-    return {.loss = number_of(loss), .tokens = batch.tokens};
-  }
-  double steps_per_epoch() const override { return 1; }  // batches do not repeat
-  void write_model(const std::string&, Transformer&) const override {}
-
- private:
-  const std::function<Batch(int64_t step)>& batch_;
-};
 
 std::vector<MixerKind> mixers_of(const std::string& names) {
   std::vector<MixerKind> mixers;
@@ -56,6 +38,18 @@ int64_t squares_of(MixerKind mixer) {
     case MixerKind::lstm: return 8;
     default: return 4;
   }
+}
+
+int64_t tenth_of(int64_t steps) { return std::max<int64_t>(1, steps / 10); }
+
+// The learning rate of a step: it rises over a tenth of the steps, and falls along a cosine to a
+// tenth of its peak (Loshchilov and Hutter 2017, eq. 5).
+double rate_at(const Schooling& schooling, int64_t step) {
+  const auto warmup = static_cast<double>(tenth_of(schooling.steps)),
+             at = static_cast<double>(step), all = static_cast<double>(schooling.steps);
+  if (at < warmup) return schooling.rate * (at + 1) / (warmup + 1);
+  const double done = (at - warmup) / std::max(1.0, all - warmup);
+  return schooling.rate * (0.1 + 0.45 * (1 + math::cos(std::numbers::pi * done)));
 }
 
 }  // namespace
@@ -97,12 +91,6 @@ Spec with_positions(Spec spec, const std::string& name) {
   return spec;
 }
 
-Transformer new_model(const Spec& spec, uint64_t seed) {
-  Transformer model(validated(spec));
-  initialise(model, seed);
-  return model;
-}
-
 std::vector<int32_t> random_tokens(int64_t count, int64_t vocabulary, uint64_t seed, int64_t part) {
   Random random(seed, Stream::sampling, static_cast<uint32_t>(part));
   std::vector<int32_t> tokens;
@@ -111,72 +99,74 @@ std::vector<int32_t> random_tokens(int64_t count, int64_t vocabulary, uint64_t s
   return tokens;
 }
 
-Batch batch_of(const std::vector<int32_t>& ids, const std::vector<int32_t>& labels, int64_t rows) {
-  Batch batch;
-  const int64_t length = std::ssize(ids) / rows;
-  batch.target.ids = empty({rows, length}, DType::i32);
-  std::copy(ids.begin(), ids.end(), batch.target.ids.data_as<int32_t>());
-  const bool one_each = std::ssize(labels) == rows;
-  batch.labels = one_each ? empty({rows}, DType::i32) : empty({rows, length}, DType::i32);
-  std::copy(labels.begin(), labels.end(), batch.labels.data_as<int32_t>());
-  batch.asked = std::count_if(labels.begin(), labels.end(), [](int32_t l) { return l >= 0; });
-  batch.tokens = std::ssize(ids);
-  batch.units = rows;
-  return batch;
-}
-
-double train_on(Transformer& model, const Schooling& schooling,
+double train_on(const nn::Transformer& model, const Schooling& schooling,
                 const std::function<Batch(int64_t step)>& batch,
                 const std::function<void(int64_t step, double loss)>& after) {
-  TrainOptions options;
-  options.steps = schooling.steps;
-  options.warmup = std::max<int64_t>(1, schooling.steps / 10);
-  options.learning_rate = schooling.rate;
-  options.weight_decay = schooling.decay;
-  const GivenBatches task(batch);
-  Stepper stepper(model, task, options, DType::f32);
-  const int64_t last = std::max<int64_t>(1, schooling.steps / 10);
+  nn::Optimizer optimizer(model.parameters(), {.weight_decay = schooling.decay});
+  const int64_t last = tenth_of(schooling.steps);
   double sum = 0;
   for (int64_t step = 0; step < schooling.steps; ++step) {
-    const double loss = stepper(step).loss;
-    if (step >= schooling.steps - last) sum += loss / static_cast<double>(last);
-    if (after) after(step, loss);
+    const Tensor loss = loss_of(model, batch(step), {.training = true});
+    backward(loss);
+    optimizer.step(rate_at(schooling, step));
+    const double value = number_of(loss);
+    if (step >= schooling.steps - last) sum += value / static_cast<double>(last);
+    if (after) after(step, value);
   }
   return sum;
 }
 
-double mean_loss(const Transformer& model, const std::vector<Batch>& batches, const Probe* probe) {
+Asked asked_of(const nn::Transformer& model, const Batch& batch, const nn::Pass& pass) {
+  const Tensor hidden = model.hidden(batch.ids, pass);
+  const std::span<int32_t> all = batch.labels.span<int32_t>();
+  if (batch.labels.rank() == 1 || batch.asked == std::ssize(all)) return {hidden, batch.labels};
+  std::vector<int32_t> places, labels;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (all[i] < 0) continue;
+    places.push_back(static_cast<int32_t>(i));
+    labels.push_back(all[i]);
+  }
+  const Tensor rows = hidden.view({batch.labels.size(), hidden.dim(-1)});
+  return {gather(tensor_of(places, {1, batch.asked}), rows), tensor_of(labels, {1, batch.asked})};
+}
+
+Tensor loss_of(const nn::Transformer& model, const Batch& batch, const nn::Pass& pass) {
+  const Asked asked = asked_of(model, batch, pass);
+  return model.loss(asked.hidden, asked.labels);
+}
+
+double mean_loss(const nn::Transformer& model, const std::vector<Batch>& batches,
+                 const nn::Pass& pass) {
   const NoGradient off;
   double sum = 0, asked = 0;
   for (const Batch& batch : batches) {
-    Pass pass;
-    pass.probe = probe;
-    sum += number_of(label_loss(model, batch, pass, 1));
-    asked += static_cast<double>(batch.asked);
+    const auto labels = static_cast<double>(batch.asked);
+    sum += labels * number_of(loss_of(model, batch, pass));
+    asked += labels;
   }
   return sum / asked;
 }
 
-double accuracy(const Transformer& model, const std::vector<Batch>& batches) {
-  const NoGradient off;
-  int64_t right = 0, asked = 0;
-  for (const Batch& batch : batches) {
-    const Questions questions = fovea::questions(model, batch, {});
-    each_block_of_logits(model, questions, [&](const Tensor& logits, int64_t begin, int64_t end) {
-      const int64_t V = logits.dim(-1);
-      for (int64_t i = begin; i < end; ++i) {
-        const int32_t label = questions.labels.data_as<int32_t>()[i];
-        if (label < 0) continue;
-        const float* row = logits.data_as<float>() + (i - begin) * V;
-        right += std::max_element(row, row + V) - row == label;
-        ++asked;
-      }
-    });
-  }
-  return static_cast<double>(right) / static_cast<double>(asked);
+std::vector<int32_t> most_likely(const Tensor& logits) {
+  const std::span<float> all = logits.span<float>();
+  const int64_t V = logits.dim(-1);
+  std::vector<int32_t> best;
+  for (auto row = all.begin(); row != all.end(); row += V)
+    best.push_back(static_cast<int32_t>(std::max_element(row, row + V) - row));
+  return best;
 }
 
-double loss_on_text(Transformer& model, const Trial& trial, const TextRun& run) {
+double accuracy(const nn::Transformer& model, const Batch& batch, const nn::Pass& pass) {
+  const NoGradient off;
+  const Asked asked = asked_of(model, batch, pass);
+  const std::vector<int32_t> found = most_likely(model.logits(asked.hidden));
+  const std::span<int32_t> labels = asked.labels.span<int32_t>();
+  double right = 0;
+  for (size_t i = 0; i < labels.size(); ++i) right += found[i] == labels[i];
+  return right / static_cast<double>(labels.size());
+}
+
+double loss_on_text(const nn::Transformer& model, const Trial& trial, const TextRun& run) {
   const Text& text = *trial.text;
   train_on(model, {.steps = run.steps, .rate = trial.rate}, [&](int64_t step) {
     return text.training_batch(step, run.rows, run.length, trial.seed);
@@ -187,20 +177,14 @@ double loss_on_text(Transformer& model, const Trial& trial, const TextRun& run) 
   return std::isfinite(loss) ? std::min(loss, equal) : equal;
 }
 
-double fastest_step(Transformer& model, int64_t steps, int64_t rows, int64_t length) {
-  using Clock = std::chrono::steady_clock;
-  const std::vector<int32_t> ids = random_tokens(rows * length, model.spec.vocabulary, 1, 0);
+double fastest_step(const nn::Transformer& model, int64_t steps, int64_t rows, int64_t length) {
+  const std::vector<int32_t> ids = random_tokens(rows * length, model.spec().vocabulary, 1, 0);
   const Batch batch = batch_of(ids, ids, rows);
-  double best = std::numeric_limits<double>::infinity();
-  Clock::time_point start = Clock::now();
-  train_on(
-      model, {.steps = steps + 1, .rate = 1e-4}, [&](int64_t) { return batch; },
-      [&](int64_t step, double) {
-        const std::chrono::duration<double> passed = Clock::now() - start;
-        if (step > 0) best = std::min(best, passed.count());
-        start = Clock::now();
-      });
-  return best;
+  nn::Optimizer optimizer(model.parameters());
+  return fastest_seconds(steps, [&] {
+    backward(loss_of(model, batch, {.training = true}));
+    optimizer.step(1e-4);
+  });
 }
 
 double fastest_seconds(int64_t times, const std::function<void()>& call) {

@@ -3,9 +3,8 @@
 #include <functional>
 #include <vector>
 
+#include "fovea/nn/transformer.h"
 #include "lab/experiment.h"
-#include "losses/batch.h"
-#include "transformer/transformer.h"
 
 namespace fovea::lab {
 
@@ -18,14 +17,9 @@ Spec small_mixture(const std::string& mixers, int64_t layers, int64_t width, int
                    int64_t context);
 // The same, with the positions "none", "learned", "sinusoidal", "rotary" or "alibi".
 Spec with_positions(Spec spec, const std::string& name);
-Transformer new_model(const Spec& spec, uint64_t seed);
 
 // Returns tokens below `vocabulary`, each drawn with equal probability.
 std::vector<int32_t> random_tokens(int64_t count, int64_t vocabulary, uint64_t seed, int64_t part);
-
-// Rows of tokens with a label each (below 0: none), for a decoder; with one label per row if there
-// are as many labels as rows.
-Batch batch_of(const std::vector<int32_t>& ids, const std::vector<int32_t>& labels, int64_t rows);
 
 struct Schooling {
   int64_t steps = 0;
@@ -35,26 +29,36 @@ struct Schooling {
 // Trains with AdamW, a warm-up over a tenth of the steps and a cosine schedule, in fp32. `batch`
 // returns the batch of a step; `after` is called after each step with its loss. Returns the mean
 // loss of the last tenth of the steps.
-double train_on(Transformer& model, const Schooling& schooling,
+double train_on(const nn::Transformer& model, const Schooling& schooling,
                 const std::function<Batch(int64_t step)>& batch,
                 const std::function<void(int64_t step, double loss)>& after = {});
 
-// Mean negative log-likelihood of the labels, in nats.
-double mean_loss(const Transformer& model, const std::vector<Batch>& batches,
-                 const Probe* probe = nullptr);
+// The hidden states of the tokens that have labels, [1, asked, C], and their labels, [1, asked]. If
+// each row or each token has a label, the states of all tokens, [rows, length, C]. The head reads
+// no others, since the logits of a vocabulary take most of the time of a small model.
+struct Asked {
+  Tensor hidden, labels;
+};
+Asked asked_of(const nn::Transformer& model, const Batch& batch, const nn::Pass& pass = {});
+// Mean negative log-likelihood of the labels, in nats: as a tensor, and of several batches.
+Tensor loss_of(const nn::Transformer& model, const Batch& batch, const nn::Pass& pass = {});
+double mean_loss(const nn::Transformer& model, const std::vector<Batch>& batches,
+                 const nn::Pass& pass = {});
+// Returns the index of the largest number of each row.   logits [..., V]
+std::vector<int32_t> most_likely(const Tensor& logits);
 // Fraction of labels that are the model's most likely output.
-double accuracy(const Transformer& model, const std::vector<Batch>& batches);
+double accuracy(const nn::Transformer& model, const Batch& batch, const nn::Pass& pass = {});
 
 // Trains on the text of the trial and returns the loss on its held-out part; one that is not
 // finite, or worse than that of equal probabilities, counts as log V.
 struct TextRun {
   int64_t steps = 0, rows = 16, length = 64, windows = 64;
 };
-double loss_on_text(Transformer& model, const Trial& trial, const TextRun& run);
+double loss_on_text(const nn::Transformer& model, const Trial& trial, const TextRun& run);
 
 // The seconds of the fastest of `steps` training steps on random tokens, [rows, length], after one
 // that is not measured.
-double fastest_step(Transformer& model, int64_t steps, int64_t rows, int64_t length);
+double fastest_step(const nn::Transformer& model, int64_t steps, int64_t rows, int64_t length);
 // The seconds of the fastest of `times` calls, after one that is not measured: other processes of
 // the machine only add time.
 double fastest_seconds(int64_t times, const std::function<void()>& call);

@@ -47,7 +47,7 @@ extern "C" {
 
 // The version of this header; fovea_version() returns that of the library.
 #define FOVEA_VERSION_MAJOR 0
-#define FOVEA_VERSION_MINOR 1
+#define FOVEA_VERSION_MINOR 2
 #define FOVEA_VERSION_PATCH 0
 
 // The size of a text that ends with NUL.
@@ -73,7 +73,7 @@ typedef struct fovea_embedder fovea_embedder;    // texts to vectors
 
 // ---- Library ----
 
-FOVEA_API const char* fovea_version(void);  // "0.1.0"; valid until the process ends
+FOVEA_API const char* fovea_version(void);  // "0.2.0"; valid until the process ends
 // Writes the three numbers of the library's version. Each pointer may be NULL.
 FOVEA_API void fovea_version_numbers(int* major, int* minor, int* patch);
 

@@ -26,7 +26,7 @@ int threads();  // the number of compute threads
 // Reads these files completely. Throws BadFile if one cannot be read.
 uint64_t model_fingerprint(const std::string& path, bool with_base = true);
 
-std::string version();  // "0.1.0"
+std::string version();  // "0.2.0"
 // Returns the instruction set that is used on this CPU, such as "avx512": a value of FOVEA_ISA.
 std::string instruction_set();
 // Returns the CPU features that fovea needs and this CPU lacks; empty = none.

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -111,8 +112,7 @@ struct GenerateOptions {
   // forbids a token). Also called after speculative tokens, which may be rejected later. The
   // arguments are valid during the call only. Calls for one request do not overlap, but may come
   // from different threads. An Error that it throws ends the request.
-  std::function<void(const std::vector<int32_t>& written, float* logits, int64_t vocabulary)>
-      constrain;
+  std::function<void(std::span<const int32_t> generated, std::span<float> logits)> constrain;
 };
 // Visits the fields, including those of `sampling` (fovea/options.h), except logit_bias,
 // dry_breaker_ids, early_stopping, keep_special, forced and constrain.

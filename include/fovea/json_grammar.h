@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -26,8 +27,7 @@ class JsonVocabulary {
 };
 
 // The type of GenerateOptions::constrain.
-using Constraint =
-    std::function<void(const std::vector<int32_t>& written, float* logits, int64_t vocabulary)>;
+using Constraint = std::function<void(std::span<const int32_t> generated, std::span<float> logits)>;
 
 // Returns a constraint that restricts generation to one JSON value valid for `schema`, followed by
 // the end of the text. docs/serve.md lists the supported keywords of JSON Schema. Numbers with

@@ -35,6 +35,11 @@ struct AdapterUse {
 };
 
 struct HeadPlace;
+struct ModelParts;
+
+namespace nn {
+class Transformer;
+}
 
 // A Transformer with its tokenizer. Cheap to copy: copies share the weights. Functions that take a
 // const Model, such as generate(), evaluate() and trace(), are safe to call from several threads.
@@ -75,17 +80,20 @@ class Model {
   const std::vector<std::string>& warnings() const;
   const Spec& spec() const;
   bool has_tokenizer() const;
-  const Tokenizer& tokenizer() const;               // throws InvalidArgument if the model has none
-  int64_t parameters() const;                       // tied weights count once
-  int64_t weight_bytes() const;                     // in memory or in the mapped file
+  const Tokenizer& tokenizer() const;  // throws InvalidArgument if the model has none
+  const void* identity() const { return parts_.get(); }  // the same for copies
+  int64_t parameters() const;                            // tied weights count once
+  int64_t weight_bytes() const;                          // in memory or in the mapped file
   std::vector<FormatBytes> weight_formats() const;  // their sum is weight_bytes(); largest first
 
-  struct Parts;  // internals, for the library only
-  Parts& parts() const { return *parts_; }
+  // The same model with other weights of the same shapes, such as those of nn::Transformer after
+  // training. Throws InvalidArgument if the Spec is another one.
+  Model with_weights(const nn::Transformer& weights) const;
 
  private:
-  explicit Model(std::shared_ptr<Parts> parts) : parts_(std::move(parts)) {}
-  std::shared_ptr<Parts> parts_;
+  friend struct ModelParts;
+  explicit Model(std::shared_ptr<ModelParts> parts) : parts_(std::move(parts)) {}
+  std::shared_ptr<ModelParts> parts_;
 };
 
 }  // namespace fovea

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "fovea/array.h"
 #include "fovea/options.h"
 
 namespace fovea {
@@ -30,6 +31,18 @@ struct OptimizerChoice {
   double muon_rate = 1;
   // adafactor: multiply the learning rate by the root mean square of each parameter (at least 1e-3)
   bool relative_rate = true;
+};
+
+// All settings of an optimiser but the learning rate.
+struct OptimizerOptions {
+  double beta1 = 0.9, beta2 = 0.99, epsilon = 1e-8;
+  double weight_decay = 0.1;    // of the parameters that decay
+  double clip = 1.0;            // maximum norm of all gradients together; 0 = unlimited
+  bool packed_moments = false;  // AdamW: see MomentPrecision
+  uint64_t seed = 0;            // of the rounding of packed moments
+  double up_rate = 1;           // factor of the learning rate of the matrices B of adapters
+  DType products = DType::f32;  // Muon: of the factors of its products, f32 or bf16
+  OptimizerChoice choice = {};
 };
 
 void visit(OptimizerChoice& options, OptionVisitor& visitor);  // fovea/options.h

@@ -89,11 +89,6 @@ struct Plan {
 // invalid or an option is out of range.
 Plan plan(const Spec& spec, const PlanOptions& options = {});
 
-// Reads the Spec from config.json in a model directory (for an adapter, of its base), or from a
-// .gguf file. The weights of a directory are not needed. Throws BadFile if the file is damaged, and
-// Unsupported if its model_type is not known.
-Spec read_model_spec(const std::string& folder);
-
 // The memory of a process that runs a model, in bytes: what Linux counts as RssAnon and
 // RssFile. Of a token embedding that is not also the head's matrix, few rows are read from the
 // file.

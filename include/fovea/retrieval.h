@@ -16,11 +16,6 @@
 
 namespace fovea {
 
-enum class VectorKind { dense, sparse, multiple };
-// Returns what a sentence-transformers directory, or one of the original ColBERT, computes; dense
-// for other directories without modules.json. Throws BadFile if its files are malformed.
-VectorKind vector_kind(const std::string& folder);
-
 // What a text is in a search. Some models treat queries differently.
 enum class TextRole { document, query };
 // Returns the name of the prompt for texts of this role, by the names of sentence-transformers;

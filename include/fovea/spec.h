@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "fovea/core/op_options.h"
 #include "fovea/options.h"
 
 namespace fovea {
@@ -12,7 +13,6 @@ namespace fovea {
 // layer: LayerNorm (Ba et al. 2016). rms: RMSNorm (Zhang and Sennrich 2019). dyt: weight *
 // tanh(alpha * x) + bias with a learned number alpha (Zhu et al. 2025).
 enum class NormKind { layer, rms, dyt };
-enum class ActivationKind { relu, gelu, gelu_tanh, silu, tanh, quick_gelu, relu_squared, sigmoid };
 
 // Position encodings. none: no positions, or only a DistanceBias. learned: a table, added to the
 // embeddings. sinusoidal: sine and cosine waves, added to the embeddings (Vaswani et al. 2017,
@@ -127,7 +127,7 @@ struct ExpertsSpec {
 
 struct FeedForwardSpec {
   bool present = true;  // false: layers consist of their mixer only
-  ActivationKind activation = ActivationKind::gelu_tanh;
+  Activation activation = Activation::gelu_tanh;
   bool gated = false;  // down(f(gate(x)) * up(x)) instead of down(f(up(x)))
   int64_t width = 0;   // 0 = 4 * width
   bool bias = true;
@@ -223,7 +223,7 @@ struct HeadSpec {
   // sequence, images: the mean with the outputs of a second layer for the distillation token.
   bool distilled = false;
   bool transform = false;  // an additional layer before the output layer
-  ActivationKind activation = ActivationKind::gelu;
+  Activation activation = Activation::gelu;
   bool transform_bias = true, transform_norm = false;
   Pooling pooling = Pooling::first;  // pooled, sequence
   bool scaled = false;               // multiply hidden states by width^-1/2 (Raffel et al. 2020)
@@ -274,6 +274,11 @@ Spec preset(const std::string& name);
 // if a key is unknown or a value is out of range.
 Spec read_spec(const std::string& json, const std::string& name);
 std::string write_spec(const Spec& spec);  // indented JSON
+
+// Reads the Spec from config.json in a model directory (for an adapter, of its base), or from a
+// .gguf file. The weights of a directory are not needed. Throws BadFile if the file is damaged, and
+// Unsupported if its model_type is not known.
+Spec read_model_spec(const std::string& folder);
 
 // Returns the Spec with derived defaults in place of fields that are 0. Throws InvalidArgument,
 // with the field, its value and the allowed range, if a field or a combination is invalid.

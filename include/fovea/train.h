@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fovea/adapter.h"
+#include "fovea/core/tensor.h"
 #include "fovea/metrics.h"
 #include "fovea/model.h"
 #include "fovea/optimizer.h"
@@ -188,6 +189,11 @@ struct TrainOptions {
   MomentPrecision moments = MomentPrecision::fp32;  // bits8: adamw
   // Probability that training spreads over all labels (Szegedy et al. 2016).
   double label_smoothing = 0;
+  // Text, pairs and chats: returns the loss of training instead of the cross-entropy, as a sum over
+  // the rows: f32 or f64 [1]. It is divided by the number of labels of the step; evaluations use
+  // the cross-entropy. It is called once a pass, and has no state that changes in between.
+  //   logits [rows, V], labels i32 [rows]; a row whose label is below 0 has no loss
+  std::function<Tensor(const Tensor& logits, const Tensor& labels)> loss = {};
   double mask = 0.15;    // masked, spans: fraction of tokens to mask or cut out
   double mean_span = 3;  // spans: mean number of tokens per span
   // skip_gram: the context of a token is the tokens in a distance of at most 1 to `neighbours`,

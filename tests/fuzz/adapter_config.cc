@@ -4,8 +4,8 @@
 #include <map>
 
 #include "base/files.h"
-#include "checkpoint/safetensors.h"
 #include "fuzz.h"
+#include "safetensors/safetensors.h"
 #include "small_model.h"
 #include "support/temporary_folder.h"
 #include "tensor/tensor.h"

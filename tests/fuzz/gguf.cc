@@ -5,8 +5,8 @@
 #include "checkpoint/gguf_tensors.h"
 #include "checkpoint/gguf_weights.h"
 #include "checkpoint/packing_queue.h"
-#include "checkpoint/safetensors.h"
 #include "formats/gguf/model.h"
+#include "safetensors/safetensors.h"
 #include "tokenizer/formats/gguf_tokenizer.h"
 #include "use_tokenizer.h"
 

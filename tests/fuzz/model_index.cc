@@ -1,8 +1,8 @@
 // The input is model.safetensors.index.json, in a folder with two shards of one tensor each.
 
 #include "base/files.h"
-#include "checkpoint/safetensors.h"
 #include "fuzz.h"
+#include "safetensors/safetensors.h"
 #include "support/temporary_folder.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

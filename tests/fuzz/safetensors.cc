@@ -1,6 +1,6 @@
 // The input is a safetensors file: an accepted header describes tensors within the file.
 
-#include "checkpoint/safetensors.h"
+#include "safetensors/safetensors.h"
 #include "base/memory_file.h"
 #include "fuzz.h"
 

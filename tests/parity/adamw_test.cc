@@ -5,9 +5,9 @@
 
 #include <cmath>
 
-#include "checkpoint/safetensors.h"
 #include "open/directory.h"
 #include "optim/optimizer.h"
+#include "safetensors/safetensors.h"
 #include "tensor/tape.h"
 
 namespace fovea {

@@ -8,11 +8,11 @@
 #include <filesystem>
 
 #include "base/json.h"
-#include "checkpoint/safetensors.h"
 #include "formats/peft/adapters.h"
 #include "formats/peft/save.h"
 #include "fovea/convert.h"
 #include "open/directory.h"
+#include "safetensors/safetensors.h"
 #include "support/expect_error.h"
 #include "support/shared_folder.h"
 #include "support/temporary_folder.h"
@@ -176,7 +176,7 @@ INSTANTIATE_TEST_SUITE_P(Fixtures, Adapters,
 
 // Adapters that target_modules="all-linear", modules_to_save and trainable_token_indices make: they
 // change the pooler, the head or the embedding, also where the embedding is the head. They were
-// refused. tools/make_peft_goldens.py.
+// refused. tools/goldens/make_peft.py.
 class AdaptersOutsideTheStacks : public testing::Test {
  protected:
   // Calls check(name, base, adapter, logits) for each adapter.
@@ -203,7 +203,7 @@ class AdaptersOutsideTheStacks : public testing::Test {
   static void expect_logits(const Transformer& model, const std::vector<float>& expected,
                             const char* how) {
     const Tensor found = logits_of(model);
-    expect_alike(found, from(expected, found.shape()), how);
+    expect_alike(found, tensor_of(expected, found.shape()), how);
   }
 
   static inline const std::string kFolder = "tests/goldens/peft";

@@ -1,5 +1,5 @@
 // Compares 20 steps of DPO, GRPO and PPO with PyTorch: losses and updates of all weights.
-// tools/make_alignment_goldens.py wrote the goldens.
+// tools/goldens/make_alignment.py wrote the goldens.
 
 #include <gtest/gtest.h>
 

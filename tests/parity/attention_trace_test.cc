@@ -9,9 +9,9 @@
 #include <filesystem>
 #include <future>
 
-#include "checkpoint/safetensors.h"
 #include "fovea/engine.h"
 #include "fovea/trace.h"
+#include "safetensors/safetensors.h"
 #include "support/shared_folder.h"
 
 namespace fovea {

@@ -13,11 +13,11 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "checkpoint/safetensors.h"
 #include "fovea/model.h"
 #include "fovea/trace.h"
 #include "generate/generate.h"
 #include "open/directory.h"
+#include "safetensors/safetensors.h"
 #include "support/shared_folder.h"
 #include "support/temporary_folder.h"
 #include "tensor/tape.h"

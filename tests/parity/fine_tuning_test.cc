@@ -1,18 +1,18 @@
 // Compares fine-tuning on conversations with PyTorch: the loss of each token in packed rows, and 20
-// steps of AdamW of all weights and of an adapter of PEFT. tools/make_fine_tuning_goldens.py wrote
+// steps of AdamW of all weights and of an adapter of PEFT. tools/goldens/make_fine_tuning.py wrote
 // the goldens.
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "checkpoint/safetensors.h"
 #include "formats/peft/adapters.h"
 #include "formats/peft/save.h"
 #include "fovea/train.h"
 #include "loop/passes.h"
 #include "open/directory.h"
 #include "optim/optimizer.h"
+#include "safetensors/safetensors.h"
 #include "support/temporary_folder.h"
 #include "support/updates.h"
 #include "tasks/packed_examples.h"

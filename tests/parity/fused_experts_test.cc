@@ -1,5 +1,5 @@
 // Compares with an adapter of PEFT on fused experts (target_parameters): the logits with and
-// without it. tools/make_fused_adapter_goldens.py wrote the goldens.
+// without it. tools/goldens/make_fused_experts.py wrote the goldens.
 
 #include <gtest/gtest.h>
 
@@ -7,10 +7,10 @@
 
 #include "base/files.h"
 #include "base/json.h"
-#include "checkpoint/safetensors.h"
 #include "formats/peft/save.h"
 #include "open/directory.h"
 #include "open/open_adapters.h"
+#include "safetensors/safetensors.h"
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
 #include "tensor/tape.h"

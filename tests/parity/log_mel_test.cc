@@ -6,7 +6,7 @@
 #include <numbers>
 
 #include "audio/log_mel.h"
-#include "checkpoint/safetensors.h"
+#include "safetensors/safetensors.h"
 #include "support/shared_folder.h"
 
 namespace fovea {

@@ -40,7 +40,7 @@ class Reinforcement : public testing::Test {
   }
   std::vector<double> masked(const char* name) const { return masked(matrix(name)); }
   static Tensor tensor(const std::vector<double>& values) {
-    return from({values.begin(), values.end()}, {std::ssize(values)});
+    return tensor_of(std::vector<float>(values.begin(), values.end()), {std::ssize(values)});
   }
   // One value for each token of an answer, repeated.
   std::vector<double> repeated(const std::vector<double>& by_answer) const {

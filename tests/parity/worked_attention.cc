@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "base/random.h"
+#include "fovea/core/random.h"
 #include "generate/sampler.h"
 #include "nn/head.h"
 #include "nn/positions.h"

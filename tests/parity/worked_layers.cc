@@ -267,7 +267,7 @@ void block_by_hand(Example& e) {
 
 void pre_norm_block(Example& e) {
   StackSpec stack = stack_of(2, 4);
-  stack.ffn.activation = ActivationKind::relu;
+  stack.ffn.activation = Activation::relu;
   const Block block = block_of(e, stack, "W_1", "W_2");
   const Tensor x = batch_of_one(e.tensor("X"));
   e.expect("output", block(x, pass_of(e)));
@@ -276,7 +276,7 @@ void pre_norm_block(Example& e) {
 
 void post_norm_block(Example& e) {
   StackSpec stack = stack_of(2, 4);
-  stack.ffn.activation = ActivationKind::relu;
+  stack.ffn.activation = Activation::relu;
   stack.placement = kPostNorm;
   stack.position.kind = PositionKind::sinusoidal;
   const Tensor x = batch_of_one(e.tensor("X"));

@@ -9,7 +9,7 @@
 #include <random>
 
 #include "base/error.h"
-#include "base/random.h"
+#include "fovea/core/random.h"
 #include "search/vector_graph.h"
 #include "support/expect_error.h"
 

@@ -95,7 +95,7 @@ TEST_F(PaddedVocabulary, IsInNoTranslation) {
 
 // A text of a model with LongRoPE that grew beyond the original context kept the keys of the short
 // frequencies, so that its continuation differed from that of the same text as a prompt, and from
-// that of transformers (tools/make_longrope_goldens.py). Such a text is now read again.
+// that of transformers (tools/goldens/make_longrope_texts.py). Such a text is now read again.
 TEST(LongRope, ContinuesATextBeyondTheOriginalContext) {
   const std::string folder = "tests/goldens/longrope_texts";
   const Model model = Model::open(folder);

@@ -84,7 +84,7 @@ TEST(ConcurrentRequests, FailAlone) {
   for (uint64_t number = 1; number <= 5; ++number) {
     Asked asked = one;
     if (number % 2 == 0) {
-      asked.options.constrain = [number](const std::vector<int32_t>& written, float*, int64_t) {
+      asked.options.constrain = [number](std::span<const int32_t> written, std::span<float>) {
         if (written.size() < 5) return;
         if (number == 2) throw Error(ErrorKind::InvalidArgument, "schema: too much");
         throw std::bad_alloc();

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "base/json.h"
-#include "checkpoint/safetensors.h"
+#include "safetensors/safetensors.h"
 #include "support/temporary_folder.h"
 
 namespace fovea {

@@ -8,7 +8,7 @@
 #include <functional>
 #include <vector>
 
-#include "base/random.h"
+#include "fovea/core/random.h"
 #include "kernels/reference/number.h"
 #include "tensor/tape.h"
 

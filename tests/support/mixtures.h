@@ -21,17 +21,17 @@ void put_common(const Put& put) {
   put("parallel", [](Spec&, StackSpec& d) { d.parallel = true; });
   put("gated rms", [](Spec&, StackSpec& d) {
     d.norm.kind = NormKind::rms;
-    d.ffn = {.activation = ActivationKind::silu, .gated = true, .width = 5, .bias = false};
+    d.ffn = {.activation = Activation::silu, .gated = true, .width = 5, .bias = false};
     d.attention.bias = d.attention.output_bias = false;
   });
   put("untied", [](Spec& s, StackSpec& d) {
     s.head.tied = false;
     d.norm.bias = false;
-    d.ffn.activation = ActivationKind::gelu;
+    d.ffn.activation = Activation::gelu;
   });
   put("no position", [](Spec& s, StackSpec& d) {
     s.decoder->position.kind = PositionKind::none;
-    d.ffn.activation = ActivationKind::relu;
+    d.ffn.activation = Activation::relu;
   });
   put("grouped and windowed", [](Spec&, StackSpec& d) {
     d.attention.kv_heads = 1;
@@ -49,7 +49,7 @@ void put_common(const Put& put) {
   put("value residual", [](Spec&, StackSpec& d) {
     d.attention.kv_heads = 1;
     d.attention.value_residual = 0.3f;
-    d.ffn.activation = ActivationKind::relu_squared;
+    d.ffn.activation = Activation::relu_squared;
   });
   put("value residual after a recurrent layer, scores without scale", [](Spec&, StackSpec& d) {
     d.mixers = {MixerKind::gru, MixerKind::attention, MixerKind::attention};

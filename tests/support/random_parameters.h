@@ -3,7 +3,7 @@
 #include <cmath>
 #include <string>
 
-#include "base/random.h"
+#include "fovea/core/random.h"
 #include "nn/parameter.h"
 
 namespace fovea::test {

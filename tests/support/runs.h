@@ -3,10 +3,10 @@
 #include <string>
 
 #include "base/files.h"
-#include "base/random.h"
-#include "checkpoint/safetensors.h"
 #include "checkpoint/snapshot.h"
+#include "fovea/core/random.h"
 #include "loop/examples_task.h"
+#include "safetensors/safetensors.h"
 #include "support/small_spec.h"
 #include "support/temporary_folder.h"
 

@@ -34,7 +34,7 @@ inline Spec small_llama(const SmallSize& size, int64_t ffn_width) {
   d.norm.kind = NormKind::rms;
   d.position.kind = PositionKind::rotary;
   d.ffn.gated = true;
-  d.ffn.activation = ActivationKind::silu;
+  d.ffn.activation = Activation::silu;
   d.ffn.width = ffn_width;
   return spec;
 }

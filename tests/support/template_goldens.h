@@ -1,6 +1,6 @@
 #pragma once
 
-// Goldens of rendered chat templates, which tools/make_template_goldens.py wrote with Jinja2.
+// Goldens of rendered chat templates, which tools/goldens/make_chat_templates.py wrote with Jinja2.
 
 #include <gtest/gtest.h>
 

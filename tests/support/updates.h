@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "checkpoint/safetensors.h"
+#include "safetensors/safetensors.h"
 
 namespace fovea {
 

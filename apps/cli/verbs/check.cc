@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "course/exercise.h"
 #include "fovea/error.h"
-#include "fovea/exercise.h"
 #include "terminal/terminal.h"
 
 namespace fovea::cli {

@@ -15,6 +15,7 @@
 #include "cli/verbs/images.h"
 #include "fovea/doctor.h"
 #include "fovea/image_prompt.h"
+#include "fovea/open.h"
 #include "jobs/line_job.h"
 #include "options/common_options.h"
 #include "options/field_options.h"
@@ -104,7 +105,7 @@ class ClassifyCommand : public Command {
     if (reads_images(model_))
       throw UsageError(
           fmt::format("--question: not given; {} answers questions about pictures", model_));
-    if (ImageModel::reads_images(model_)) return classify_pictures(table);
+    if (model_use(model_) == ModelUse::images) return classify_pictures(table);
     if (table.given("--context")) {
       context_ = file_or_text(context_);
       if (context_.find_first_not_of(" \t\r\n") == context_.npos)
@@ -153,7 +154,7 @@ class ClassifyCommand : public Command {
   }
 
   int answer_questions(const OptionTable& table) {
-    if (ImageModel::reads_images(model_))
+    if (model_use(model_) == ModelUse::images)
       throw UsageError(
           fmt::format("--question: {} writes no texts; expected no question, or a "
                       "model of pictures and texts such as LLaVA",

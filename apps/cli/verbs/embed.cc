@@ -15,6 +15,7 @@
 #include "cli/verbs/embed_retrieval.h"
 #include "cli/verbs/embed_train.h"
 #include "cli/verbs/images.h"
+#include "fovea/open.h"
 #include "inspector/explanation_json.h"
 #include "jobs/line_job.h"
 #include "options/common_options.h"
@@ -116,9 +117,10 @@ class EmbedCommand : public Command {
         throw UsageError(fmt::format("{}: cannot be combined with --explain", option));
     if (explaining_ && format() == VectorFormat::npy)
       throw UsageError("--format: npy cannot hold explanations; expected text or jsonl");
-    if (ImageModel::reads_images(model_)) return embed_pictures(table);
-    const VectorKind kind = vector_kind(model_);
-    if (sparse_ || kind != VectorKind::dense) return embed_for_retrieval(table, kind);
+    const ModelUse use = model_use(model_);
+    if (use == ModelUse::images) return embed_pictures(table);
+    if (sparse_ || use == ModelUse::sparse || use == ModelUse::multi_vector)
+      return embed_for_retrieval(table, use);
     if (table.given("--top")) throw UsageError("--top: is for sparse vectors; see --sparse");
     if (format_ == 4) throw UsageError("--format: safetensors; expected npy, jsonl or text");
     refuse_other_formats();
@@ -167,9 +169,9 @@ class EmbedCommand : public Command {
 
   TextRole role() const { return role_ == 2 ? TextRole::query : TextRole::document; }
 
-  int embed_for_retrieval(const OptionTable& table, VectorKind kind) const {
-    const bool sparse = sparse_ || kind == VectorKind::sparse;
-    if (sparse && kind == VectorKind::multiple)
+  int embed_for_retrieval(const OptionTable& table, ModelUse use) const {
+    const bool sparse = sparse_ || use == ModelUse::sparse;
+    if (sparse && use == ModelUse::multi_vector)
       throw UsageError("--sparse: the model computes vectors of tokens; expected another model");
     for (const char* option :
          {"--evaluate", "--explain", "--precision", "--dimensions", "--normalize"})

@@ -1,4 +1,4 @@
-#include "fovea/lab.h"
+#include "lab/lab.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

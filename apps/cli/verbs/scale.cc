@@ -1,4 +1,4 @@
-#include "fovea/scale.h"
+#include "lab/scale.h"
 
 #include <fmt/format.h>
 

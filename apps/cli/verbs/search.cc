@@ -12,6 +12,7 @@
 #include "fovea/error.h"
 #include "fovea/excerpt.h"
 #include "fovea/image_search.h"
+#include "fovea/open.h"
 #include "options/field_options.h"
 #include "options/open_model.h"
 #include "options/refusals.h"
@@ -119,7 +120,7 @@ class SearchCommand : public Command {
     if (out_.empty()) throw UsageError("--out: not given; expected the index to write");
     catch_signals();
     ProgressLine line;
-    if (ImageModel::reads_images(model_)) return build_of_images(line);
+    if (model_use(model_) == ModelUse::images) return build_of_images(line);
     build_.progress = [&](int64_t embedded, int64_t passages) {
       const std::string state = fmt::format("{} of {} passages", embedded, passages);
       line.show(static_cast<double>(embedded) / static_cast<double>(passages), state,

@@ -10,6 +10,7 @@
 #include "cli/reports/explained.h"
 #include "cli/verbs/images.h"
 #include "fovea/explain.h"
+#include "fovea/open.h"
 #include "inspector/explanation_json.h"
 #include "options/common_options.h"
 #include "options/field_options.h"
@@ -78,7 +79,7 @@ class TraceCommand : public Command {
     }
     if (options_.out.empty() != list_)
       throw UsageError("--out, --list: expected an output file or --list");
-    if (picture && ImageModel::reads_images(model_)) {
+    if (picture && model_use(model_) == ModelUse::images) {
       if (table.given("--mute"))
         throw UsageError(
             fmt::format("--mute: {} reads pictures; expected a model of texts", model_));

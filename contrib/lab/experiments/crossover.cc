@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "fovea/core/autograd.h"
 #include "lab/costs.h"
 #include "lab/experiments.h"
 #include "lab/training.h"
-#include "tensor/tape.h"
 
 namespace fovea::lab {
 namespace {
@@ -17,12 +17,11 @@ Readings time_of_mixer(const Trial& t) {
   const int64_t rows = std::max<int64_t>(1, 4096 / n);
   Spec spec = small_mixture(t.arm, 1, static_cast<int64_t>(kMixerWidth), 16, n);
   spec.decoder->ffn = {.present = false};
-  const Transformer model = new_model(spec, t.seed);
+  const nn::Transformer model(spec, t.seed);
   const std::vector<int32_t> ids = random_tokens(rows * n, 16, t.seed, 0);
-  const Batch batch = batch_of(ids, ids, rows);
+  const Tensor tokens = tensor_of(ids, {rows, n});
   const NoGradient off;
-  const double seconds =
-      fastest_seconds(t.times(20, 50), [&] { model.decode(batch.target, Pass()); });
+  const double seconds = fastest_seconds(t.times(20, 50), [&] { model.hidden(tokens); });
   return {{t.arm, t.x, 1e6 * seconds / static_cast<double>(rows * n)}};
 }
 

@@ -4,10 +4,10 @@
 #include <algorithm>
 
 #include "base/math.h"
+#include "fovea/core/autograd.h"
 #include "lab/conclude.h"
 #include "lab/experiments.h"
 #include "lab/training.h"
-#include "tensor/tape.h"
 
 namespace fovea::lab {
 namespace {
@@ -40,33 +40,24 @@ Batch sums(int64_t rows, int64_t digits, uint64_t seed, int64_t part) {
 }
 
 // The fraction of rows whose digits are all right, each predicted after the right ones before it.
-double exact_matches(const Transformer& model, const Batch& batch) {
+double exact_matches(const nn::Transformer& model, const Batch& batch) {
   const NoGradient off;
-  const Tensor logits = all_logits(model, batch, {});  // of the labels, row by row
-  int64_t right = 0;
-  std::vector<int32_t> labels;
-  for (int64_t i = 0; i < batch.labels.size(); ++i)
-    if (batch.labels.data_as<int32_t>()[i] >= 0)
-      labels.push_back(batch.labels.data_as<int32_t>()[i]);
-  const int64_t rows = batch.labels.dim(0), each = std::ssize(labels) / rows;
-  for (int64_t r = 0; r < rows; ++r) {
-    bool all = true;
-    for (int64_t i = r * each; i < (r + 1) * each; ++i) {
-      const float* row = logits.data_as<float>() + i * kDigitTokens;
-      all =
-          all && std::max_element(row, row + kDigitTokens) - row == labels[static_cast<size_t>(i)];
-    }
-    right += all ? 1 : 0;
-  }
-  return static_cast<double>(right) / static_cast<double>(rows);
+  const Asked asked = asked_of(model, batch);
+  const std::vector<int32_t> found = most_likely(model.logits(asked.hidden));
+  const int32_t* label = asked.labels.data_as<int32_t>();
+  const int64_t rows = batch.ids.dim(0), each = batch.asked / rows;
+  double right = 0;
+  for (auto digit = found.begin(); digit != found.end(); digit += each, label += each)
+    right += std::equal(label, label + each, digit);
+  return right / static_cast<double>(rows);
 }
 
 Readings added(const Trial& t) {
   constexpr int64_t kUnseen = 1 << 30;
   const auto width = static_cast<int64_t>(t.x);
   const int64_t digits = t.form == LabForm::brief ? 2 : 3, length = 3 * digits + 2;
-  Transformer model =
-      new_model(with_positions(small_decoder(2, width, kDigitTokens, length), "learned"), t.seed);
+  const nn::Transformer model(
+      with_positions(small_decoder(2, width, kDigitTokens, length), "learned"), t.seed);
   train_on(model, {.steps = t.times(1500, 5000), .rate = t.rate},
            [&](int64_t step) { return sums(64, digits, t.seed, step); });
   const Batch unseen = sums(512, digits, t.seed, kUnseen);

@@ -5,10 +5,10 @@
 
 #include "base/error.h"
 #include "base/math.h"
+#include "fovea/core/autograd.h"
 #include "lab/conclude.h"
 #include "lab/experiments.h"
 #include "lab/training.h"
-#include "tensor/tape.h"
 
 namespace fovea::lab {
 namespace {
@@ -17,17 +17,13 @@ constexpr int64_t kFarthest = 128, kStep50 = 50;
 
 // Returns the norms of the gradients with respect to the embeddings, by distance from the last
 // token.
-std::vector<double> gradient_norms(const Transformer& model, const Batch& batch) {
+std::vector<double> gradient_norms(const nn::Transformer& model, const Batch& batch) {
   Tensor leaf;
-  const Probe probe{.see = [&](const ProbePoint& point, Tensor& x) {
-    if (point.what != ProbePoint::What::embedding) return;
+  const auto watch = [&](std::string_view, int64_t, Tensor& x) {
     leaf = x.detach();
-    leaf.want_gradient();
-    x = leaf;
-  }};
-  Pass pass;
-  pass.probe = &probe;
-  backward(label_loss(model, batch, pass, 1));
+    x = leaf.want_gradient();
+  };
+  backward(loss_of(model, batch, {.hook = watch, .hooked = {"embedding"}}));
   const Tensor gradient = leaf.gradient();  // [B, T, C]
   const int64_t B = gradient.dim(0), T = gradient.dim(1), C = gradient.dim(2);
   std::vector<double> norms;
@@ -44,7 +40,7 @@ std::vector<double> gradient_norms(const Transformer& model, const Batch& batch)
 
 Readings faded(const Trial& t) {
   constexpr int64_t kRows = 8, kVocabulary = 64, kTokens = kFarthest + 1;
-  const Transformer model = new_model(small_mixture(t.arm, 2, 64, kVocabulary, kTokens), t.seed);
+  const nn::Transformer model(small_mixture(t.arm, 2, 64, kVocabulary, kTokens), t.seed);
   std::vector<int32_t> labels(kRows * kTokens, -1);
   const std::vector<int32_t> ids = random_tokens(kRows * kTokens, kVocabulary, t.seed, 0);
   for (int64_t r = 0; r < kRows; ++r)

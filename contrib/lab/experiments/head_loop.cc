@@ -1,34 +1,24 @@
 // All heads in one call of attention, against one call for each.
 
 #include "base/error.h"
-#include "base/random.h"
+#include "fovea/core/autograd.h"
+#include "fovea/core/ops.h"
 #include "lab/conclude.h"
 #include "lab/experiments.h"
 #include "lab/training.h"
-#include "ops/ops.h"
-#include "tensor/tape.h"
 
 namespace fovea::lab {
 namespace {
 
 constexpr int64_t kLoopRows = 8, kLoopTokens = 128, kHeadWidth = 32;
 
-Tensor random_heads(int64_t heads, Random& random) {
-  Tensor x = empty({kLoopRows, kLoopTokens, heads, kHeadWidth});
-  for (int64_t i = 0; i < x.size(); ++i) x.data_as<float>()[i] = random.normal();
-  return x.want_gradient();
-}
-
 Readings time_of_calls(const Trial& t) {
   const auto heads = static_cast<int64_t>(t.x);
   const int64_t calls = t.arm == "loop" ? heads : 1;
-  Random random(t.seed, Stream::sampling);
-  std::vector<std::vector<Tensor>> inputs;
-  for (int64_t call = 0; call < calls; ++call) {
-    std::vector<Tensor> one;
-    for (int i = 0; i < 3; ++i) one.push_back(random_heads(heads / calls, random));
-    inputs.push_back(std::move(one));
-  }
+  const Shape shape = {kLoopRows, kLoopTokens, heads / calls, kHeadWidth};
+  std::vector<std::vector<Tensor>> inputs(static_cast<size_t>(calls));
+  for (std::vector<Tensor>& call : inputs)
+    for (uint32_t i = 0; i < 3; ++i) call.push_back(normal(shape, 1, t.seed, i).want_gradient());
   AttentionOptions options;
   options.mask.causal = true;
   const double seconds = fastest_seconds(t.times(50, 200), [&] {

@@ -12,26 +12,25 @@ namespace {
 constexpr int64_t kRemovalLayers = 2, kHeadsPerLayer = 8;
 
 // Returns the loss without some heads; a head is numbered layer * kHeadsPerLayer + head.
-double loss_without(const Transformer& model, const std::vector<Batch>& batches,
+double loss_without(const nn::Transformer& model, const std::vector<Batch>& batches,
                     const std::vector<int64_t>& removed) {
-  const Probe probe{.attend = [&](const ProbePoint& point, const AttentionInputs& inputs) {
-    const Tensor& y = inputs.heads;  // [B, T, H, D]
-    const int64_t D = y.dim(3), rows = y.size() / (kHeadsPerLayer * D);
+  const auto remove = [&](std::string_view, int64_t layer, Tensor& heads) {  // [B, T, H, D]
+    heads = copy(heads);
+    const int64_t D = heads.dim(3), rows = heads.size() / (kHeadsPerLayer * D);
     for (const int64_t number : removed) {
-      if (number / kHeadsPerLayer != point.layer) continue;
-      for (int64_t r = 0; r < rows; ++r)
-        std::fill_n(y.data_as<float>() + (r * kHeadsPerLayer + number % kHeadsPerLayer) * D, D,
-                    0.0f);
+      if (number / kHeadsPerLayer != layer) continue;
+      float* head = heads.data_as<float>() + number % kHeadsPerLayer * D;
+      for (int64_t r = 0; r < rows; ++r) std::fill_n(head + r * kHeadsPerLayer * D, D, 0.0f);
     }
-  }};
-  return mean_loss(model, batches, &probe);
+  };
+  return mean_loss(model, batches, {.hook = remove, .hooked = {"heads"}});
 }
 
 Readings removed(const Trial& t) {
   const Text& text = *t.text;
   Spec spec = small_decoder(kRemovalLayers, 64, text.vocabulary(), 64);
   spec.decoder->attention.heads = kHeadsPerLayer;
-  Transformer model = new_model(spec, t.seed);
+  const nn::Transformer model(spec, t.seed);
   train_on(model, {.steps = t.times(600, 5000), .rate = t.rate},
            [&](int64_t step) { return text.training_batch(step, 16, 64, t.seed); });
   const std::vector<Batch> held_out = text.held_out_batches(t.times(64), 16, 64);

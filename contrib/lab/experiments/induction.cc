@@ -7,7 +7,6 @@
 #include "lab/conclude.h"
 #include "lab/experiments.h"
 #include "lab/training.h"
-#include "tensor/tape.h"
 
 namespace fovea::lab {
 namespace {
@@ -29,32 +28,28 @@ Batch repeated(int64_t rows, uint64_t seed, int64_t part) {
 }
 
 // Returns the largest of the heads' mean weights at the token after the earlier occurrence.
-double best_head(const Transformer& model, const Batch& batch) {
+double best_head(const nn::Transformer& model, const Batch& batch) {
   double best = 0;
-  const Probe probe{
-      .see =
-          [&](const ProbePoint& point, Tensor& x) {
-            if (point.what != ProbePoint::What::attention) return;
-            const int64_t B = x.dim(0), H = x.dim(1);  // [B, H, T, S]
-            for (int64_t h = 0; h < H; ++h) {
-              double sum = 0;
-              for (int64_t b = 0; b < B; ++b)
-                for (int64_t t = kPeriod; t < kTwoPeriods; ++t)
-                  sum += double{x.data_as<float>()[((b * H + h) * kTwoPeriods + t) * kTwoPeriods +
-                                                   t - kPeriod + 1]};
-              best = std::max(best, sum / static_cast<double>(B * kPeriod));
-            }
-          },
-      .wants_weights =
-          [](const ProbePoint& point) { return point.what == ProbePoint::What::attention; }};
-  mean_loss(model, {batch}, &probe);
+  const auto watch = [&](std::string_view, int64_t, Tensor& weights) {  // [B, H, T, S]
+    const int64_t B = weights.dim(0), H = weights.dim(1);
+    for (int64_t h = 0; h < H; ++h) {
+      double sum = 0;
+      for (int64_t b = 0; b < B; ++b) {
+        const float* head = weights.data_as<float>() + (b * H + h) * kTwoPeriods * kTwoPeriods;
+        for (int64_t t = kPeriod; t < kTwoPeriods; ++t)
+          sum += double{head[t * kTwoPeriods + t - kPeriod + 1]};
+      }
+      best = std::max(best, sum / static_cast<double>(B * kPeriod));
+    }
+  };
+  mean_loss(model, {batch}, {.hook = watch, .hooked = {"attention"}});
   return best;
 }
 
 Readings forming(const Trial& t) {
   constexpr int64_t kMarks = 8, kUnseen = 1 << 30;
   const int64_t layers = t.arm == "2 layers" ? 2 : 1;
-  Transformer model = new_model(
+  const nn::Transformer model(
       with_positions(small_decoder(layers, 64, kRepeatedTokens, kTwoPeriods), "rotary"), t.seed);
   const Batch unseen = repeated(32, t.seed, kUnseen);
   const int64_t steps = t.times(800, 4000), part = std::max<int64_t>(1, steps / kMarks);
@@ -62,7 +57,7 @@ Readings forming(const Trial& t) {
   const auto measure = [&](int64_t step) {
     const auto x = static_cast<double>(step);
     readings.push_back({t.arm + ": best head", x, best_head(model, unseen)});
-    readings.push_back({t.arm + ": accuracy", x, accuracy(model, {unseen})});
+    readings.push_back({t.arm + ": accuracy", x, accuracy(model, unseen)});
   };
   measure(0);
   train_on(

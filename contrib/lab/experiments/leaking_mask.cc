@@ -32,7 +32,7 @@ Readings leaked(const Trial& t) {
   constexpr int64_t kMarks = 8;
   Spec spec = with_positions(small_decoder(2, 64, kDrawnTokens, kDrawnLength), "learned");
   spec.decoder->causal = t.arm == "causal";
-  Transformer model = new_model(spec, t.seed);
+  const nn::Transformer model(spec, t.seed);
   const int64_t steps = t.times(400, 2000), part = std::max<int64_t>(1, steps / kMarks);
   Readings readings;
   train_on(

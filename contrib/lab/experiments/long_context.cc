@@ -4,12 +4,11 @@
 
 #include "base/error.h"
 #include "base/machine.h"
-#include "base/random.h"
+#include "fovea/core/autograd.h"
+#include "fovea/core/ops.h"
 #include "lab/conclude.h"
 #include "lab/experiments.h"
 #include "lab/training.h"
-#include "ops/ops.h"
-#include "tensor/tape.h"
 
 namespace fovea::lab {
 namespace {
@@ -20,13 +19,9 @@ constexpr double kHour = 3600, kMegabyte = 1 << 20;
 
 Readings cost_of_head(const Trial& t) {
   const int64_t n = t.times(static_cast<int64_t>(t.x));
-  Random random(t.seed, Stream::sampling);
   std::vector<Tensor> inputs;
-  for (int i = 0; i < 3; ++i) {
-    inputs.push_back(empty({1, n, 1, kLongHeadWidth}));
-    for (int64_t j = 0; j < inputs.back().size(); ++j)
-      inputs.back().data_as<float>()[j] = random.normal();
-  }
+  for (uint32_t i = 0; i < 3; ++i)
+    inputs.push_back(normal({1, n, 1, kLongHeadWidth}, 1, t.seed, i));
   AttentionOptions options;
   options.mask.causal = true;
   const NoGradient off;

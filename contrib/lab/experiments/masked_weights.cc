@@ -1,9 +1,8 @@
 // The attention weights of masked keys.
 
-#include "base/random.h"
+#include "fovea/core/ops.h"
 #include "lab/conclude.h"
 #include "lab/experiments.h"
-#include "ops/ops.h"
 
 namespace fovea::lab {
 namespace {
@@ -11,14 +10,9 @@ namespace {
 Readings largest_masked(const Trial& t) {
   const auto T = static_cast<int64_t>(t.x);
   constexpr int64_t kHeadCount = 4, kWidthOfHead = 16;
-  Random random(t.seed, Stream::sampling);
-  const Tensor q = empty({1, T, kHeadCount, kWidthOfHead}),
-               k = empty({1, T, kHeadCount, kWidthOfHead});
   constexpr float kLarge = 10;  // scores of some hundreds, where a finite mask could fail
-  for (int64_t i = 0; i < q.size(); ++i) {
-    q.data_as<float>()[i] = kLarge * random.normal();
-    k.data_as<float>()[i] = random.normal();
-  }
+  const Tensor q = normal({1, T, kHeadCount, kWidthOfHead}, kLarge, t.seed, 0),
+               k = normal({1, T, kHeadCount, kWidthOfHead}, 1, t.seed, 1);
   AttentionOptions options;
   options.mask.causal = true;
   const Tensor weights = attention_weights(q, k, options);  // [1, H, T, S]

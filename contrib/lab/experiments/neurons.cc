@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <numeric>
 
-#include "base/error.h"
-#include "base/random.h"
+#include "fovea/core/autograd.h"
+#include "fovea/core/ops.h"
+#include "fovea/core/random.h"
 #include "lab/conclude.h"
 #include "lab/experiments.h"
 #include "lab/training.h"
-#include "tensor/tape.h"
 
 namespace fovea::lab {
 namespace {
@@ -18,54 +18,42 @@ constexpr int64_t kSubjects = 64, kRelations = 2, kObjects = 16, kFactLayers = 2
 constexpr int64_t kFacts = kSubjects * kRelations, kNeurons = kFactLayers * 4 * kModelWidth;
 constexpr int64_t kFactTokens = kSubjects + kRelations + kObjects;
 
-// Rows "subject relation", with the object as the label of the relation.
-Batch facts(uint64_t seed) {
-  const std::vector<int32_t> objects = random_tokens(kFacts, kObjects, seed, 0);
+// Rows "subject relation", with the object as the label of the relation, or the one that follows it
+// in the list of objects by `shift`.
+Batch facts(uint64_t seed, int32_t shift = 0) {
+  constexpr int32_t kObjectCount = kObjects, kFirstObject = kSubjects + kRelations;
   std::vector<int32_t> ids, labels;
-  for (int64_t f = 0; f < kFacts; ++f) {
+  for (const int32_t object : random_tokens(kFacts, kObjects, seed, 0)) {
+    const int64_t f = std::ssize(ids) / 2;
     ids.push_back(static_cast<int32_t>(f / kRelations));
     ids.push_back(static_cast<int32_t>(kSubjects + f % kRelations));
     labels.push_back(-1);
-    labels.push_back(static_cast<int32_t>(kSubjects + kRelations) +
-                     objects[static_cast<size_t>(f)]);
+    labels.push_back(kFirstObject + (object + shift) % kObjectCount);
   }
   return batch_of(ids, labels, kFacts);
 }
 
 using Ranked = std::vector<std::vector<int64_t>>;  // neurons, of each fact
 
-// Returns the token of the object of a fact, or of one that follows it in the list of objects.
-int64_t object_of(const Batch& batch, int64_t fact, int64_t shift = 0) {
-  constexpr int64_t kFirstObject = kSubjects + kRelations;
-  return kFirstObject +
-         (batch.labels.data_as<int32_t>()[2 * fact + 1] - kFirstObject + shift) % kObjects;
-}
-
 // For each fact, its neurons at the last token, the largest activation * gradient of the object's
 // log-probability first. A neuron is numbered layer * 4 C + its index.
-Ranked ranked_neurons(const Transformer& model, const Batch& batch) {
+Ranked ranked_neurons(const nn::Transformer& model, const Batch& batch) {
   std::vector<Tensor> values, shifts;  // by layer, [B, T, F]
-  const Probe probe{.see = [&](const ProbePoint& point, Tensor& x) {
-    if (point.what != ProbePoint::What::mlp_hidden) return;
+  const auto watch = [&](std::string_view, int64_t, Tensor& x) {
     values.push_back(x.detach());
     shifts.push_back(zeros(x.shape()));
-    shifts.back().want_gradient();
-    x = add(x, shifts.back());  // its gradient is that of x
-  }};
-  Pass pass;
-  pass.probe = &probe;
-  backward(label_loss(model, batch, pass, 1));
+    x = add(x, shifts.back().want_gradient());  // its gradient is that of x
+  };
+  backward(loss_of(model, batch, {.hook = watch, .hooked = {"mlp_hidden"}}));
   Ranked ranked;
   for (int64_t f = 0; f < kFacts; ++f) {
     std::vector<double> merit;
     for (size_t layer = 0; layer < values.size(); ++layer) {
-      const int64_t F = values[layer].dim(2), T = values[layer].dim(1);
+      const int64_t F = values[layer].dim(2), T = values[layer].dim(1), at = (f * T + T - 1) * F;
       const Tensor gradient = shifts[layer].gradient();
-      for (int64_t i = 0; i < F; ++i) {
-        const int64_t at = (f * T + T - 1) * F + i;
-        merit.push_back(-double{gradient.data_as<float>()[at]} *
-                        double{values[layer].data_as<float>()[at]});
-      }
+      for (int64_t i = at; i < at + F; ++i)
+        merit.push_back(-double{gradient.data_as<float>()[i]} *
+                        double{values[layer].data_as<float>()[i]});
     }
     std::vector<int64_t> order(merit.size());
     std::iota(order.begin(), order.end(), 0);
@@ -77,82 +65,71 @@ Ranked ranked_neurons(const Transformer& model, const Batch& batch) {
   return ranked;
 }
 
-// Returns the fraction of rows whose most likely output is the object, or, with `shift`, the one
-// that follows it in the list by as many.
-double accuracy_of(const Transformer& model, const Batch& batch, const Probe& probe,
-                   int64_t shift = 0) {
-  const NoGradient off;
-  Pass pass;
-  pass.probe = &probe;
-  const Tensor logits = all_logits(model, batch, pass);  // of the rows with labels
-  int64_t right = 0;
-  for (int64_t f = 0; f < kFacts; ++f) {
-    const float* row = logits.data_as<float>() + f * kFactTokens;
-    right += std::max_element(row, row + kFactTokens) - row == object_of(batch, f, shift);
-  }
-  return static_cast<double>(right) / static_cast<double>(kFacts);
-}
-
 // Returns the accuracy if row f has the first `count` neurons of off[f] switched off.
-double accuracy_without(const Transformer& model, const Batch& batch, const Ranked& off,
+double accuracy_without(const nn::Transformer& model, const Batch& batch, const Ranked& off,
                         int64_t count) {
-  const Probe probe{.see = [&](const ProbePoint& point, Tensor& x) {
-    if (point.what != ProbePoint::What::mlp_hidden) return;
+  const auto switch_off = [&](std::string_view, int64_t layer, Tensor& x) {
     x = copy(x);
     const int64_t F = x.dim(2), T = x.dim(1);
     for (int64_t f = 0; f < kFacts; ++f)
       for (int64_t n = 0; n < count; ++n) {
         const int64_t neuron = off[static_cast<size_t>(f)][static_cast<size_t>(n)];
-        if (neuron / F == point.layer) x.data_as<float>()[(f * T + T - 1) * F + neuron % F] = 0;
+        if (neuron / F == layer) x.data_as<float>()[(f * T + T - 1) * F + neuron % F] = 0;
       }
-  }};
-  return accuracy_of(model, batch, probe);
+  };
+  return accuracy(model, batch, {.hook = switch_off, .hooked = {"mlp_hidden"}});
 }
 
-// The rows f' whose neurons are changed for row f, and the change of their weights: fact f' gets
-// the next object. As in Meng et al. 2022 (eq. 2, without a covariance), the weights of its neurons
-// move by h d^T / |h|^2, so that its own output moves by d, the difference of the objects'
-// embeddings times kStrength.
-struct Edit {
-  const Ranked& neurons;
-  int64_t offset = 0;  // f' = f + offset
+// The facts, and those in which each has the next object.
+struct Taught {
+  Batch own, next;
 };
 
+// Row f is changed by the neurons of row f' = f + offset: fact f' gets the next object. As in Meng
+// et al. 2022 (eq. 2, without a covariance), the weights of its neurons move by h d^T / |h|^2, so
+// that its own output moves by d, the difference of the objects' embeddings times kStrength.
 // Returns the fraction of rows with the next object (offset 0) or with their own one.
-double accuracy_edited(const Transformer& model, const Batch& batch, const Edit& edit,
-                       int64_t count) {
+double accuracy_edited(const nn::Transformer& model, const Taught& taught, const Ranked& ranked,
+                       int64_t offset, int64_t count) {
   constexpr float kStrength = 10;
-  const float* table = model.token_embedding.value.data_as<float>();
+  const Tensor embeddings = nn::values(model.parameters()).at("embedding.token");
+  const auto object = [&](const Batch& batch, int64_t fact) {
+    return embeddings.data_as<float>() +
+           batch.labels.data_as<int32_t>()[2 * fact + 1] * kModelWidth;
+  };
   Tensor hidden;
-  const Probe probe{.see = [&](const ProbePoint& point, Tensor& x) {
-    if (point.what == ProbePoint::What::mlp_hidden) hidden = x;
-    if (point.what != ProbePoint::What::mlp_output) return;
+  const auto edit = [&](std::string_view name, int64_t layer, Tensor& x) {
+    if (name == "mlp_hidden") {
+      hidden = x;
+      return;
+    }
     x = copy(x);
     const int64_t F = hidden.dim(2), T = x.dim(1);
     for (int64_t f = 0; f < kFacts; ++f) {
-      const int64_t other = (f + edit.offset) % kFacts;
+      const int64_t other = (f + offset) % kFacts;
       const float *own = hidden.data_as<float>() + (f * T + T - 1) * F,
                   *its = hidden.data_as<float>() + (other * T + T - 1) * F;
       float product = 0, square = 1e-12f;  // h_f h_f' and |h_f'|^2, over its neurons of this layer
       for (int64_t n = 0; n < count; ++n) {
-        const int64_t neuron = edit.neurons[static_cast<size_t>(other)][static_cast<size_t>(n)];
-        if (neuron / F != point.layer) continue;
+        const int64_t neuron = ranked[static_cast<size_t>(other)][static_cast<size_t>(n)];
+        if (neuron / F != layer) continue;
         product += own[neuron % F] * its[neuron % F];
         square += its[neuron % F] * its[neuron % F];
       }
-      const float *before = table + object_of(batch, other) * kModelWidth,
-                  *after = table + object_of(batch, other, 1) * kModelWidth;
+      const float *before = object(taught.own, other), *after = object(taught.next, other);
       float* y = x.data_as<float>() + (f * T + T - 1) * kModelWidth;
       for (int64_t c = 0; c < kModelWidth; ++c)
         y[c] += kStrength * product / square * (after[c] - before[c]);
     }
-  }};
-  return accuracy_of(model, batch, probe, edit.offset == 0 ? 1 : 0);
+  };
+  return accuracy(model, offset == 0 ? taught.next : taught.own,
+                  {.hook = edit, .hooked = {"mlp_hidden", "mlp_output"}});
 }
 
 Readings switched_off(const Trial& t) {
-  const Batch batch = facts(t.seed);
-  Transformer model = new_model(small_decoder(kFactLayers, kModelWidth, kFactTokens, 2), t.seed);
+  const Taught taught{facts(t.seed), facts(t.seed, 1)};
+  const Batch& batch = taught.own;
+  const nn::Transformer model(small_decoder(kFactLayers, kModelWidth, kFactTokens, 2), t.seed);
   train_on(model, {.steps = t.times(300, 1000), .rate = t.rate}, [&](int64_t) { return batch; });
   const Ranked own = ranked_neurons(model, batch);
   // The neurons of the next fact, which has another subject or relation, and random ones.
@@ -173,9 +150,9 @@ Readings switched_off(const Trial& t) {
     readings.push_back({"another fact's", x, accuracy_without(model, batch, others, count)});
     readings.push_back({"random", x, accuracy_without(model, batch, random, count)});
     readings.push_back(
-        {"edited to the next object", x, accuracy_edited(model, batch, {own}, count)});
+        {"edited to the next object", x, accuracy_edited(model, taught, own, 0, count)});
     readings.push_back(
-        {"another fact edited", x, accuracy_edited(model, batch, {own, kFacts / 2}, count)});
+        {"another fact edited", x, accuracy_edited(model, taught, own, kFacts / 2, count)});
   }
   return readings;
 }

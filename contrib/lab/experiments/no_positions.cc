@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/random.h"
+#include "fovea/core/random.h"
 #include "lab/conclude.h"
 #include "lab/experiments.h"
 #include "lab/training.h"
@@ -45,16 +45,11 @@ Spec order_spec(const std::string& arm, int64_t length) {
 
 Readings order_found(const Trial& t) {
   const auto length = static_cast<int64_t>(t.x);
-  Transformer model = new_model(order_spec(t.arm, length), t.seed);
-  const auto batch = [&](int64_t rows, int64_t part) {
-    Batch made = order_batch(rows, length, t.seed, part);
-    if (model.spec.encoder) std::swap(made.source, made.target);
-    return made;
-  };
+  const nn::Transformer model(order_spec(t.arm, length), t.seed);
   train_on(model, {.steps = t.times(400, 2000), .rate = t.rate},
-           [&](int64_t step) { return batch(32, step); });
+           [&](int64_t step) { return order_batch(32, length, t.seed, step); });
   constexpr int64_t kUnseen = 1 << 30;
-  return {{t.arm, t.x, accuracy(model, {batch(1024, kUnseen)})}};
+  return {{t.arm, t.x, accuracy(model, order_batch(1024, length, t.seed, kUnseen))}};
 }
 
 std::vector<Conclusion> decide_order(const Table& table) {

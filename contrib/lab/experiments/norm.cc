@@ -16,7 +16,7 @@ Readings loss_of_norm(const Trial& t) {
     spec.decoder->placement = {.input = false, .output = false, .sum = false};
     spec.decoder->final_norm = false;
   }
-  Transformer model = new_model(spec, t.seed);
+  const nn::Transformer model(spec, t.seed);
   Trial at_rate = t;
   at_rate.rate = t.x;  // the axis
   return {{t.arm, t.x, loss_on_text(model, at_rate, {.steps = t.times(200, 2000)})}};

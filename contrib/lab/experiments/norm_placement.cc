@@ -14,7 +14,7 @@ Readings loss_of_placement(const Trial& t) {
     spec.decoder->placement = {.input = false, .output = false, .sum = true};
     spec.decoder->final_norm = false;
   }
-  Transformer model = new_model(spec, t.seed);
+  const nn::Transformer model(spec, t.seed);
   return {{t.arm, t.x, loss_on_text(model, t, {.steps = t.times(200, 2000)})}};
 }
 

@@ -4,12 +4,12 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/random.h"
+#include "fovea/core/autograd.h"
+#include "fovea/core/random.h"
 #include "lab/conclude.h"
 #include "lab/experiments.h"
+#include "lab/linear_classifier.h"
 #include "lab/training.h"
-#include "probing/logistic_regression.h"
-#include "tensor/tape.h"
 
 namespace fovea::lab {
 namespace {
@@ -24,13 +24,11 @@ struct Passages {
   int32_t mask() const { return first() + 1; }
 };
 
-// Puts the special first token before each row.   ids [B, T - 1] -> [B, T]
-std::vector<int32_t> with_first(const Tensor& ids, int32_t first) {
+// Puts the special first token before each row of `length` tokens.
+std::vector<int32_t> with_first(std::span<const int32_t> ids, int64_t length, int32_t first) {
   std::vector<int32_t> rows;
-  const int64_t length = ids.dim(1);
-  for (int64_t r = 0; r < ids.dim(0); ++r) {
+  for (auto row = ids.begin(); row != ids.end(); row += length) {
     rows.push_back(first);
-    const int32_t* row = ids.data_as<int32_t>() + r * length;
     rows.insert(rows.end(), row, row + length);
   }
   return rows;
@@ -38,7 +36,8 @@ std::vector<int32_t> with_first(const Tensor& ids, int32_t first) {
 
 Batch masked_batch(const Passages& passages, int64_t step, uint64_t seed) {
   const Batch windows = passages.text.training_batch(step, 16, kPassage - 1, seed);
-  std::vector<int32_t> ids = with_first(windows.target.ids, passages.first());
+  std::vector<int32_t> ids =
+      with_first(windows.ids.span<int32_t>(), kPassage - 1, passages.first());
   std::vector<int32_t> labels(ids.size(), -1);
   Random random(seed, Stream::dropout, static_cast<uint32_t>(step));
   for (size_t i = 0; i < ids.size(); ++i) {
@@ -46,9 +45,7 @@ Batch masked_batch(const Passages& passages, int64_t step, uint64_t seed) {
     labels[i] = ids[i];
     ids[i] = passages.mask();
   }
-  Batch batch = batch_of(ids, labels, 16);
-  std::swap(batch.source, batch.target);
-  return batch;
+  return batch_of(ids, labels, 16);
 }
 
 // Returns a vector per row of hidden states [B, T, C], appended to `rows`.
@@ -65,61 +62,40 @@ void pool(const Tensor& hidden, const std::string& way, std::vector<float>& rows
   }
 }
 
-// Passages at equal distances over a part of the text, and the quarters of it in which they are.
-struct Sample {
-  Features features;
-  std::vector<int32_t> labels;
-};
-
-Sample sample_of(const Transformer& model, const Passages& passages, const std::string& way,
-                 int64_t count) {
-  const NoGradient off;
-  const TokenSpan& tokens = passages.text.training();
-  std::vector<int32_t> labels;
-  std::vector<float> rows;
+// The accuracy, on every third of `count` passages at equal distances, of a classifier of the
+// others: in which quarter of the text are they?
+double probed_accuracy(const nn::Transformer& model, const Passages& passages,
+                       const std::string& way, int64_t count) {
+  const std::span<const int32_t> tokens = passages.text.training();
+  Tensor words;
+  const auto watch = [&](std::string_view, int64_t, Tensor& x) { words = x; };
+  const nn::Pass pass{.hook = watch, .hooked = {"embedding"}};
+  Classified learned, unseen;
   for (int64_t i = 0; i < count; ++i) {
-    const Tensor ids = empty({1, kPassage - 1}, DType::i32);
-    tokens.copy(i * (tokens.count - kPassage) / count, kPassage - 1, ids.data_as<int32_t>());
-    Batch batch = batch_of(with_first(ids, passages.first()), {0}, 1);
-    Tensor hidden;
-    const Probe probe{.see = [&](const ProbePoint& point, Tensor& x) {
-      if (way == "word vectors" && point.what == ProbePoint::What::embedding) hidden = x;
-    }};
-    Pass pass;
-    pass.probe = &probe;
-    const Tensor encoded = model.encode(batch.target, pass);
-    pool(hidden ? hidden : encoded, way, rows);
-    labels.push_back(static_cast<int32_t>(i * kParts / count));
+    const NoGradient off;
+    const int64_t start = i * (std::ssize(tokens) - kPassage) / count;
+    const std::vector<int32_t> ids = with_first(
+        tokens.subspan(static_cast<size_t>(start), kPassage - 1), kPassage - 1, passages.first());
+    const Tensor hidden = model.hidden(tensor_of(ids, {1, kPassage}), pass);
+    Classified& part = i % 3 == 2 ? unseen : learned;
+    pool(way == "word vectors" ? words : hidden, way, part.rows);
+    part.labels.push_back(static_cast<int32_t>(i * kParts / count));
   }
-  return {Features(kPooledWidth, std::move(rows)), std::move(labels)};
-}
-
-// The accuracy on every third passage of a classifier of the others.
-double probed_accuracy(const Sample& sample) {
-  std::vector<int32_t> learned, held_out;
-  for (int32_t i = 0; i < static_cast<int32_t>(sample.labels.size()); ++i)
-    (i % 3 == 2 ? held_out : learned).push_back(i);
-  const LogisticRegression model =
-      fit_logistic_regression(sample.features, learned, sample.labels, kParts, 1);
-  const auto right = std::count_if(held_out.begin(), held_out.end(), [&](int32_t i) {
-    return model.predict(sample.features, i) == sample.labels[static_cast<size_t>(i)];
-  });
-  return static_cast<double>(right) / static_cast<double>(held_out.size());
+  return linear_accuracy(learned, unseen, kParts);
 }
 
 Readings pooled(const Trial& t) {
-  const Passages passages{t.text->with_tokenizer("bpe:1000")};
+  const Passages passages{t.text->with_bpe(1000)};
   Spec spec = small_decoder(2, kPooledWidth, passages.text.vocabulary() + 2, kPassage);
   spec.encoder = spec.decoder;
   spec.decoder.reset();
-  Transformer model = new_model(spec, t.seed);
+  const nn::Transformer model(spec, t.seed);
   train_on(model, {.steps = t.times(400, 5000), .rate = t.rate},
            [&](int64_t step) { return masked_batch(passages, step, t.seed); });
   Readings readings;
   for (const std::string way : {"mean", "first", "max", "last", "word vectors"}) {
-    const Sample sample =
-        sample_of(model, passages, way, std::max<int64_t>(60, t.times(900, 3000)));
-    readings.push_back({way, 0, probed_accuracy(sample)});
+    const int64_t count = std::max<int64_t>(60, t.times(900, 3000));
+    readings.push_back({way, 0, probed_accuracy(model, passages, way, count)});
   }
   return readings;
 }

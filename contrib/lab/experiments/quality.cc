@@ -10,7 +10,7 @@ namespace {
 
 Readings loss_of_mixers(const Trial& t) {
   const auto length = static_cast<int64_t>(t.x);
-  Transformer model = new_model(small_mixture(t.arm, 2, 64, t.text->vocabulary(), length), t.seed);
+  const nn::Transformer model(small_mixture(t.arm, 2, 64, t.text->vocabulary(), length), t.seed);
   const int64_t rows = std::max<int64_t>(1, 1024 / length);
   return {{t.arm, t.x,
            loss_on_text(model, t, {.steps = t.times(250, 3000), .rows = rows, .length = length})}};

@@ -30,11 +30,11 @@ Batch recall_batch(int64_t rows, int64_t distance, uint64_t seed, int64_t part) 
 
 Readings recalled(const Trial& t) {
   const auto distance = static_cast<int64_t>(t.x);
-  Transformer model = new_model(small_mixture(t.arm, 2, 64, kQuery + 1, distance + 1), t.seed);
+  const nn::Transformer model(small_mixture(t.arm, 2, 64, kQuery + 1, distance + 1), t.seed);
   train_on(model, {.steps = t.times(300, 2000), .rate = t.rate},
            [&](int64_t step) { return recall_batch(32, distance, t.seed, step); });
   constexpr int64_t kUnseen = 1 << 30;  // parts that training does not reach
-  return {{t.arm, t.x, accuracy(model, {recall_batch(512, distance, t.seed, kUnseen)})}};
+  return {{t.arm, t.x, accuracy(model, recall_batch(512, distance, t.seed, kUnseen))}};
 }
 
 std::vector<Conclusion> decide_recall(const Table& table) {

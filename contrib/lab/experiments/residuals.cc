@@ -12,7 +12,7 @@ Readings loss_of_residuals(const Trial& t) {
   Spec spec = small_decoder(static_cast<int64_t>(t.x), 64, t.text->vocabulary(), 64);
   spec.decoder->residual = t.arm == "with residuals";
   if (!spec.decoder->residual) spec.decoder->init_scale = 1;  // no sum whose size must not grow
-  Transformer model = new_model(spec, t.seed);
+  const nn::Transformer model(spec, t.seed);
   return {{t.arm, t.x, loss_on_text(model, t, {.steps = t.times(200, 2000)})}};
 }
 

@@ -3,22 +3,15 @@
 #include <cmath>
 
 #include "base/math.h"
-#include "base/random.h"
+#include "fovea/core/ops.h"
 #include "lab/conclude.h"
 #include "lab/experiments.h"
-#include "ops/ops.h"
 
 namespace fovea::lab {
 namespace {
 
 constexpr int64_t kRotatedWidth = 64;
 constexpr double kTheta = 10000;
-
-Tensor random_vector(Random& random) {
-  const Tensor x = empty({1, 1, 1, kRotatedWidth});
-  for (int64_t i = 0; i < kRotatedWidth; ++i) x.data_as<float>()[i] = random.normal();
-  return x;
-}
 
 Tensor rotated_to(const Tensor& x, double position) {
   const Tensor cosines = empty({1, kRotatedWidth / 2}), sines = empty({1, kRotatedWidth / 2});
@@ -40,8 +33,8 @@ double product(const Tensor& a, const Tensor& b) {
 }
 
 Readings deviation(const Trial& t) {
-  Random random(t.seed, Stream::sampling);
-  const Tensor q = random_vector(random), k = random_vector(random);
+  const Tensor q = normal({1, 1, 1, kRotatedWidth}, 1, t.seed, 0),
+               k = normal({1, 1, 1, kRotatedWidth}, 1, t.seed, 1);
   const double size = std::sqrt(product(q, q) * product(k, k));
   const auto at = [&](double position) {
     return product(rotated_to(q, position + t.x), rotated_to(k, position)) / size;

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/math.h"
-#include "base/random.h"
+#include "fovea/core/random.h"
 #include "lab/conclude.h"
 #include "lab/experiments.h"
 

@@ -11,7 +11,7 @@ namespace {
 
 Readings loss_of_size(const Trial& t) {
   const auto width = static_cast<int64_t>(t.x);
-  Transformer model = new_model(small_decoder(2, width, t.text->vocabulary(), 64), t.seed);
+  const nn::Transformer model(small_decoder(2, width, t.text->vocabulary(), 64), t.seed);
   return {{t.arm, t.x, loss_on_text(model, t, {.steps = t.times(400, 5000)})}};
 }
 

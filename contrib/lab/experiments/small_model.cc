@@ -20,10 +20,8 @@ constexpr int kPredecessors = 2;  // predecessors
 // and Bell 1991).
 class Frequencies {
  public:
-  Frequencies(const TokenSpan& tokens, int64_t vocabulary)
+  Frequencies(std::span<const int32_t> ids, int64_t vocabulary)
       : vocabulary_(static_cast<double>(vocabulary)) {
-    std::vector<int32_t> ids(static_cast<size_t>(tokens.count));
-    tokens.copy(0, tokens.count, ids.data());
     for (size_t i = 0; i < ids.size(); ++i)
       for (int n = 0; n <= kPredecessors && static_cast<size_t>(n) <= i; ++n)
         ++counts_[key(ids.data() + i, n)][ids[i]];
@@ -62,8 +60,8 @@ double loss_of(const Frequencies& frequencies, int order, const std::vector<Batc
     for (int64_t i = 0; i < batch.labels.size(); ++i) {
       const int64_t t = i % kWindow;
       // A window and the token after it are consecutive in the text.
-      std::vector<int32_t> row(batch.target.ids.data_as<int32_t>() + i - t,
-                               batch.target.ids.data_as<int32_t>() + i + 1);
+      std::vector<int32_t> row(batch.ids.data_as<int32_t>() + i - t,
+                               batch.ids.data_as<int32_t>() + i + 1);
       row.push_back(batch.labels.data_as<int32_t>()[i]);
       const int known = std::min(order, static_cast<int>(t + 1));
       sum -= math::log(frequencies.probability(&row.back(), known));
@@ -75,7 +73,7 @@ double loss_of(const Frequencies& frequencies, int order, const std::vector<Batc
 
 Readings learned_structure(const Trial& t) {
   const Text& text = *t.text;
-  Transformer model = new_model(small_decoder(3, 64, text.vocabulary(), kWindow), t.seed);
+  const nn::Transformer model(small_decoder(3, 64, text.vocabulary(), kWindow), t.seed);
   const int64_t steps = t.times(1500, 10000);
   train_on(model, {.steps = steps, .rate = t.rate},
            [&](int64_t step) { return text.training_batch(step, 16, kWindow, t.seed); });

@@ -15,7 +15,7 @@ Readings time_of_training(const Trial& t) {
   constexpr int64_t kTokens = 2048;  // per step
   const auto length = static_cast<int64_t>(t.x);
   const int64_t rows = std::max<int64_t>(1, kTokens / length);
-  Transformer model = new_model(small_mixture(t.arm, 2, 128, 64, length), t.seed);
+  const nn::Transformer model(small_mixture(t.arm, 2, 128, 64, length), t.seed);
   const double seconds = fastest_step(model, t.times(20, 50), rows, length);
   return {{t.arm, t.x, 1e6 * seconds / static_cast<double>(rows * length)}};
 }

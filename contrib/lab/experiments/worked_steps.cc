@@ -1,11 +1,9 @@
 // The parity of n bits, with and without worked steps before the answer.
 
-#include <algorithm>
-
+#include "fovea/core/autograd.h"
 #include "lab/conclude.h"
 #include "lab/experiments.h"
 #include "lab/training.h"
-#include "tensor/tape.h"
 
 namespace fovea::lab {
 namespace {
@@ -36,20 +34,19 @@ Batch parity_batch(int64_t rows, int64_t n, bool worked, uint64_t seed, int64_t 
 }
 
 // Generates the answers of the rows greedily, and returns the fraction of right last ones.
-double generated_accuracy(const Transformer& model, const Batch& batch, int64_t n) {
+double generated_accuracy(const nn::Transformer& model, const Batch& batch, int64_t n) {
   const NoGradient off;
-  const int64_t rows = batch.target.ids.dim(0), T = batch.target.ids.dim(1);
-  const Tensor ids = copy(batch.target.ids);
+  const int64_t rows = batch.ids.dim(0), T = batch.ids.dim(1);
+  const Tensor ids = copy(batch.ids);
   int64_t right = 0;
   for (int64_t t = n; t < T; ++t) {
-    const Tensor logits = model.logits(model.hidden(ids, {}));  // [B, T, V]
-    for (int64_t r = 0; r < rows; ++r) {
-      const float* row = logits.data_as<float>() + (r * T + t) * kBitTokens;
-      const auto best = static_cast<int32_t>(std::max_element(row, row + kBitTokens) - row);
+    const std::vector<int32_t> best = most_likely(model.logits(model.hidden(ids)));  // [B, T]
+    for (int64_t at = t; at < rows * T; at += T) {
+      const int32_t bit = best[static_cast<size_t>(at)];
       if (t + 1 < T)
-        ids.data_as<int32_t>()[r * T + t + 1] = best;
+        ids.data_as<int32_t>()[at + 1] = bit;
       else
-        right += best == batch.labels.data_as<int32_t>()[r * T + t];
+        right += bit == batch.labels.data_as<int32_t>()[at];
     }
   }
   return static_cast<double>(right) / static_cast<double>(rows);
@@ -58,8 +55,8 @@ double generated_accuracy(const Transformer& model, const Batch& batch, int64_t 
 Readings parity(const Trial& t) {
   const auto n = static_cast<int64_t>(t.x);
   const bool worked = t.arm == "worked steps";
-  Transformer model =
-      new_model(with_positions(small_decoder(2, 64, kBitTokens, 2 * n + 1), "learned"), t.seed);
+  const nn::Transformer model(
+      with_positions(small_decoder(2, 64, kBitTokens, 2 * n + 1), "learned"), t.seed);
   train_on(model, {.steps = t.times(600, 4000), .rate = t.rate},
            [&](int64_t step) { return parity_batch(32, n, worked, t.seed, step); });
   constexpr int64_t kUnseen = 1 << 30;

@@ -4,9 +4,9 @@
 #include "base/fields.h"
 #include "base/float_mode.h"
 #include "base/machine.h"
-#include "base/random.h"
 #include "base/threads.h"
 #include "families/registry.h"
+#include "fovea/core/random.h"
 #include "kernels/isa.h"
 #include "loop/passes.h"
 #include "loop/stepper.h"
@@ -89,7 +89,7 @@ Spec compared_spec(const std::string& preset_name) {
   spec.decoder->norm.bias = spec.decoder->attention.bias = spec.decoder->attention.output_bias =
       false;
   spec.decoder->ffn.bias = false;
-  spec.decoder->ffn.activation = ActivationKind::gelu;
+  spec.decoder->ffn.activation = Activation::gelu;
   return validated(spec);
 }
 

@@ -4,9 +4,9 @@
 #include "base/fields.h"
 #include "base/float_mode.h"
 #include "base/machine.h"
-#include "base/random.h"
 #include "base/threads.h"
 #include "fovea/bench.h"
+#include "fovea/core/random.h"
 #include "generate/scheduler.h"
 #include "kernels/isa.h"
 #include "open/model_parts.h"
@@ -23,7 +23,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 // Requests with prompts of random tokens, decoded together as in a server.
 class Streams {
  public:
-  Streams(const Model::Parts& model, int64_t count, int64_t prompt, int64_t tokens)
+  Streams(const ModelParts& model, int64_t count, int64_t prompt, int64_t tokens)
       : scheduler_(model.transformer, {}, nullptr,
                    {.cache = model.cache,
                     .pages = count * pages_for(prompt + tokens + 1),
@@ -53,7 +53,7 @@ class Streams {
 };
 
 // Returns the time in seconds to read a prompt and generate one token.
-double seconds_to_read(const Model::Parts& model, int64_t prompt) {
+double seconds_to_read(const ModelParts& model, int64_t prompt) {
   Streams one(model, 1, prompt, 1);
   const auto start = std::chrono::steady_clock::now();
   one.write(1);
@@ -62,7 +62,7 @@ double seconds_to_read(const Model::Parts& model, int64_t prompt) {
 
 // Returns the median time of up to `runs` prompts, after one that is not measured: its pass
 // allocates the memory. A prompt that takes longer than kLong is read only once.
-double median_seconds_to_read(const Model::Parts& model, int64_t prompt, int64_t runs) {
+double median_seconds_to_read(const ModelParts& model, int64_t prompt, int64_t runs) {
   constexpr double kLong = 5;
   const double first = seconds_to_read(model, prompt);
   if (first > kLong) return first;
@@ -99,12 +99,12 @@ GenerationBench bench_generation(const Model& model, const BenchOptions& options
   result.weight_bytes = model.weight_bytes();
   result.weight_formats = model.weight_formats();
 
-  result.first_token_seconds = seconds_to_read(model.parts(), std::min(kFirst, depth));
-  seconds_to_read(model.parts(), 1);  // the second pass packs weights for good: ops/packed.h
-  result.prompt_seconds = median_seconds_to_read(model.parts(), prompt, options.runs);
+  result.first_token_seconds = seconds_to_read(parts_of(model), std::min(kFirst, depth));
+  seconds_to_read(parts_of(model), 1);  // the second pass packs weights for good: ops/packed.h
+  result.prompt_seconds = median_seconds_to_read(parts_of(model), prompt, options.runs);
   result.prompt_tokens_per_second = static_cast<double>(prompt) / result.prompt_seconds;
 
-  Streams all(model.parts(), batch, depth, 1 + decode);
+  Streams all(parts_of(model), batch, depth, 1 + decode);
   all.write(batch);  // the first token of each sequence
   const int64_t before = all.written();
   const auto start = std::chrono::steady_clock::now();

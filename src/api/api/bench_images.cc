@@ -1,9 +1,9 @@
 #include "api/median_time.h"
 #include "base/fields.h"
 #include "base/float_mode.h"
-#include "base/random.h"
 #include "base/threads.h"
 #include "fovea/bench.h"
+#include "fovea/core/random.h"
 #include "kernels/isa.h"
 
 namespace fovea {

@@ -4,9 +4,9 @@
 #include "audio/log_mel.h"
 #include "base/fields.h"
 #include "base/machine.h"
-#include "base/random.h"
 #include "base/threads.h"
 #include "fovea/bench.h"
+#include "fovea/core/random.h"
 #include "kernels/isa.h"
 #include "open/model_parts.h"
 
@@ -28,7 +28,7 @@ TranscribeOptions of_bench(const Model& model, TranscribeOptions options) {
   options.timestamps = options.previous_text = false;
   options.temperatures = {0};
   options.no_speech = 1;
-  const std::vector<int32_t>& ends = model.parts().end_ids;
+  const std::vector<int32_t>& ends = parts_of(model).end_ids;
   options.suppress.insert(options.suppress.end(), ends.begin(), ends.end());
   return options;
 }

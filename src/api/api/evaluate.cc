@@ -43,7 +43,7 @@ void translate_pairs(const Model& model, const EvaluationData& data,
 void transcribe_recordings(const Model& model, const EvaluationData& data,
                            const EvaluationProgress& progress, Predictions& found) {
   const Recordings recordings = read_recordings(data.pairs.empty() ? data.text : data.pairs);
-  const Model::Parts& parts = model.parts();
+  const ModelParts& parts = parts_of(model);
   const Generator generator{parts.transformer, &*parts.target_tokenizer,
                             rules_of(parts.origin, parts.end_ids), DType::f32, parts.cache};
   add_transcripts(
@@ -115,7 +115,7 @@ Evaluation evaluate(const Model& model, const EvaluationData& data,
   if (data.translation && !writes_speech(model.spec()))
     options.source_prefix = source_prefix_of(model, *data.translation);
   options.labels = data.labels;
-  if (!data.labels.empty()) options.problem_type = problem_of(model.spec(), model.parts().origin);
+  if (!data.labels.empty()) options.problem_type = problem_of(model.spec(), parts_of(model).origin);
   options.chat_template = data.chat_template;
   options.train_on = data.train_on;
   options.validation = 0;
@@ -132,7 +132,7 @@ Evaluation evaluate(const Model& model, const EvaluationData& data,
     options.batch = 1;
   }
   if (objective == Objective::chats || learns_preferences(objective))
-    options.from = model.parts().path;
+    options.from = parts_of(model).path;
   check_field(data.context == 0 || (objective == Objective::next_token && !data.one_by_one),
               "context",
               "given for another evaluation than that of next tokens; expected plain "

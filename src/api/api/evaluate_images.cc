@@ -67,8 +67,8 @@ Predictions retrieved(const ImageModel& model, const LabelledImages& data,
   const TextTower& tower = *model.parts().text;
   const Shape shape = {all.count, all.width};
   found.loss =
-      contrastive_loss(from(all.pictures, shape), from(all.texts, shape), full({1}, tower.scale),
-                       tower.sigmoid ? full({1}, tower.bias) : Tensor())
+      contrastive_loss(tensor_of(all.pictures, shape), tensor_of(all.texts, shape),
+                       full({1}, tower.scale), tower.sigmoid ? full({1}, tower.bias) : Tensor())
           .data_as<double>()[0];
   return found;
 }

@@ -10,22 +10,22 @@ namespace fovea {
 namespace {
 
 Generator generator_of(const Model& model, const Model* draft) {
-  const Model::Parts& parts = model.parts();
+  const ModelParts& parts = parts_of(model);
   return {.model = parts.transformer,
           .tokenizer = parts.target_tokenizer ? &*parts.target_tokenizer : nullptr,
           .rules = rules_of(parts.origin, parts.end_ids),
           .cache = parts.cache,
-          .draft = draft != nullptr ? &draft->parts().transformer : nullptr};
+          .draft = draft != nullptr ? &parts_of(*draft).transformer : nullptr};
 }
 
 }  // namespace
 
 GenerateOptions generation_defaults(const Model& model, const GenerateOptions& program) {
   const FloatMode mode;
-  return defaults_of(model.parts().origin, model.spec(), program);
+  return defaults_of(parts_of(model).origin, model.spec(), program);
 }
 
-const std::vector<int32_t>& end_ids(const Model& model) { return model.parts().end_ids; }
+const std::vector<int32_t>& end_ids(const Model& model) { return parts_of(model).end_ids; }
 
 std::vector<int32_t> prompt_ids(const Model& model, const std::string& prompt,
                                 SpecialTokens special) {

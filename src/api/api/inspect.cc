@@ -40,7 +40,7 @@ SpecialTokens written(const InspectInput& input) {
 // text, its decoder reads the source too, moved by one place.
 std::vector<InspectedToken> decoder_tokens(const Model& model, const InspectInput& input,
                                            const std::vector<int32_t>& source) {
-  const int32_t start = special_id(model.parts().origin, "decoder_start_token_id").value_or(0);
+  const int32_t start = special_id(parts_of(model).origin, "decoder_start_token_id").value_or(0);
   std::vector<int32_t> ids = input.target_ids;
   if (ids.empty() && !input.target.empty())
     ids = ids_of(tokenized(model, input.target, false, written(input)));
@@ -66,7 +66,7 @@ Inspection::Inspection(const Model& model, const InspectInput& input) {
   if (model.spec().encoder && model.spec().decoder) {
     source = std::exchange(read, decoder_tokens(model, input, ids));
   }
-  state_ = std::make_unique<State>(model.parts().transformer, ids, ids_of(read), input.muted,
+  state_ = std::make_unique<State>(parts_of(model).transformer, ids, ids_of(read), input.muted,
                                    input.muted_neurons);
   state_->owner = model;
   state_->source_text = std::move(source);

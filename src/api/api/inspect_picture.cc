@@ -107,7 +107,7 @@ PictureInspection inspect_picture(const Model& model, const ImageQuestion& quest
   TokenVectors vectors;
   const NoGradient off;
   prompt.images->add_vectors(0, std::ssize(ids), 0, vectors);
-  auto state = std::make_unique<Inspection::State>(model.parts().transformer, ids, ids,
+  auto state = std::make_unique<Inspection::State>(parts_of(model).transformer, ids, ids,
                                                    std::vector<HeadPlace>(),
                                                    std::vector<NeuronPlace>(), vectors);
   state->owner = model;
@@ -115,7 +115,7 @@ PictureInspection inspect_picture(const Model& model, const ImageQuestion& quest
   const std::vector<PromptImages::Part>& parts = prompt.images->parts();
   return {Inspection(std::move(state)),
           parts.back().pixels,  // the whole picture follows its tiles
-          ratio_of(image, model.parts().images->processor),
+          ratio_of(image, parts_of(model).images->processor),
           grids_of(parts),
           answer.text,
           std::ssize(prompt.ids)};

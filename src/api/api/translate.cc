@@ -12,7 +12,7 @@ namespace fovea {
 namespace {
 
 Generator generator_of(const Model& model) {
-  const Model::Parts& parts = model.parts();
+  const ModelParts& parts = parts_of(model);
   check(model.has_tokenizer(), "translate: the model has no tokenizer; expected a model with one");
   return {parts.transformer,
           &*parts.target_tokenizer,

@@ -65,8 +65,8 @@ GenerateOptions from_c(const fovea_generate_options& o) {
   options.guesses = o.guesses;
   options.logprobs = o.logprobs;
   if (o.on_logits != nullptr)
-    options.constrain = [&o](const std::vector<int32_t>& ids, float* logits, int64_t vocabulary) {
-      o.on_logits(ids.data(), ids.size(), logits, static_cast<size_t>(vocabulary), o.user);
+    options.constrain = [&o](std::span<const int32_t> ids, std::span<float> logits) {
+      o.on_logits(ids.data(), ids.size(), logits.data(), logits.size(), o.user);
     };
   return options;
 }

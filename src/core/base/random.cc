@@ -1,4 +1,4 @@
-#include "base/random.h"
+#include "fovea/core/random.h"
 
 #include <cmath>
 #include <numbers>

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "fovea/core/tensor.h"
 #include "kernels/device.h"
 
 namespace fovea {

@@ -32,6 +32,9 @@ constinit Device devices[kMostDevices] = {
      .copy = [](void* to, const void* from, size_t bytes,
                 CopyKind) { std::memcpy(to, from, bytes); }}};
 
+const Device& cpu_device() { return devices[0]; }
+std::string_view name_of(const Device& device) { return device.name; }
+
 const Device& add_device(Device device) {
   const std::lock_guard lock(adding);
   check(find(device.name) == nullptr, "device: {} is in use; expected another name", device.name);

@@ -11,13 +11,6 @@
 
 namespace fovea {
 
-// Memory of tensors in host memory.
-struct MemoryUse {
-  size_t live = 0;  // bytes in tensors now
-  size_t peak = 0;  // the largest value of `live` since the last reset
-  size_t held = 0;  // bytes in tensors and in blocks that are kept for reuse
-};
-
 enum class CopyKind : uint8_t { to_device, to_host, within };
 
 struct Device {
@@ -39,10 +32,11 @@ extern Device devices[kMostDevices];  // by number
 
 inline const Device& device_of(uint8_t number) { return devices[number]; }
 // The first device. Its memory is that of the host; its kernels are those of use_isa().
-inline const Device& cpu_device() { return devices[0]; }
+const Device& cpu_device();
 // Registers a device, for the lifetime of the process. Throws InvalidArgument if the name is in
 // use.
 const Device& add_device(Device device);
 const Device& device_named(std::string_view name);  // throws InvalidArgument if there is none
+std::string_view name_of(const Device& device);
 
 }  // namespace fovea

@@ -13,11 +13,18 @@
 
 namespace fovea {
 
+class Tensor;
+
 // Arrays carry the number of their device (device.h); 0 is the CPU.
 struct In {
   const void* data = nullptr;  // null if an optional input is not given
   DType dtype = DType::f32;
   uint8_t device = 0;
+
+  In() = default;
+  In(const void* elements, DType type, uint8_t on = 0) : data(elements), dtype(type), device(on) {}
+  In(const float* x) : data(x) {}  // NOLINT: f32 in host memory
+  In(const Tensor& x);             // NOLINT: kernels take tensors; see tensor/tensor.h
 };
 
 struct Out {
@@ -25,6 +32,12 @@ struct Out {
   DType dtype = DType::f32;
   bool add = false;  // += instead of =
   uint8_t device = 0;
+
+  Out() = default;
+  Out(void* elements, DType type, bool adds = false, uint8_t on = 0)
+      : data(elements), dtype(type), add(adds), device(on) {}
+  Out(float* y) : data(y) {}  // NOLINT: f32 in host memory
+  Out(const Tensor& y);       // NOLINT
 };
 
 // Returns the elements of an i32 result.
@@ -36,6 +49,7 @@ struct Indices {
   uint8_t device = 0;
 
   Indices(const int32_t* indices, uint8_t on = 0) : data(indices), device(on) {}
+  Indices(const Tensor& x);                         // NOLINT
   operator const int32_t*() const { return data; }  // NOLINT: kernels index the array
 };
 

@@ -22,8 +22,8 @@
 #include <string>
 #include <vector>
 
+#include "fovea/core/op_options.h"
 #include "kernels/entry.h"
-#include "kernels/mask.h"
 #include "kernels/updates.h"
 
 namespace fovea {
@@ -122,19 +122,6 @@ struct TopClasses {
   float scale = 1;
 };
 
-// gelu: exact, by erf; gelu_tanh and quick_gelu (x sigmoid(1.702 x)) approximate it (Hendrycks and
-// Gimpel 2016); relu_squared: max(x, 0)^2 (So et al. 2021).
-enum class Activation : uint8_t {
-  relu,
-  gelu,
-  gelu_tanh,
-  silu,
-  tanh,
-  quick_gelu,
-  relu_squared,
-  sigmoid
-};
-
 // y [rows, N] (+)= x W^T, plus bias [N]; with an activation f: y (+)= f of this sum.
 // `residual` [rows, N], null or of y's dtype, is added last; then y.add is false.
 struct PackedProduct {
@@ -180,9 +167,6 @@ struct CellGradients {
   }
 };
 
-// The pairs of elements of a head that are rotated: i and i + rotated / 2, or 2i and 2i + 1.
-enum class Pairing : uint8_t { halves, neighbours };
-
 // Rotates the first `rotated` elements of each head of x [rows, heads, width]. Row r uses the
 // angles of row r % angle_rows. `inverse` rotates by the negative angles, for the gradient.
 struct Rotation {
@@ -212,20 +196,6 @@ struct ColumnCopy {
 struct ExpertChoice {
   int64_t chosen = 1;
   int64_t groups = 1, groups_chosen = 1;
-};
-
-// Inverted dropout: an element becomes 0 with `probability`, else it is divided by (1 -
-// probability). Element i is dropped if uniform(word) < probability, where the word is number i % 4
-// of philox(seed, Stream::dropout, substream, counter) with counter = step * 2^32 + i / 4. The
-// index i counts the elements of the units of all passes of a step: element e of unit u of this
-// pass has i = (first_unit + u) * round_up(E, 4) + e, where E is the number of elements per unit.
-struct Dropout {
-  float probability = 0;
-  uint64_t seed = 0;
-  uint32_t substream = 0;  // index of this dropout in the model
-  uint64_t step = 0;       // steps done so far
-  int64_t units = 1;       // equal parts of the tensor
-  int64_t first_unit = 0;  // index, within the step, of this pass's first unit
 };
 
 // q [B, T, H, D], k and v [B, capacity, G, D], of which the first S rows are used; head h reads

@@ -12,8 +12,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "ops/offset.h"
-#include "ops/statistics.h"
+#include "ops/common.h"
 #include "ops/units.h"
 #include "ops/weights.h"
 

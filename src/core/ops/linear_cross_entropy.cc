@@ -86,6 +86,11 @@ Tensor loss_with(const Tensor& x, const Weight& weight, const Tensor& bias, cons
 }  // namespace
 
 Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                            const Tensor& targets) {
+  return linear_cross_entropy(x, weight, bias, targets, {});
+}
+
+Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& bias,
                             const Tensor& targets, const LossOptions& options) {
   return loss_with(x, weight, bias, targets, options);
 }

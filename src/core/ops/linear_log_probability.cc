@@ -90,6 +90,11 @@ Tensor probabilities_with(const Tensor& x, const Weight& weight, const Tensor& b
 }  // namespace
 
 Tensor linear_log_probability(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                              const Tensor& targets) {
+  return linear_log_probability(x, weight, bias, targets, 0);
+}
+
+Tensor linear_log_probability(const Tensor& x, const Tensor& weight, const Tensor& bias,
                               const Tensor& targets, float softcap, LogitBlocks blocks) {
   return probabilities_with(x, weight, bias, targets, softcap, blocks);
 }

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/threads.h"
-#include "ops/statistics.h"
+#include "ops/common.h"
 #include "tensor/tape.h"
 
 namespace fovea {

@@ -1,9 +1,7 @@
 #include "base/error.h"
 #include "base/threads.h"
-#include "ops/in_dtype.h"
-#include "ops/offset.h"
+#include "ops/common.h"
 #include "ops/ops.h"
-#include "ops/statistics.h"
 #include "ops/units.h"
 #include "tensor/tape.h"
 

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "kernels/sum_tree.h"
-#include "ops/statistics.h"
+#include "ops/common.h"
 #include "ops/units.h"
 
 namespace fovea {

@@ -4,7 +4,7 @@
 
 #include <type_traits>
 
-#include "ops/in_dtype.h"
+#include "ops/common.h"
 #include "ops/packed.h"
 
 namespace fovea {

@@ -1,4 +1,4 @@
-#include "tensor/shape.h"
+#include "fovea/core/tensor.h"
 
 #include "base/error.h"
 

@@ -1,8 +1,10 @@
 #include "tensor/tensor.h"
 
 #include <cstring>
+#include <type_traits>
 
 #include "base/error.h"
+#include "fovea/core/random.h"
 #include "kernels/allocator.h"
 
 namespace fovea {
@@ -10,6 +12,24 @@ namespace {
 
 // Like describe(), but formatted only for an error: these checks run with every op.
 auto listed(const Shape& shape) { return fmt::join(shape, ", "); }
+
+template <class T>
+Tensor filled(std::span<const T> values, const Shape& shape, DType dtype) {
+  const Tensor y = empty(shape, dtype);
+  check(y.size() == std::ssize(values), "{} values for shape [{}]; expected one per element",
+        values.size(), listed(shape));
+  std::ranges::copy(values, y.data_as<T>());
+  return y;
+}
+
+// The types of elements that span() returns.
+template <class T>
+constexpr DType kTypeOf = std::is_same_v<T, float>     ? DType::f32
+                          : std::is_same_v<T, double>  ? DType::f64
+                          : std::is_same_v<T, int32_t> ? DType::i32
+                          : std::is_same_v<T, int64_t> ? DType::i64
+                          : std::is_same_v<T, int8_t>  ? DType::i8
+                                                       : DType::u8;
 
 }  // namespace
 
@@ -25,6 +45,9 @@ Storage::~Storage() {
 MemoryUse tensor_memory() { return Allocator::all().use(); }
 void reset_peak_memory() { Allocator::all().reset_peak(); }
 void release_cached_memory() { Allocator::all().release(); }
+
+size_t Tensor::bytes() const { return static_cast<size_t>(size_) * size_of(dtype_); }
+const Device& Tensor::device() const { return device_of(device_); }
 
 int64_t Tensor::dim(int axis) const {
   const int from_start = axis < 0 ? axis + rank() : axis;
@@ -51,7 +74,7 @@ Tensor Tensor::rows(int64_t begin, int64_t end) const {
         "rows {} to {} of [{}]; expected a range of its first axis", begin, end, listed(shape_));
   Tensor y = detach();
   const int64_t width = shape_[0] > 0 ? size_ / shape_[0] : 0;
-  y.offset_ += static_cast<size_t>(begin * width) * size_of(dtype_);
+  y.data_ += begin * width * static_cast<int64_t>(size_of(dtype_));
   y.shape_[0] = end - begin;
   y.size_ = (end - begin) * width;
   return y;
@@ -75,6 +98,19 @@ Tensor Tensor::to(const Device& target) const {
     target.copy(y.data(), data(), bytes(), CopyKind::to_device);
   return y;
 }
+
+template <class T>
+std::span<T> Tensor::span() const {
+  check(dtype_ == kTypeOf<T>, "span: a tensor [{}] has elements of type {}; expected {}",
+        listed(shape_), name_of(dtype_), name_of(kTypeOf<T>));
+  return {data_as<T>(), static_cast<size_t>(size_)};
+}
+template std::span<float> Tensor::span() const;
+template std::span<double> Tensor::span() const;
+template std::span<int32_t> Tensor::span() const;
+template std::span<int64_t> Tensor::span() const;
+template std::span<int8_t> Tensor::span() const;
+template std::span<uint8_t> Tensor::span() const;
 
 void Tensor::refuse_access() const {
   fail(ErrorKind::InvalidArgument,
@@ -100,6 +136,7 @@ Tensor empty(const Shape& shape, DType dtype, const Device& device) {
   y.dtype_ = dtype;
   y.device_ = device.number;
   y.storage_ = std::make_shared<Storage>(y.bytes(), device);
+  y.data_ = static_cast<char*>(y.storage_->data());
   return y;
 }
 
@@ -136,15 +173,28 @@ Tensor borrow(void* data, const Shape& shape, DType dtype, std::shared_ptr<const
   y.shape_ = shape;
   y.dtype_ = dtype;
   y.storage_ = std::make_shared<Storage>(data, y.bytes(), std::move(owner));
+  y.data_ = static_cast<char*>(data);
   return y;
 }
 
-Tensor from(const std::vector<float>& values, const Shape& shape, DType dtype) {
-  Tensor y = empty(shape, DType::f32);
-  check(y.size() == static_cast<int64_t>(values.size()),
-        "{} values for shape [{}]; expected one per element", values.size(), listed(y.shape()));
-  std::copy(values.begin(), values.end(), y.data_as<float>());
+Tensor tensor_of(std::span<const float> values, const Shape& shape, DType dtype) {
+  const Tensor y = filled(values, shape, DType::f32);
   return dtype == DType::f32 ? y : convert(y, dtype);
+}
+
+Tensor tensor_of(std::initializer_list<float> values, const Shape& shape, DType dtype) {
+  return tensor_of(std::span(values.begin(), values.size()), shape, dtype);
+}
+
+Tensor tensor_of(std::span<const int32_t> values, const Shape& shape) {
+  return filled(values, shape, DType::i32);
+}
+
+Tensor normal(const Shape& shape, float deviation, uint64_t seed, uint32_t number) {
+  const Tensor y = empty(shape);
+  Random random(seed, Stream::init, number);
+  for (float& each : y.span<float>()) each = deviation * random.normal();
+  return y;
 }
 
 Tensor convert(const Tensor& x, DType dtype) {

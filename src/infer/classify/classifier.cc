@@ -88,7 +88,7 @@ std::shared_ptr<const Classifier::Parts> parts_of(const std::string& path, Trans
 
 // The format of the texts of an opened model.
 TextFormat format_of(const Model& model) {
-  const std::string& path = model.parts().path;
+  const std::string& path = parts_of(model).path;
   if (path.empty() || is_gguf(path) || !comes_with_tokenizer(path))
     return TextFormat::of(model.tokenizer(), model.spec());
   return TextFormat::open(path, model.spec());
@@ -111,7 +111,7 @@ Classifier Classifier::open(const std::string& path, WeightPrecision precision,
 
 Classifier Classifier::of(const Model& model) {
   const FloatMode mode;
-  const Model::Parts& parts = model.parts();
+  const ModelParts& parts = parts_of(model);
   refuse_writers(model.spec(), parts.path);
   return Classifier(
       parts_of(parts.path, parts.transformer, parts.origin, format_of(model), parts.warnings));

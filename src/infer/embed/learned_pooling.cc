@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "base/math.h"
 #include "checkpoint/module_files.h"
-#include "checkpoint/safetensors.h"
+#include "safetensors/safetensors.h"
 #include "tensor/tape.h"
 
 namespace fovea {
@@ -109,7 +109,7 @@ TrainedPooling::TrainedPooling(LearnedPooling kind, const SentenceModules& modul
     modules_.pooling.modes = {TokenPooling::attention};
   }
   weights_.shape = {std::ssize(initial)};
-  weights_.value = from(initial, weights_.shape, DType::f32);
+  weights_.value = tensor_of(initial, weights_.shape, DType::f32);
 }
 
 std::vector<NamedParameter> TrainedPooling::parameters() {

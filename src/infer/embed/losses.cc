@@ -25,7 +25,7 @@ Tensor cosine_loss(const Tensor& a, const Tensor& b, const std::vector<float>& s
         "cosine_loss: {} and {} with {} scores; expected two tensors [B, C] and B scores",
         a.shape(), b.shape(), scores.size());
   const Tensor cosines = linear(multiply(a, b), full({1, C}, 1, a.dtype(), a.device()));  // [B, 1]
-  const Tensor errors = subtract(cosines, from(scores, {B, 1}, a.dtype()).to(a.device()));
+  const Tensor errors = subtract(cosines, tensor_of(scores, {B, 1}, a.dtype()).to(a.device()));
   return mean(multiply(errors, errors));
 }
 

@@ -13,9 +13,9 @@
 #include "base/json.h"
 #include "base/settings.h"
 #include "checkpoint/module_files.h"
-#include "checkpoint/safetensors.h"
 #include "embed/losses.h"
 #include "fovea/excerpt.h"
+#include "safetensors/safetensors.h"
 
 namespace fovea {
 namespace {

@@ -8,11 +8,11 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "checkpoint/module_files.h"
-#include "checkpoint/safetensors.h"
 #include "embed/head_states.h"
 #include "embed/multi_vector_settings.h"
 #include "fovea/excerpt.h"
 #include "open/directory.h"
+#include "safetensors/safetensors.h"
 
 namespace fovea {
 namespace {

@@ -45,7 +45,7 @@ Tensor weighted_sum(const Tensor& x, TokenPooling mode, const std::vector<Interv
     for (const double weight : weights_of(mode, row))
       weights[static_cast<size_t>(t++)] = static_cast<float>(weight);
   }
-  return sum_of_tokens(x, from(weights, {B, T}, x.dtype()).to(x.device()));
+  return sum_of_tokens(x, tensor_of(weights, {B, T}, x.dtype()).to(x.device()));
 }
 
 template <class Number>
@@ -135,7 +135,7 @@ Tensor attention_pooling(const Tensor& hidden, const Tensor& vector,
          ++t)
       mask[static_cast<size_t>(b * T + t)] = 0;
   const Tensor scores = linear(x, vector.view({1, C})).view({B, T});
-  return sum_of_tokens(x, softmax(add(scores, from(mask, {B, T}, x.dtype()).to(x.device()))));
+  return sum_of_tokens(x, softmax(add(scores, tensor_of(mask, {B, T}, x.dtype()).to(x.device()))));
 }
 
 Tensor concat_width(const std::vector<Tensor>& x) {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/mask.h"
+#include "fovea/core/op_options.h"
 #include "tensor/tensor.h"
 
 namespace fovea {

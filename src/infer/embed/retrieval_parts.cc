@@ -5,8 +5,9 @@
 #include "base/fields.h"
 #include "base/files.h"
 #include "checkpoint/module_files.h"
-#include "checkpoint/safetensors.h"
 #include "embed/embedder_parts.h"
+#include "embed/vector_kind.h"
+#include "safetensors/safetensors.h"
 
 namespace fovea {
 namespace {

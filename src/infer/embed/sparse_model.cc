@@ -13,11 +13,11 @@
 #include "base/math.h"
 #include "base/threads.h"
 #include "checkpoint/module_files.h"
-#include "checkpoint/safetensors.h"
 #include "embed/head_states.h"
 #include "fovea/excerpt.h"
 #include "open/directory.h"
 #include "ops/ops.h"
+#include "safetensors/safetensors.h"
 
 namespace fovea {
 namespace {

@@ -22,8 +22,7 @@ BannedTexts::BannedTexts(const std::vector<std::string>& texts, const Tokenizer&
   }
 }
 
-void BannedTexts::forbid(const std::vector<int32_t>& written, float* logits,
-                         int64_t vocabulary) const {
+void BannedTexts::forbid(std::span<const int32_t> written, std::span<float> logits) const {
   std::string tail;
   for (auto id = written.rbegin(); id != written.rend() && tail.size() < longest_; ++id)
     if (*id >= 0 && *id < std::ssize(tokens_)) tail.insert(0, tokens_[static_cast<size_t>(*id)]);
@@ -31,7 +30,8 @@ void BannedTexts::forbid(const std::vector<int32_t>& written, float* logits,
     for (size_t done = 0; done < text.bytes.size(); ++done) {
       if (!tail.ends_with(std::string_view(text.bytes).substr(0, done))) continue;
       for (const int32_t id : text.completing[done])
-        if (id < vocabulary) logits[id] = -std::numeric_limits<float>::infinity();
+        if (id < std::ssize(logits))
+          logits[static_cast<size_t>(id)] = -std::numeric_limits<float>::infinity();
     }
 }
 

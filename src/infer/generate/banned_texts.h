@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,7 @@ class BannedTexts {
  public:
   BannedTexts(const std::vector<std::string>& texts, const Tokenizer& tokenizer);
   // Sets the logits [V] of these tokens after `written` to -infinity.
-  void forbid(const std::vector<int32_t>& written, float* logits, int64_t vocabulary) const;
+  void forbid(std::span<const int32_t> written, std::span<float> logits) const;
 
  private:
   struct Text {

@@ -30,8 +30,8 @@ void check_draft(const Model& model, const Model& draft) {
                 its.vocabulary, mine.vocabulary);
     return;
   }
-  check_same(*model.parts().tokenizer, *draft.parts().tokenizer);
-  check_same(*model.parts().target_tokenizer, *draft.parts().target_tokenizer);
+  check_same(*parts_of(model).tokenizer, *parts_of(draft).tokenizer);
+  check_same(*parts_of(model).target_tokenizer, *parts_of(draft).target_tokenizer);
 }
 
 }  // namespace fovea

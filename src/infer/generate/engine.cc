@@ -19,10 +19,10 @@ namespace fovea {
 namespace {
 
 const Transformer* draft_of(const EngineOptions& options) {
-  return options.draft ? &options.draft->parts().transformer : nullptr;
+  return options.draft ? &parts_of(*options.draft).transformer : nullptr;
 }
 
-SchedulerOptions scheduler_options(const Model::Parts& parts, const EngineOptions& options) {
+SchedulerOptions scheduler_options(const ModelParts& parts, const EngineOptions& options) {
   const Transformer& model = parts.transformer;
   checked_writer(model.spec);
   check_fields(options);
@@ -49,10 +49,10 @@ class Engine::Worker {
   Worker(const Model& model, const EngineOptions& options)
       : model_(model),
         options_(options),
-        transformer_(model.parts().transformer),
-        scheduler_(transformer_, rules_of(model.parts().origin, model.parts().end_ids),
-                   model.has_tokenizer() ? &*model.parts().target_tokenizer : nullptr,
-                   scheduler_options(model.parts(), options)),
+        transformer_(parts_of(model).transformer),
+        scheduler_(transformer_, rules_of(parts_of(model).origin, parts_of(model).end_ids),
+                   model.has_tokenizer() ? &*parts_of(model).target_tokenizer : nullptr,
+                   scheduler_options(parts_of(model), options)),
         status_(scheduler_.status()),
         thread_([this] { run(); }) {}
 
@@ -152,7 +152,7 @@ class Engine::Worker {
 
   void take_in(Addition& addition) {
     try {
-      const Model::Parts& parts = addition.model.parts();
+      const ModelParts& parts = parts_of(addition.model);
       scheduler_.expect_room_for_adapter();  // before the layers get its weights
       add_alternative(transformer_, parts.transformer);
       addition.number.set_value(scheduler_.add_adapter(rules_of(parts.origin, parts.end_ids)));

@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "checkpoint/safetensors.h"
 #include "generate/reading.h"
+#include "safetensors/safetensors.h"
 
 namespace fovea {
 namespace {

@@ -97,7 +97,7 @@ Tensor read_batch(const Transformer& model, PagePool& pool, std::vector<KvCache:
   Sequence sequence{integer_tensor(tokens).view({1, std::ssize(tokens)}), {}, {}, {}};
   if (!vectors.rows.empty()) {
     const int64_t N = std::ssize(vectors.rows);
-    sequence.vectors = from(vectors.values, {N, std::ssize(vectors.values) / N});
+    sequence.vectors = tensor_of(vectors.values, {N, std::ssize(vectors.values) / N});
     sequence.vector_rows = integer_tensor(vectors.rows);
   }
   std::vector<std::pair<size_t, int64_t>> texts;

@@ -28,9 +28,9 @@ int64_t limit_of(const Task& task, int64_t prompt, int64_t context, int64_t page
 void ban(GenerateOptions& options, const Tokenizer& tokenizer) {
   const auto banned = std::make_shared<const BannedTexts>(options.banned, tokenizer);
   options.constrain = [banned, other = std::move(options.constrain)](
-                          const std::vector<int32_t>& written, float* logits, int64_t vocabulary) {
-    if (other) other(written, logits, vocabulary);
-    banned->forbid(written, logits, vocabulary);
+                          std::span<const int32_t> written, std::span<float> logits) {
+    if (other) other(written, logits);
+    banned->forbid(written, logits);
   };
 }
 

@@ -224,7 +224,7 @@ void restrain(float* logits, int64_t vocabulary, const Restraints& r,
     for (const int32_t id : r.rules.ends) set(logits, vocabulary, id, kNever);
     for (const int32_t id : o.stop_ids) set(logits, vocabulary, id, kNever);
   }
-  if (o.constrain) o.constrain(written, logits, vocabulary);
+  if (o.constrain) o.constrain(written, {logits, static_cast<size_t>(vocabulary)});
 }
 
 void check_options(const GenerateOptions& o, int64_t vocabulary) {

@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "base/random.h"
+#include "fovea/core/random.h"
 #include "fovea/generate.h"
 
 namespace fovea {

@@ -64,14 +64,14 @@ class ReadText {
 std::vector<TokenLogprob> score(const Model& model, const std::vector<int32_t>& ids,
                                 int64_t alternatives) {
   const FloatMode mode;
-  const Transformer& transformer = model.parts().transformer;
+  const Transformer& transformer = parts_of(model).transformer;
   const Spec& spec = checked_writer(transformer.spec);
   check_scored(spec, ids.size());
   const NoGradient off;
   std::vector<TokenLogprob> scores(1);
   const VocabularySize vocabulary = vocabulary_of(model);
   constexpr int64_t kChunk = 256;  // the logits of a long text may take more memory than the model
-  KvCache cache(PagePool::layout_for(*spec.decoder, model.parts().cache), 1, std::ssize(ids));
+  KvCache cache(PagePool::layout_for(*spec.decoder, parts_of(model).cache), 1, std::ssize(ids));
   Pass pass;
   pass.cache = &cache;
   for (int64_t begin = 0; begin + 1 < std::ssize(ids); begin += kChunk) {
@@ -90,7 +90,7 @@ std::vector<TokenLogprob> score(const Model& model, const std::vector<int32_t>& 
 std::vector<double> score(const Model& model, const ImagePrompt& prompt,
                           const std::vector<std::vector<int32_t>>& continuations) {
   const FloatMode mode;
-  const Transformer& transformer = model.parts().transformer;
+  const Transformer& transformer = parts_of(model).transformer;
   const Spec& spec = checked_writer(transformer.spec);
   size_t longest = 0;
   for (const auto& ids : continuations) {
@@ -105,7 +105,7 @@ std::vector<double> score(const Model& model, const ImagePrompt& prompt,
   const NoGradient off;
   constexpr int64_t kStep = 512;
   const int64_t pages = pages_for(total) + pages_for(total - P) + 1;
-  PagePool pool(PagePool::layout_for(*spec.decoder, model.parts().cache), {pages, 2, kStep},
+  PagePool pool(PagePool::layout_for(*spec.decoder, parts_of(model).cache), {pages, 2, kStep},
                 transformer.token_embedding.device());
   ReadText text(transformer, pool, {}, total);
   Tensor last;  // logits [1, V]

@@ -38,12 +38,12 @@ std::string prefix_of_task(const Origin& origin, const std::string& task) {
 
 std::string source_prefix_of(const Model& model, const TranslateOptions& options) {
   return options.task.empty() ? options.source_prefix
-                              : prefix_of_task(model.parts().origin, options.task);
+                              : prefix_of_task(parts_of(model).origin, options.task);
 }
 
 std::vector<TranslationDirection> translation_directions(const Model& model) {
   std::vector<TranslationDirection> found;
-  for (const auto& [name, prefix] : tasks_of(model.parts().origin)) {
+  for (const auto& [name, prefix] : tasks_of(parts_of(model).origin)) {
     constexpr std::string_view kTranslation = "translation_", kTo = "_to_";
     const size_t to = name.find(kTo);
     if (!name.starts_with(kTranslation) || to == std::string::npos) continue;

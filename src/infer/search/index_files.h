@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "embed/vector_kind.h"
 #include "search/passage_token_vectors.h"
 #include "search/posting_lists.h"
 #include "search/vector_graph.h"

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "embed/modules.h"
+#include "embed/vector_kind.h"
 #include "fovea/retrieval.h"
 #include "search/posting_lists.h"
 

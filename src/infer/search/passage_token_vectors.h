@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/safetensors.h"
+#include "safetensors/safetensors.h"
 #include "tensor/tensor.h"
 
 namespace fovea {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/safetensors.h"
 #include "fovea/retrieval.h"
+#include "safetensors/safetensors.h"
 
 namespace fovea {
 

@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "base/random.h"
 #include "base/threads.h"
+#include "fovea/core/random.h"
 #include "nn/linear.h"
 #include "tensor/tape.h"
 

@@ -7,7 +7,7 @@
 
 namespace fovea {
 
-void restrain_times(const SpeechTokens& tokens, const std::vector<int32_t>& written, float* logits,
+void restrain_times(const SpeechTokens& tokens, std::span<const int32_t> written, float* logits,
                     int64_t vocabulary) {
   const int64_t V = vocabulary, first = std::min<int64_t>(tokens.first_time(), V);
   const auto forbid = [&](int64_t begin, int64_t end) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "transcribe/speech_tokens.h"
@@ -11,7 +12,7 @@ namespace fovea {
 // the end of the text; they do not decrease; the text begins with one. If the times together are
 // more likely than every other token, the next token is a time. written [T] generated tokens,
 // logits [V] of the next one
-void restrain_times(const SpeechTokens& tokens, const std::vector<int32_t>& written, float* logits,
+void restrain_times(const SpeechTokens& tokens, std::span<const int32_t> written, float* logits,
                     int64_t vocabulary);
 
 }  // namespace fovea

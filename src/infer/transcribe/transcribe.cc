@@ -35,7 +35,7 @@ void check_options(const TranscribeOptions& o, const SpeechTokens& tokens, const
 }
 
 Generator generator_of(const Model& model) {
-  const Model::Parts& parts = model.parts();
+  const ModelParts& parts = parts_of(model);
   check(model.has_tokenizer(), "transcribe: the model has no tokenizer; expected a model with one");
   return {parts.transformer, &*parts.target_tokenizer, rules_of(parts.origin, parts.end_ids),
           DType::f32, parts.cache};
@@ -46,7 +46,7 @@ Generator generator_of(const Model& model) {
 WordsInSound words_in_sound(const Model& model, const SoundSource& sound,
                             const std::string& language) {
   const FloatMode mode;
-  const Model::Parts& parts = model.parts();
+  const ModelParts& parts = parts_of(model);
   const Generator generator = generator_of(model);
   const SpeechTokens tokens =
       speech_tokens(parts.origin, model.spec(), *generator.tokenizer, parts.end_ids);
@@ -59,7 +59,7 @@ WordsInSound words_in_sound(const Model& model, const SoundSource& sound,
 Transcript transcribe(const Model& model, const SoundSource& sound,
                       const TranscribeOptions& options, const TranscribeEvents& events) {
   const FloatMode mode;
-  const Model::Parts& parts = model.parts();
+  const ModelParts& parts = parts_of(model);
   const Generator generator = generator_of(model);
   const SpeechTokens tokens =
       speech_tokens(parts.origin, model.spec(), *generator.tokenizer, parts.end_ids);

@@ -42,9 +42,9 @@ GenerationRules speech_rules(const Generator& generator, const SpeechTokens& tok
 class GreedyScore {
  public:
   // Takes the logits [V] of the token after `written`, to which the rules have been applied.
-  void see(const std::vector<int32_t>& written, const float* logits, int64_t V) {
+  void see(std::span<const int32_t> written, std::span<const float> logits) {
     if (!written.empty()) add(written.back());
-    logits_.assign(logits, logits + V);
+    logits_.assign(logits.begin(), logits.end());
   }
   // Returns the sum for a text whose last logits have been seen.
   double of(const std::vector<int32_t>& text) {
@@ -164,8 +164,8 @@ GenerateOptions WindowDecoder::options_at(float temperature) const {
   made.max_tokens = options_.max_tokens > 0 ? options_.max_tokens : -1;
   made.guesses = 0;
   if (options_.timestamps) {
-    made.constrain = [this](const std::vector<int32_t>& written, float* logits, int64_t V) {
-      restrain_times(tokens_, written, logits, V);
+    made.constrain = [this](std::span<const int32_t> written, std::span<float> logits) {
+      restrain_times(tokens_, written, logits.data(), std::ssize(logits));
     };
   }
   return made;
@@ -186,9 +186,9 @@ std::vector<std::vector<WindowDecoder::Written>> WindowDecoder::generate_all(
     task.cross = windows[i]->sound.cross;
     if (greedy) {
       task.options.constrain = [rules = options.constrain, &score = scores[i]](
-                                   const std::vector<int32_t>& written, float* logits, int64_t V) {
-        if (rules) rules(written, logits, V);
-        score.see(written, logits, V);
+                                   std::span<const int32_t> written, std::span<float> logits) {
+        if (rules) rules(written, logits);
+        score.see(written, logits);
       };
     }
     task.sink = [&error, &texts = all[i]](const Event& event) {

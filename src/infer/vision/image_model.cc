@@ -117,7 +117,7 @@ Embeddings empty_embeddings(size_t count, int64_t width) {
 void scale_to_unit(std::vector<float>& values, int64_t width) {
   if (values.empty()) return;
   const NoGradient no_gradient;
-  values = to_floats(unit_length(from(values, {std::ssize(values) / width, width})));
+  values = to_floats(unit_length(tensor_of(values, {std::ssize(values) / width, width})));
 }
 
 bool has_projected_vectors(const Spec& spec) {

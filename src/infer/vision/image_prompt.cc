@@ -17,10 +17,10 @@ namespace {
 constexpr std::string_view kGuard = "\xEF\xB7\x90";  // U+FDD0: see Tokenizer::guarded()
 
 const ImageEncoder& encoder_of(const Model& model) {
-  if (model.parts().images == nullptr)
+  if (parts_of(model).images == nullptr)
     fail(ErrorKind::InvalidArgument,
          "model: it reads no pictures; expected one that does, such as LLaVA or SmolVLM");
-  return *model.parts().images;
+  return *parts_of(model).images;
 }
 
 // Returns the places of the marks that are not guarded.
@@ -86,7 +86,7 @@ std::vector<int32_t> ids_of(const Tokenizer& tokenizer, const std::string& text,
 
 }  // namespace
 
-bool reads_images(const Model& model) { return model.parts().images != nullptr; }
+bool reads_images(const Model& model) { return parts_of(model).images != nullptr; }
 
 std::string image_mark(const Model& model) {
   const int32_t token = encoder_of(model).token;
@@ -150,7 +150,7 @@ std::vector<int32_t> ExpandedPrompt::ids(const std::string& more) const {
 ImagePrompt ExpandedPrompt::with_tiles(std::vector<int32_t> ids) {
   ImagePrompt prompt{std::move(ids)};
   if (tiles_.empty()) return prompt;
-  const std::shared_ptr<const ImageEncoder> kept = model_.parts().images;
+  const std::shared_ptr<const ImageEncoder> kept = parts_of(model_).images;
   prompt.images = std::make_shared<PromptImages>(
       std::move(tiles_), [kept](const Image& pixels) { return (*kept)(pixels); });
   return prompt;

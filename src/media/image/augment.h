@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/random.h"
+#include "fovea/core/random.h"
 #include "fovea/image.h"
 
 namespace fovea {

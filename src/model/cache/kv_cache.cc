@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "ops/offset.h"
+#include "ops/common.h"
 
 namespace fovea {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "fovea/spec.h"
 #include "kernels/kv_page.h"
-#include "ops/offset.h"
+#include "ops/common.h"
 #include "tensor/tensor.h"
 
 namespace fovea {

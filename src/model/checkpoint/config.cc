@@ -14,21 +14,21 @@ namespace {
 // The names that transformers uses for activations; the first name of an activation is written.
 struct ActivationName {
   const char* name;
-  ActivationKind kind;
+  Activation kind;
 };
 constexpr std::array<ActivationName, 12> kActivations = {
-    {{"relu", ActivationKind::relu},
-     {"gelu", ActivationKind::gelu},
-     {"gelu_python", ActivationKind::gelu},
-     {"gelu_new", ActivationKind::gelu_tanh},
-     {"gelu_pytorch_tanh", ActivationKind::gelu_tanh},
-     {"gelu_fast", ActivationKind::gelu_tanh},
-     {"silu", ActivationKind::silu},
-     {"swish", ActivationKind::silu},
-     {"tanh", ActivationKind::tanh},
-     {"quick_gelu", ActivationKind::quick_gelu},
-     {"relu2", ActivationKind::relu_squared},
-     {"sigmoid", ActivationKind::sigmoid}}};
+    {{"relu", Activation::relu},
+     {"gelu", Activation::gelu},
+     {"gelu_python", Activation::gelu},
+     {"gelu_new", Activation::gelu_tanh},
+     {"gelu_pytorch_tanh", Activation::gelu_tanh},
+     {"gelu_fast", Activation::gelu_tanh},
+     {"silu", Activation::silu},
+     {"swish", Activation::silu},
+     {"tanh", Activation::tanh},
+     {"quick_gelu", Activation::quick_gelu},
+     {"relu2", Activation::relu_squared},
+     {"sigmoid", Activation::sigmoid}}};
 
 constexpr int64_t kMost = int64_t{1} << 24;
 
@@ -129,7 +129,7 @@ nlohmann::ordered_json Config::carried() const {
   return carried;
 }
 
-void Config::operator()(const char* key, ActivationKind& field, const char* absent) {
+void Config::operator()(const char* key, Activation& field, const char* absent) {
   if (!reading_) {  // several names may mean one function: the family's own one is written
     for (const auto& a : kActivations)
       if (a.kind == field && a.name == std::string_view(absent)) return write(key, a.name);

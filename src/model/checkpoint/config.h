@@ -31,7 +31,7 @@ class Config {
   void operator()(const char* key, int64_t& field, int64_t absent);
   void operator()(const char* key, float& field, float absent, float most = 1);
   void operator()(const char* key, bool& field, bool absent);
-  void operator()(const char* key, ActivationKind& field, const char* absent);
+  void operator()(const char* key, Activation& field, const char* absent);
   // Reads or writes a list of integers; empty if the key is missing.
   void operator()(const char* key, std::vector<int64_t>& field);
   // Reads or writes pad_token_id, in families where transformers gives the embedding a padding row.

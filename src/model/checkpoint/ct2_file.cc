@@ -7,8 +7,8 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/file_cursor.h"
-#include "checkpoint/safetensors.h"
 #include "fovea/excerpt.h"
+#include "safetensors/safetensors.h"
 
 namespace fovea {
 namespace {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/files.h"
-#include "checkpoint/tensor_source.h"
+#include "safetensors/tensor_source.h"
 
 namespace fovea {
 

@@ -5,7 +5,7 @@
 
 #include "base/ggml_file.h"
 #include "base/gguf.h"
-#include "checkpoint/tensor_source.h"
+#include "safetensors/tensor_source.h"
 
 namespace fovea {
 

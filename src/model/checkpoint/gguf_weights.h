@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "checkpoint/names.h"
-#include "checkpoint/tensor_source.h"
 #include "ops/packed.h"
+#include "safetensors/tensor_source.h"
 
 namespace fovea {
 

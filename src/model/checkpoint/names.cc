@@ -149,7 +149,7 @@ Tensor with_zero_keys(const std::vector<Tensor>& parts) {
     if (i + 1 == parts.size()) all.resize(all.size() + static_cast<size_t>(parts[i].size()));
     all.insert(all.end(), values, values + parts[i].size());
   }
-  return from(all, {std::ssize(all)});
+  return tensor_of(all, {std::ssize(all)});
 }
 
 // Returns the parts of a bias without that of the keys. A constant in all scores of a query has no

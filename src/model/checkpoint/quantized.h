@@ -11,7 +11,7 @@
 #include <optional>
 
 #include "checkpoint/names.h"
-#include "checkpoint/safetensors.h"
+#include "safetensors/safetensors.h"
 
 namespace fovea {
 

@@ -18,7 +18,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
-#include "checkpoint/safetensors.h"
+#include "safetensors/safetensors.h"
 
 namespace fovea {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/half.h"
-#include "checkpoint/safetensors.h"
+#include "safetensors/safetensors.h"
 
 namespace fovea {
 namespace {

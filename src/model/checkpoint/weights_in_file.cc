@@ -1,6 +1,6 @@
 #include "checkpoint/weights_in_file.h"
 
-#include "checkpoint/safetensors.h"
+#include "safetensors/safetensors.h"
 
 namespace fovea {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "checkpoint/names.h"
-#include "checkpoint/tensor_source.h"
+#include "safetensors/tensor_source.h"
 
 namespace fovea {
 

@@ -7,7 +7,7 @@ namespace fovea {
 HeadSpec masked_language_model() {
   return {.bias = true, .transform = true, .transform_norm = true};
 }
-HeadSpec labels_of_first(ActivationKind activation) {
+HeadSpec labels_of_first(Activation activation) {
   return {.kind = HeadKind::sequence,
           .labels = 2,
           .bias = true,
@@ -16,7 +16,7 @@ HeadSpec labels_of_first(ActivationKind activation) {
 }
 HeadSpec labels_of_each() { return {.kind = HeadKind::token, .labels = 2, .bias = true}; }
 HeadSpec pooled_first() {
-  return {.kind = HeadKind::pooled, .transform = true, .activation = ActivationKind::tanh};
+  return {.kind = HeadKind::pooled, .transform = true, .activation = Activation::tanh};
 }
 HeadSpec answer_span() { return {.kind = HeadKind::span, .labels = 2, .bias = true}; }
 
@@ -108,7 +108,7 @@ const Family bert = {
     {{"BertForMaskedLM", masked_language_model()},
      {"BertForPreTraining", masked_language_model()},
      {"BertModel", pooled_first()},
-     {"BertForSequenceClassification", labels_of_first(ActivationKind::tanh)},
+     {"BertForSequenceClassification", labels_of_first(Activation::tanh)},
      {"BertForTokenClassification", labels_of_each()},
      {"BertForQuestionAnswering", answer_span()},
      {"HF_ColBERT", pooled_first()}},  // its projection is a module of embed/multi_vector_model.h

@@ -22,8 +22,8 @@ Names bert_encoder_names(const std::string& prefix);
 extern const Family xlm_roberta;  // RoBERTa with a vocabulary of a hundred languages
 
 HeadSpec masked_language_model();
-HeadSpec labels_of_first(ActivationKind activation);  // of a sequence, with an extra layer
-HeadSpec pooled_first();                              // the first token, with an extra layer
+HeadSpec labels_of_first(Activation activation);  // of a sequence, with an extra layer
+HeadSpec pooled_first();                          // the first token, with an extra layer
 HeadSpec labels_of_each();
 HeadSpec answer_span();
 

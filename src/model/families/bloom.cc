@@ -21,7 +21,7 @@ void bloom_config(Config& io, Spec& s) {
   io.only("apply_residual_connection_post_layernorm", false);
   d.position = {.kind = PositionKind::none, .bias = DistanceBias::alibi};
   d.embedding_norm = true;
-  d.ffn.activation = ActivationKind::gelu_tanh;
+  d.ffn.activation = Activation::gelu_tanh;
   d.ffn.width = 4 * s.width;
   if (io.reading())
     io.refuse_unknown({"slow_but_exact", "n_embed", "offset_alibi", "skip_bias_add",

@@ -36,7 +36,7 @@ void dinov2_config(Config& io, Spec& s) {
   io("use_swiglu_ffn", e.ffn.gated, false);
   ffn_config(io, s, e.ffn);
   if (e.ffn.gated)
-    e.ffn.activation = ActivationKind::silu;
+    e.ffn.activation = Activation::silu;
   else
     io("hidden_act", e.ffn.activation, "gelu");
   io("layer_norm_eps", e.norm.epsilon, 1e-6f);

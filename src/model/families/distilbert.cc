@@ -49,7 +49,7 @@ const Family distilbert = {
     "distilbert",
     {{"DistilBertForMaskedLM", masked_language_model()},
      {"DistilBertModel", {.kind = HeadKind::pooled}},
-     {"DistilBertForSequenceClassification", labels_of_first(ActivationKind::relu)},
+     {"DistilBertForSequenceClassification", labels_of_first(Activation::relu)},
      {"DistilBertForTokenClassification", labels_of_each()},
      {"DistilBertForQuestionAnswering", answer_span()}},
     distilbert_config,

@@ -20,7 +20,7 @@ void electra_config(Config& io, Spec& s) {
   io.only("is_decoder", false);
   io.only("add_cross_attention", false);
   if (!io.reading()) return;
-  if (s.head.kind == HeadKind::language_model) s.head.activation = ActivationKind::gelu;
+  if (s.head.kind == HeadKind::language_model) s.head.activation = Activation::gelu;
   if (s.head.kind == HeadKind::token && s.head.transform) {
     s.head.labels = 1;  // whatever names of labels the file has
     s.head.activation = s.encoder->ffn.activation;
@@ -47,17 +47,16 @@ HeadSpec detection_of_each() {
 
 }  // namespace
 
-const Family electra = {
-    "electra",
-    {{"ElectraForMaskedLM", masked_language_model()},
-     {"ElectraModel", {.kind = HeadKind::pooled}},
-     {"ElectraForSequenceClassification", labels_of_first(ActivationKind::gelu)},
-     {"ElectraForTokenClassification", labels_of_each()},
-     {"ElectraForPreTraining", detection_of_each()},
-     {"ElectraForQuestionAnswering", answer_span()}},
-    electra_config,
-    electra_names,
-    "electra.",
-    {".position_ids"}};
+const Family electra = {"electra",
+                        {{"ElectraForMaskedLM", masked_language_model()},
+                         {"ElectraModel", {.kind = HeadKind::pooled}},
+                         {"ElectraForSequenceClassification", labels_of_first(Activation::gelu)},
+                         {"ElectraForTokenClassification", labels_of_each()},
+                         {"ElectraForPreTraining", detection_of_each()},
+                         {"ElectraForQuestionAnswering", answer_span()}},
+                        electra_config,
+                        electra_names,
+                        "electra.",
+                        {".position_ids"}};
 
 }  // namespace fovea

@@ -41,7 +41,7 @@ const Names mpnet_names = {
 const Family mpnet = {"mpnet",
                       {{"MPNetForMaskedLM", masked_language_model()},
                        {"MPNetModel", pooled_first()},
-                       {"MPNetForSequenceClassification", labels_of_first(ActivationKind::tanh)},
+                       {"MPNetForSequenceClassification", labels_of_first(Activation::tanh)},
                        {"MPNetForTokenClassification", labels_of_each()},
                        {"MPNetForQuestionAnswering", answer_span()}},
                       mpnet_config,

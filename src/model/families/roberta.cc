@@ -30,7 +30,7 @@ Family roberta_family(const char* model_type, const std::string& stem) {
   return {model_type,
           {{stem + "ForMaskedLM", masked_language_model()},
            {stem + "Model", pooled_first()},
-           {stem + "ForSequenceClassification", labels_of_first(ActivationKind::tanh)},
+           {stem + "ForSequenceClassification", labels_of_first(Activation::tanh)},
            {stem + "ForTokenClassification", labels_of_each()},
            {stem + "ForQuestionAnswering", answer_span()}},
           roberta_config,

@@ -41,7 +41,7 @@ HeadSpec head_of_end(int64_t labels) {
           .labels = labels,
           .bias = true,
           .transform = true,
-          .activation = ActivationKind::tanh,
+          .activation = Activation::tanh,
           .pooling = Pooling::last};
 }
 

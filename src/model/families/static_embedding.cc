@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
-#include "checkpoint/safetensors.h"
+#include "safetensors/safetensors.h"
 #include "tokenizer/formats/vocab_files.h"
 
 namespace fovea {

@@ -10,7 +10,7 @@ namespace {
 void feed_forward(Config& io, FeedForwardSpec& ffn) {
   const std::string relu = "relu", gated_gelu = "gated-gelu", gated_silu = "gated-silu";
   if (!io.reading()) {
-    const bool gelu = ffn.activation == ActivationKind::gelu_tanh;
+    const bool gelu = ffn.activation == Activation::gelu_tanh;
     return io.write("feed_forward_proj", !ffn.gated ? relu : gelu ? gated_gelu : gated_silu);
   }
   const auto given = io.value("feed_forward_proj");
@@ -18,9 +18,9 @@ void feed_forward(Config& io, FeedForwardSpec& ffn) {
   if (name != relu && name != gated_gelu && name != gated_silu)
     io.only("feed_forward_proj", gated_gelu);
   ffn.gated = name != relu;
-  ffn.activation = name == relu         ? ActivationKind::relu
-                   : name == gated_gelu ? ActivationKind::gelu_tanh
-                                        : ActivationKind::silu;
+  ffn.activation = name == relu         ? Activation::relu
+                   : name == gated_gelu ? Activation::gelu_tanh
+                                        : Activation::silu;
   // Some files also contain these derived keys, which would take precedence.
   io.only("dense_act_fn", name == relu ? "relu" : name == gated_gelu ? "gelu_new" : "silu");
   io.only("is_gated_act", ffn.gated);

@@ -80,7 +80,7 @@ Names patches_names_in_memory(const std::string& prefix) {
 
 constexpr HeadSpec kLabels{.kind = HeadKind::sequence, .labels = 2, .bias = true};
 constexpr HeadSpec kPooler{
-    .kind = HeadKind::pooled, .transform = true, .activation = ActivationKind::tanh};
+    .kind = HeadKind::pooled, .transform = true, .activation = Activation::tanh};
 
 }  // namespace
 

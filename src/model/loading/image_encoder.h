@@ -2,9 +2,9 @@
 
 #include <string>
 
-#include "checkpoint/tensor_source.h"
 #include "image/processor.h"
 #include "nn/connector.h"
+#include "safetensors/tensor_source.h"
 #include "transformer/transformer.h"
 
 namespace fovea {

@@ -6,8 +6,8 @@
 #include "base/machine.h"
 #include "checkpoint/gguf_blocks.h"
 #include "checkpoint/gguf_weights.h"
-#include "checkpoint/safetensors.h"
 #include "checkpoint/weight_rows.h"
+#include "safetensors/safetensors.h"
 #include "transformer/pack.h"
 
 namespace fovea {

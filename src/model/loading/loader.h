@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "checkpoint/packing_queue.h"
-#include "checkpoint/tensor_source.h"
 #include "loading/loading.h"
+#include "safetensors/tensor_source.h"
 
 namespace fovea {
 

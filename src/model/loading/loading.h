@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "checkpoint/quantized.h"
-#include "checkpoint/tensor_source.h"
 #include "checkpoint/weights_in_file.h"
 #include "families/registry.h"
 #include "fovea/model.h"
 #include "fovea/problem_type.h"
+#include "safetensors/tensor_source.h"
 
 namespace fovea {
 

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "checkpoint/safetensors.h"
+#include "safetensors/safetensors.h"
 
 namespace fovea {
 namespace {

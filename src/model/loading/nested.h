@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/tensor_source.h"
 #include "families/registry.h"
+#include "safetensors/tensor_source.h"
 
 namespace fovea {
 

@@ -3,8 +3,8 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
-#include "checkpoint/safetensors.h"
 #include "loading/loading.h"
+#include "safetensors/safetensors.h"
 #include "transformer/adapters.h"
 
 namespace fovea {

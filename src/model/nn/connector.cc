@@ -19,8 +19,7 @@ Tensor Connector::operator()(const Tensor& hidden) const {
   }
   const Tensor ordered = gather(rows.to(hidden.device()), hidden.view({hidden.dim(1), C}));
   Tensor y = first(cast(ordered, DType::f32).view({tokens(patches), n * n * C}));
-  if (second.weight.present())
-    y = second(fovea::activation(y, static_cast<Activation>(activation)));
+  if (second.weight.present()) y = second(fovea::activation(y, activation));
   return y;
 }
 

@@ -13,7 +13,7 @@ struct Connector {
   int64_t skipped = 0;  // class tokens that are left out
   int64_t square = 1;   // patches on a side of a square that becomes one token
   Linear first, second;
-  ActivationKind activation = ActivationKind::gelu;
+  Activation activation = Activation::gelu;
 
   // Returns the number of tokens for `patches` patches, a square of them.
   int64_t tokens(int64_t patches) const { return patches / (square * square); }

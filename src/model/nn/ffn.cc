@@ -3,21 +3,22 @@
 #include <algorithm>
 #include <numeric>
 
-#include "ops/statistics.h"
+#include "ops/common.h"
 
 namespace fovea {
 namespace {
 
 // The public enum and the enum of the kernels have the same values.
-static_assert(
-    static_cast<int>(ActivationKind::relu) == static_cast<int>(Activation::relu) &&
-    static_cast<int>(ActivationKind::gelu) == static_cast<int>(Activation::gelu) &&
-    static_cast<int>(ActivationKind::gelu_tanh) == static_cast<int>(Activation::gelu_tanh) &&
-    static_cast<int>(ActivationKind::silu) == static_cast<int>(Activation::silu) &&
-    static_cast<int>(ActivationKind::tanh) == static_cast<int>(Activation::tanh) &&
-    static_cast<int>(ActivationKind::quick_gelu) == static_cast<int>(Activation::quick_gelu) &&
-    static_cast<int>(ActivationKind::relu_squared) == static_cast<int>(Activation::relu_squared) &&
-    static_cast<int>(ActivationKind::sigmoid) == static_cast<int>(Activation::sigmoid));
+static_assert(static_cast<int>(Activation::relu) == static_cast<int>(Activation::relu) &&
+              static_cast<int>(Activation::gelu) == static_cast<int>(Activation::gelu) &&
+              static_cast<int>(Activation::gelu_tanh) == static_cast<int>(Activation::gelu_tanh) &&
+              static_cast<int>(Activation::silu) == static_cast<int>(Activation::silu) &&
+              static_cast<int>(Activation::tanh) == static_cast<int>(Activation::tanh) &&
+              static_cast<int>(Activation::quick_gelu) ==
+                  static_cast<int>(Activation::quick_gelu) &&
+              static_cast<int>(Activation::relu_squared) ==
+                  static_cast<int>(Activation::relu_squared) &&
+              static_cast<int>(Activation::sigmoid) == static_cast<int>(Activation::sigmoid));
 
 bool is_dense(const ExpertsSpec& experts, int64_t layer) {
   const auto& dense = experts.dense_layers;
@@ -66,10 +67,7 @@ ChosenRows groups_with(const Groups& groups, const Tensor& tokens) {
 }  // namespace
 
 FeedForward::FeedForward(const StackSpec& stack, int64_t width, int64_t layer_)
-    : spec(stack.ffn.experts),
-      kind(static_cast<Activation>(stack.ffn.activation)),
-      gated(stack.ffn.gated),
-      layer(layer_) {
+    : spec(stack.ffn.experts), kind(stack.ffn.activation), gated(stack.ffn.gated), layer(layer_) {
   const auto make = [&](int64_t inner, Linear& g, Linear& u, Linear& d) {
     if (gated) g = Linear(width, inner, stack.ffn.bias);
     u = Linear(width, inner, stack.ffn.bias);

@@ -73,8 +73,7 @@ Tensor Head::pooled(const Tensor& hidden, const std::vector<Interval>& valid) co
 Tensor Head::features(const Tensor& hidden, const std::vector<Interval>& valid) const {
   Tensor x = hidden;
   if (spec.kind == HeadKind::sequence || spec.kind == HeadKind::pooled) x = pooled(x, valid);
-  if (transform.weight.present())
-    x = norm(activation(transform(x), static_cast<Activation>(spec.activation)), x.dtype());
+  if (transform.weight.present()) x = norm(activation(transform(x), spec.activation), x.dtype());
   if (spec.scaled && spec.kind != HeadKind::pooled)
     x = scale(x, 1.0f / std::sqrt(static_cast<float>(x.dim(-1))));
   return x;

@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "base/random.h"
-#include "ops/offset.h"
+#include "fovea/core/random.h"
+#include "ops/common.h"
 #include "tensor/tape.h"
 
 namespace fovea {

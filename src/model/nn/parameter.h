@@ -1,7 +1,9 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
+#include "fovea/nn/parameter.h"
 #include "ops/packed.h"
 
 namespace fovea {
@@ -26,21 +28,6 @@ enum class Role {
   magnitude      // of DoRA
 };
 
-// A parameter as its layer declares it; the shape is known before the elements exist. An empty
-// shape means that the layer has no such parameter.
-struct Parameter {
-  Shape shape;
-  Role role = Role::matrix;
-  Tensor value;
-  PackedWeight packed = {};  // instead of `value`, for inference or as frozen weights
-  // Whether an optimiser updates it and a snapshot stores it. A task may change it before the
-  // optimiser is created.
-  bool trainable = role != Role::sinusoids && role != Role::selection_bias;
-
-  bool present() const { return !shape.empty(); }
-  const Device& device() const { return packed ? packed.device() : value.device(); }
-};
-
 inline bool is_of_adapter(Role role) {
   return role == Role::adapter_down || role == Role::adapter_up || role == Role::magnitude;
 }
@@ -49,6 +36,25 @@ inline bool decays(Role role) {
   return role == Role::matrix || role == Role::residual_matrix || role == Role::head_matrix ||
          role == Role::token_embedding || role == Role::adapter_down || role == Role::adapter_up;
 }
+
+// A parameter as its layer declares it; the shape is known before the elements exist. An empty
+// shape means that the layer has no such parameter. A task may change `trainable` before the
+// optimiser is created: whether an optimiser updates it and a snapshot stores it.
+struct Parameter : nn::Parameter {
+  Shape shape;
+  Role role = Role::matrix;
+  PackedWeight packed;  // instead of `value`, for inference or as frozen weights
+
+  Parameter() = default;
+  Parameter(const Shape& extents, Role kind, Tensor elements = {})
+      : nn::Parameter{std::move(elements), kind != Role::sinusoids && kind != Role::selection_bias,
+                      fovea::decays(kind)},
+        shape(extents),
+        role(kind) {}
+
+  bool present() const { return !shape.empty(); }
+  const Device& device() const { return packed ? packed.device() : value.device(); }
+};
 
 struct NamedParameter {
   std::string name;

@@ -29,7 +29,8 @@ struct Turns {
 
   Angles angles(int64_t pairs, const Device& device) const {
     const int64_t rows = std::ssize(cosines) / std::max<int64_t>(pairs, 1);
-    return {from(cosines, {rows, pairs}).to(device), from(sines, {rows, pairs}).to(device)};
+    return {tensor_of(cosines, {rows, pairs}).to(device),
+            tensor_of(sines, {rows, pairs}).to(device)};
   }
 };
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "ops/statistics.h"
+#include "ops/common.h"
 #include "tensor/tape.h"
 
 namespace fovea {

@@ -92,7 +92,7 @@ ImportanceMatrix calibrate(const Model& model, const std::vector<FileTensor>& te
   check(count > 0, "{}: no tokens; expected a text", path);
   const int64_t length = std::min({model.spec().context, kLongest, count});
   const int64_t at_once = std::max<int64_t>(1, kTokensAtOnce / length);
-  Transformer& transformer = model.parts().transformer;
+  Transformer& transformer = parts_of(model).transformer;
   InputSquares squares(transformer);
   const int64_t windows = count / length;
   for (int64_t n = 0; n < windows; n += at_once)

@@ -12,7 +12,6 @@
 #include "base/gguf.h"
 #include "checkpoint/gguf_blocks.h"
 #include "checkpoint/module_files.h"
-#include "checkpoint/safetensors.h"
 #include "families/static_embedding.h"
 #include "formats/ct2/ct2.h"
 #include "formats/ggml/speech_ggml.h"
@@ -26,6 +25,7 @@
 #include "open/image_text.h"
 #include "open/model_parts.h"
 #include "open/open_adapters.h"
+#include "safetensors/safetensors.h"
 #include "transformer/adapters.h"
 #include "transformer/pack.h"
 

@@ -7,19 +7,22 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/float_mode.h"
 #include "base/folder_links.h"
 #include "base/ggml_file.h"
 #include "base/json.h"
 #include "base/settings.h"
-#include "checkpoint/safetensors.h"
 #include "formats/ct2/ct2.h"
 #include "formats/ggml/speech_ggml.h"
 #include "formats/gguf/model.h"
+#include "formats/peft/config.h"
 #include "formats/timm/timm.h"
+#include "fovea/spec.h"
 #include "loading/loader.h"
 #include "loading/model_path.h"
 #include "open/image_text.h"
 #include "open/open_adapters.h"
+#include "safetensors/safetensors.h"
 #include "transformer/adapters.h"
 
 namespace fovea {
@@ -33,18 +36,19 @@ std::vector<int32_t> end_ids(const std::string& folder, const nlohmann::json& co
   return ids_under(config, "eos_token_id");
 }
 
-ModelFiles open_files(const std::string& path, Loading loading) {
-  require_model(path);
-  if (is_gguf(path)) return open_gguf_files(path, loading);
-  if (is_ggml(path)) return open_ggml_files(path, loading);
-  if (!is_folder(path)) refuse_path(path);
-  refuse_links_out(path);
-  if (is_ct2_folder(path)) return open_ct2_files(path, loading);
-  const std::string config_path = path + "/config.json";
-  if (!is_file(config_path)) refuse_path(path);
+nlohmann::json config_in(const std::string& config_path) {
   nlohmann::json config = read_json(config_path);
   if (!config.is_object())
     fail(ErrorKind::BadFile, "{}: not an object; expected keys and values in braces", config_path);
+  return config;
+}
+
+// Opens a directory of config.json and safetensors files.
+ModelFiles open_directory(const std::string& path, const Loading& given) {
+  Loading loading = given;
+  refuse_links_out(path);
+  const std::string config_path = path + "/config.json";
+  nlohmann::json config = config_in(config_path);
   loading.quantization = take_quantization(config, config_path);
   if (loading.quantization && loading.weights == Weights::owned) {
     fail(ErrorKind::Unsupported,
@@ -83,6 +87,56 @@ ModelFiles open_files(const std::string& path, Loading loading) {
   return files;
 }
 
+Spec spec_in_directory(const std::string& path) {
+  const std::string config_path = path + "/config.json";
+  nlohmann::json config = config_in(config_path);
+  static_cast<void>(take_quantization(config, config_path));  // it does not affect the Spec
+  const TextConfig text =
+      reads_images(config)
+          ? text_config(config, path)
+          : TextConfig{&family_named(get_string(config, "model_type", config_path), config_path),
+                       std::move(config)};
+  Spec spec;
+  Config reader(text.json, config_path);
+  describe(reader, *text.family, spec);
+  return spec;
+}
+
+Spec spec_in_weights(const std::string& path);
+
+// The formats of models, in the order in which they are tried.
+struct ModelFormat {
+  bool (*is)(const std::string& path);
+  ModelFiles (*open)(const std::string& path, const Loading& loading);
+  Spec (*spec)(const std::string& path);
+};
+constexpr ModelFormat kFormats[] = {
+    {is_gguf, open_gguf_files, read_gguf_spec},
+    {is_ggml, open_ggml_files, spec_in_weights},
+    {is_ct2_folder,
+     [](const std::string& path, const Loading& loading) {
+       refuse_links_out(path);
+       return open_ct2_files(path, loading);
+     },
+     spec_in_weights},
+    {[](const std::string& path) { return is_file(path + "/config.json"); }, open_directory,
+     spec_in_directory}};
+
+const ModelFormat& format_of(const std::string& path) {
+  require_model(path);
+  for (const ModelFormat& format : kFormats)
+    if (format.is(path)) return format;
+  refuse_path(path);
+}
+
+ModelFiles open_files(const std::string& path, const Loading& loading) {
+  return format_of(path).open(path, loading);
+}
+
+Spec spec_in_weights(const std::string& path) {
+  return open_files(path, {.weights = Weights::packed, .only_sizes = true}).model.spec;
+}
+
 }  // namespace
 
 ModelFiles open_model_files(const std::string& path, Weights weights, const Packing& packing,
@@ -102,8 +156,15 @@ ModelFiles open_with_head(const std::string& path, Weights weights, const Packin
   return files;
 }
 
-Spec read_other_spec(const std::string& path) {
-  return open_files(path, {.weights = Weights::packed, .only_sizes = true}).model.spec;
+Spec read_model_spec(const std::string& folder) {
+  const FloatMode mode;
+  if (holds_adapter(folder)) {
+    const AdaptedModel adapted = adapted_model(folder, {});
+    Spec spec = read_model_spec(adapted.base);
+    if (adapted.head) spec.head = *adapted.head;
+    return spec;
+  }
+  return format_of(folder).spec(folder);
 }
 
 WeightSizes weight_sizes(const std::string& path, const Packing& packing) {

@@ -23,7 +23,5 @@ WeightSizes weight_sizes(const std::string& path, const Packing& packing = {});
 // are read if the file has them.
 ModelFiles open_with_head(const std::string& path, Weights weights, const Packing& packing,
                           const HeadSpec& head);
-// Returns the Spec of a folder of CTranslate2 or a ggml file, from its sizes.
-Spec read_other_spec(const std::string& path);
 
 }  // namespace fovea

@@ -4,8 +4,8 @@
 #include "base/files.h"
 #include "base/folder_links.h"
 #include "base/json.h"
-#include "checkpoint/safetensors.h"
 #include "loading/nested.h"
+#include "safetensors/safetensors.h"
 
 namespace fovea {
 namespace {
@@ -96,7 +96,7 @@ constexpr const char* kIgnoredOfImages[] = {"max_image_size", "size", "use_base_
 struct Root {
   int64_t layer = -2, square = 1, token = -1;
   bool drops_class = true, bias = true;
-  ActivationKind activation = ActivationKind::gelu;
+  Activation activation = Activation::gelu;
 };
 
 Root root_of(const Json& config, const std::string& file, const ImageTextKind& kind) {

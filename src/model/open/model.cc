@@ -53,7 +53,7 @@ Model Model::open(const std::string& folder, WeightPrecision precision, CachePre
   auto making = std::async([&] { return tokenizers_of(folder); });
   ModelFiles files =
       open_model_files(folder, weights_of(precision), packing_of(precision), adapters);
-  auto parts = std::make_shared<Parts>();
+  auto parts = std::make_shared<ModelParts>();
   parts->path = folder;
   parts->transformer = std::move(files.model);
   parts->warnings = std::move(files.warnings);
@@ -82,7 +82,7 @@ Model Model::with_adapters(const std::vector<AdapterUse>& adapters) const {
   files.origin = parts_->origin;
   files.end_ids = parts_->end_ids;
   add_adapters_to_shared(files, adapters);
-  auto parts = std::make_shared<Parts>(*parts_);
+  auto parts = std::make_shared<ModelParts>(*parts_);
   parts->transformer = std::move(files.model);
   parts->origin = std::move(files.origin);
   parts->end_ids = std::move(files.end_ids);
@@ -91,7 +91,7 @@ Model Model::with_adapters(const std::vector<AdapterUse>& adapters) const {
 
 Model Model::with_image_encoder(const std::string& mmproj, WeightPrecision precision) const {
   const FloatMode mode;
-  auto parts = std::make_shared<Parts>(*parts_);
+  auto parts = std::make_shared<ModelParts>(*parts_);
   auto encoder = open_mmproj(mmproj, spec(), weights_of(precision), packing_by_output(precision));
   if (const auto token = tokenizer().id_of("<image>")) encoder->token = *token;
   parts->images = std::move(encoder);
@@ -102,7 +102,7 @@ Model Model::create(const Spec& spec, const Tokenizer& tokenizer, uint64_t seed)
   const FloatMode mode;
   Spec sized = spec;
   if (sized.vocabulary == 0) sized.vocabulary = tokenizer.size();
-  auto parts = std::make_shared<Parts>();
+  auto parts = std::make_shared<ModelParts>();
   parts->transformer = Transformer(validated(sized));
   parts->origin.family = &family_for(parts->transformer.spec);
   parts->tokenizer = parts->target_tokenizer = tokenizer;

@@ -9,7 +9,8 @@
 
 namespace fovea {
 
-struct Model::Parts {
+// What a Model consists of.
+struct ModelParts {
   std::string path;  // the directory or file that was opened; empty: a new model
   Transformer transformer;
   Origin origin;
@@ -19,7 +20,11 @@ struct Model::Parts {
   std::vector<int32_t> end_ids;
   std::shared_ptr<const ImageEncoder> images;  // null: the model reads no pictures
   DType cache = DType::f32;                    // dtype of keys and values during generation
+
+  static ModelParts& of(const Model& model) { return *model.parts_; }
 };
+
+inline ModelParts& parts_of(const Model& model) { return ModelParts::of(model); }
 
 // Returns whether the directory or the .gguf file contains a tokenizer.
 bool comes_with_tokenizer(const std::string& path);

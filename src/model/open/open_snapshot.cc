@@ -22,7 +22,7 @@ Model open_snapshot(const std::string& folder, int64_t step) {
   const FloatMode mode;
   Model model = Model::open(folder);
   const Snapshot snapshot = load_snapshot(folder, step);
-  Transformer& transformer = model.parts().transformer;
+  Transformer& transformer = parts_of(model).transformer;
   const bool partial = has_adapters(transformer);
   transformer.each([&](const std::string& name, Parameter& p) {
     if (partial && snapshot.tensors.find("weight." + name) == nullptr) return;

@@ -33,7 +33,7 @@ FileDType file_dtype(const Origin& origin) {
 
 void save_gguf(const Model& model, const std::string& path, FileDType dtype) {
   const FloatMode mode;
-  Model::Parts& parts = model.parts();
+  ModelParts& parts = parts_of(model);
   Transformer merged = parts.transformer;
   if (has_adapters(merged)) merge_adapters(merged);
   if (dtype == FileDType::automatic) dtype = file_dtype(parts.origin);

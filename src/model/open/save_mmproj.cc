@@ -18,11 +18,11 @@ void check_mmproj(const ImageEncoder& encoder, const std::string& folder) {
   const bool tiles = encoder.names_tiles;
   const char* problem = nullptr;
   if (keeps_class) problem = "the class token is an input of the decoder";
-  if (spec.encoder->ffn.activation == ActivationKind::gelu)
+  if (spec.encoder->ffn.activation == Activation::gelu)
     problem = "its activation is GELU without an approximation";
   if (!tiles && !encoder.connector.first.bias.present())
     problem = "the layers of its connector have no biases";
-  if (!tiles && encoder.connector.activation != ActivationKind::gelu)
+  if (!tiles && encoder.connector.activation != Activation::gelu)
     problem = "the activation of its connector is not GELU";
   if (tiles && !encoder.processor.divides) problem = "its pictures are not divided into tiles";
   if (problem != nullptr)
@@ -41,8 +41,8 @@ GgufMetadata metadata_of(const ImageEncoder& encoder, const Spec& text, FileDTyp
   m.integer("general.file_type", gguf_file_type(dtype).number);
   m.boolean("clip.has_vision_encoder", true);
   m.text("clip.projector_type", encoder.names_tiles ? "idefics3" : "mlp");
-  m.boolean("clip.use_gelu", stack.ffn.activation == ActivationKind::gelu_tanh);
-  m.boolean("clip.use_silu", stack.ffn.activation == ActivationKind::silu);
+  m.boolean("clip.use_gelu", stack.ffn.activation == Activation::gelu_tanh);
+  m.boolean("clip.use_silu", stack.ffn.activation == Activation::silu);
   m.integer(key("image_size"), size(spec.input.size));
   m.integer(key("patch_size"), size(spec.input.patch));
   m.integer(key("embedding_length"), size(spec.width));

@@ -5,9 +5,9 @@
 #include "base/folder_links.h"
 #include "base/json.h"
 #include "base/math.h"
-#include "checkpoint/safetensors.h"
 #include "loading/model_path.h"
 #include "loading/nested.h"
+#include "safetensors/safetensors.h"
 
 namespace fovea {
 namespace {
@@ -60,7 +60,7 @@ nlohmann::ordered_json part_of_config(const ModelFiles& part) {
 void make_clip(Spec& image, Spec& text) {
   image.input.bias = false;
   image.encoder->embedding_norm = true;
-  image.encoder->ffn.activation = text.decoder->ffn.activation = ActivationKind::quick_gelu;
+  image.encoder->ffn.activation = text.decoder->ffn.activation = Activation::quick_gelu;
   image.encoder->norm.epsilon = text.decoder->norm.epsilon = 1e-5f;
 }
 
@@ -72,7 +72,7 @@ void make_siglip(Spec& image, Spec& text) {
   text.decoder.reset();
   text.head.projection = text.width;
   text.head.bias = true;
-  image.encoder->ffn.activation = text.encoder->ffn.activation = ActivationKind::gelu_tanh;
+  image.encoder->ffn.activation = text.encoder->ffn.activation = Activation::gelu_tanh;
   image.encoder->norm.epsilon = text.encoder->norm.epsilon = 1e-6f;
 }
 

@@ -46,7 +46,7 @@ Spec quick(const Size& size, int64_t context) {
   d.position.kind = PositionKind::rotary;
   d.norm.kind = NormKind::rms;
   d.attention.norm = QueryKeyNorm::head;
-  d.ffn.activation = ActivationKind::relu_squared;
+  d.ffn.activation = Activation::relu_squared;
   d.zero_outputs = true;
   return s;
 }
@@ -84,11 +84,11 @@ Spec bert(const Size& size) {
   s.encoder = post_norm(size);
   s.encoder->norm.epsilon = 1e-12f;
   s.encoder->embedding_norm = true;
-  s.encoder->ffn.activation = ActivationKind::gelu;
+  s.encoder->ffn.activation = Activation::gelu;
   s.decoder.reset();
   s.head.kind = HeadKind::pooled;
   s.head.transform = true;
-  s.head.activation = ActivationKind::tanh;
+  s.head.activation = Activation::tanh;
   set_dropout(s, 0.1f);
   return s;
 }
@@ -116,7 +116,7 @@ Spec llama(const Size& size, int64_t context, int64_t vocabulary = 32000) {
   d.position.kind = PositionKind::rotary;
   d.norm.kind = NormKind::rms;
   d.attention.bias = d.attention.output_bias = false;
-  d.ffn.activation = ActivationKind::silu;
+  d.ffn.activation = Activation::silu;
   d.ffn.gated = true;
   d.ffn.bias = false;
   s.head.tied = false;
@@ -159,7 +159,7 @@ Spec t5(const Size& size) {
   d.norm = {.kind = NormKind::rms, .epsilon = 1e-6f};
   d.attention.bias = d.attention.output_bias = false;
   d.attention.scale = 1;
-  d.ffn.activation = ActivationKind::relu;
+  d.ffn.activation = Activation::relu;
   d.ffn.bias = false;
   s.encoder = s.decoder;
   s.head.scaled = true;
@@ -175,7 +175,7 @@ Spec bart(const Size& size) {  // Lewis et al. 2020
   s.encoder = post_norm(size);
   s.encoder->position.offset = 2;
   s.encoder->embedding_norm = true;
-  s.encoder->ffn.activation = ActivationKind::gelu;
+  s.encoder->ffn.activation = Activation::gelu;
   s.decoder = s.encoder;
   s.head.bias = true;
   s.dropout = {0.1f, 0, 0.1f};
@@ -193,7 +193,7 @@ Spec original(const Size& size, float dropout) {
   s.encoder = post_norm(size);
   s.encoder->position.kind = PositionKind::sinusoidal;
   s.encoder->attention.bias = s.encoder->attention.output_bias = false;
-  s.encoder->ffn.activation = ActivationKind::relu;
+  s.encoder->ffn.activation = Activation::relu;
   s.decoder = s.encoder;
   s.dropout = {dropout, 0, dropout};
   return s;
@@ -225,11 +225,11 @@ Spec vit(const Size& size, int64_t patch) {
   s.encoder = StackSpec();
   set_size(*s.encoder, size);
   s.encoder->norm.epsilon = 1e-12f;
-  s.encoder->ffn.activation = ActivationKind::gelu;
+  s.encoder->ffn.activation = Activation::gelu;
   s.decoder.reset();
   s.head.kind = HeadKind::pooled;
   s.head.transform = true;
-  s.head.activation = ActivationKind::tanh;
+  s.head.activation = Activation::tanh;
   return s;
 }
 
@@ -278,7 +278,7 @@ Spec siglip_tiny(const Size& size) {
 Spec whisper(const Size& size, int64_t bins, int64_t vocabulary) {
   Spec s = gpt(size, 448, vocabulary);
   s.decoder->attention.key_bias = false;
-  s.decoder->ffn.activation = ActivationKind::gelu;
+  s.decoder->ffn.activation = Activation::gelu;
   s.encoder = s.decoder;
   s.encoder->position = {.kind = PositionKind::sinusoidal, .waves = Waves::spread, .stored = true};
   s.input.kind = InputKind::audio;

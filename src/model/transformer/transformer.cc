@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "base/random.h"
+#include "fovea/core/random.h"
 #include "transformer/token_vectors.h"
 
 namespace fovea {
@@ -152,48 +152,44 @@ bool is_scaled_by_deepnorm(const std::string& name, Role role) {
 // Returns the standard deviation of a matrix's initial weights. Radford et al. 2019: the matrices
 // that write into the residual stream have a deviation that is smaller by the factor sqrt(2 n),
 // where n is the number of the stack's layers.
-float initial_deviation(const Spec& spec, const StackSpec* stack, const std::string& name,
-                        Role role) {
-  const float deviation = spec.init_deviation;
-  if (stack == nullptr) return deviation;
+float initial_deviation(const Initial& how, const std::string& name, Role role) {
+  const StackSpec* stack = how.stack;
+  if (stack == nullptr) return how.deviation;
   if (stack->zero_outputs && role == Role::residual_matrix) return 0;
   if (stack->init_scale > 0)
-    return is_scaled_by_deepnorm(name, role) ? deviation * stack->init_scale : deviation;
-  if (role != Role::residual_matrix) return deviation;
-  return deviation / std::sqrt(2.0f * static_cast<float>(stack->layers));
+    return is_scaled_by_deepnorm(name, role) ? how.deviation * stack->init_scale : how.deviation;
+  if (role != Role::residual_matrix) return how.deviation;
+  return how.deviation / std::sqrt(2.0f * static_cast<float>(stack->layers));
 }
 
 }  // namespace
 
-// Matrices and embeddings are normally distributed.
+void initialise(Parameter& p, const std::string& name, uint32_t number, const Initial& how) {
+  if (p.role == Role::sinusoids) {
+    p.value = sinusoids(p.shape[0], p.shape[1], how.stack->position.waves);
+    return;
+  }
+  switch (p.role) {
+    case Role::gain: p.value = full(p.shape, 1); break;
+    case Role::tanh_scale: p.value = full(p.shape, how.norm.alpha); break;
+    case Role::layer_scale: p.value = full(p.shape, how.stack->layer_scale); break;
+    case Role::gain_minus_one:
+    case Role::bias:
+    case Role::selection_bias: p.value = zeros(p.shape); break;
+    default: p.value = normal(p.shape, initial_deviation(how, name, p.role), how.seed, number);
+  }
+}
+
 void initialise(Transformer& model, uint64_t seed) {
   const Spec& spec = model.spec;
-  uint32_t index = 0;  // each parameter has its own substream of random numbers
+  uint32_t number = 0;
   model.each([&](const std::string& name, Parameter& p) {
     const StackSpec* stack = name.starts_with("encoder.")   ? &*spec.encoder
                              : name.starts_with("decoder.") ? &*spec.decoder
                                                             : nullptr;
-    p.value = zeros(p.shape);
-    Random random(seed, Stream::init, index++);
-    if (p.role == Role::sinusoids) {
-      p.value = sinusoids(p.shape[0], p.shape[1], stack->position.waves);
-      return;
-    }
-    const float deviation = initial_deviation(spec, stack, name, p.role);
     // The head's norm has the settings of the last stack.
     const NormSpec& norm = (stack != nullptr ? *stack : last_stack(spec)).norm;
-    float* w = p.value.data_as<float>();
-    for (int64_t i = 0; i < p.value.size(); ++i) {
-      switch (p.role) {
-        case Role::gain: w[i] = 1.0f; break;
-        case Role::tanh_scale: w[i] = norm.alpha; break;
-        case Role::layer_scale: w[i] = stack->layer_scale; break;
-        case Role::gain_minus_one:
-        case Role::bias:
-        case Role::selection_bias: break;
-        default: w[i] = deviation * random.normal();
-      }
-    }
+    initialise(p, name, number++, {stack, norm, spec.init_deviation, seed});
   });
 }
 

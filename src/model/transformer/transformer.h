@@ -80,6 +80,15 @@ struct Transformer {
   Tensor embed(const Sequence& sequence, const Parameter& table) const;
 };
 
+// What decides a parameter's initial values, beside its role, its name and its number.
+struct Initial {
+  const StackSpec* stack = nullptr;  // null: the parameter is outside the stacks
+  NormSpec norm = {};
+  float deviation = 0.02f;  // see Spec::init_deviation
+  uint64_t seed = 0;
+};
+// Matrices and embeddings are normally distributed. Each number has its own random numbers.
+void initialise(Parameter& parameter, const std::string& name, uint32_t number, const Initial& how);
 void initialise(Transformer& model, uint64_t seed);
 // Returns what the decoder of an encoder-decoder reads if it reads the encoder's text too: the text
 // moved by one place after the token `start` (Lewis et al. 2020, 3.2).   i32 [B, T] -> i32 [B, T]

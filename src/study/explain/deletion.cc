@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/random.h"
+#include "fovea/core/random.h"
 
 namespace fovea {
 namespace {

@@ -42,7 +42,7 @@ std::vector<int32_t> ids_to_read(const Model& model, const InspectInput& input) 
 
 Explanation explain_next_token(const Model& model, const InspectInput& input,
                                const ExplainOptions& options) {
-  const auto exact = exact_copy(model.parts().transformer);
+  const auto exact = exact_copy(parts_of(model).transformer);
   const Tokenizer* tokenizer = model.has_tokenizer() ? &model.tokenizer() : nullptr;
   const ExplainSettings settings(options, tokenizer, *exact);
   const ExplainedText text = explained_text({ids_to_read(model, input), {}, 0}, tokenizer, 0);

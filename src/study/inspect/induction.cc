@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "base/float_mode.h"
-#include "base/random.h"
+#include "fovea/core/random.h"
 #include "inspect/inspection.h"
 #include "open/model_parts.h"
 
@@ -10,7 +10,7 @@ namespace fovea {
 
 std::vector<std::vector<double>> induction_scores(const Model& model, uint64_t seed) {
   const FloatMode mode;
-  const Transformer& transformer = model.parts().transformer;
+  const Transformer& transformer = parts_of(model).transformer;
   const Spec& spec = transformer.spec;
   if (spec.input.kind != InputKind::tokens || spec.vocabulary < 1)
     fail(ErrorKind::Unsupported,

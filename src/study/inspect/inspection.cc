@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/fields.h"
-#include "checkpoint/safetensors.h"
+#include "safetensors/safetensors.h"
 #include "tensor/tape.h"
 
 namespace fovea {
@@ -95,7 +95,7 @@ Inspection::State::State(const Transformer& given, std::vector<int32_t> source_i
   Sequence sequence{row_of(main.ids), {}, {}, {}};
   if (has_pictures) {
     const int64_t N = std::ssize(vectors.rows);
-    sequence.vectors = from(vectors.values, {N, std::ssize(vectors.values) / N});
+    sequence.vectors = tensor_of(vectors.values, {N, std::ssize(vectors.values) / N});
     sequence.vector_rows = row_of(vectors.rows).view({N});
   }
   read(main, sequence, pass);

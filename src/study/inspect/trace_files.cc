@@ -7,11 +7,11 @@
 #include "base/error.h"
 #include "base/fields.h"
 #include "base/float_mode.h"
-#include "checkpoint/safetensors.h"
 #include "fovea/image_prompt.h"
 #include "inspect/npz.h"
 #include "inspect/trace.h"
 #include "open/model_parts.h"
+#include "safetensors/safetensors.h"
 #include "transformer/prompt_images.h"
 #include "vision/image_model_parts.h"
 
@@ -42,8 +42,8 @@ Tensor as_int32(const SafeTensors& file, const std::string& path, const std::str
 
 // Converts a waveform [samples] to the encoder's input -> [1, bins, 2 * frames]
 Tensor heard(const Tensor& waveform, const InputSpec& input) {
-  return from(log_mel(to_floats(waveform), input.bins, 2 * input.frames),
-              {1, input.bins, 2 * input.frames});
+  return tensor_of(log_mel(to_floats(waveform), input.bins, 2 * input.frames),
+                   {1, input.bins, 2 * input.frames});
 }
 
 // Returns the ids of a text with the special tokens that the tokenizer adds, as Inspection does.
@@ -91,7 +91,7 @@ std::string token_lists(const Tokenizer& tokenizer, const Tensor& ids) {
 
 using Metadata = SafeTensorsImage::Metadata;
 
-Metadata texts_of_tokens(const Model::Parts& parts, const TraceTensors& found) {
+Metadata texts_of_tokens(const ModelParts& parts, const TraceTensors& found) {
   Metadata metadata;
   for (const auto& [ids, tokens, tokenizer] :
        {std::tuple("input_ids", "tokens", &parts.tokenizer),
@@ -168,7 +168,7 @@ void read_prompt(const Model& model, const TraceOptions& options, TraceInput& in
   TokenVectors vectors;
   prompt.images->add_vectors(0, std::ssize(prompt.ids), 0, vectors);
   const int64_t N = std::ssize(vectors.rows);
-  input.vectors = from(vectors.values, {N, std::ssize(vectors.values) / N});
+  input.vectors = tensor_of(vectors.values, {N, std::ssize(vectors.values) / N});
   input.vector_rows = row_of_ids(vectors.rows).view({N});
 }
 
@@ -187,7 +187,7 @@ std::vector<TracedTensor> trace(const Model& model, const TraceOptions& options)
     check(!ids.empty(), "trace: no tokens; expected one of `text`, `ids`, `input`");
     input.ids = row_of_ids(ids);
   }
-  const Origin& origin = model.parts().origin;
+  const Origin& origin = parts_of(model).origin;
   input.start = configured_id(origin, "decoder_start_token_id").value_or(0);
   input.padding = configured_id(origin, "pad_token_id").value_or(0);
   if (options.gradients && !input.labels) {
@@ -198,9 +198,9 @@ std::vector<TracedTensor> trace(const Model& model, const TraceOptions& options)
   }
 
   // Uses a copy of the model, so that the caller's weights get no gradients.
-  Transformer transformer = model.parts().transformer;
+  Transformer transformer = parts_of(model).transformer;
   const TraceTensors found = trace_model(transformer, *origin.family, input);
-  return written(options.out, found, texts_of_tokens(model.parts(), found));
+  return written(options.out, found, texts_of_tokens(parts_of(model), found));
 }
 
 std::vector<TracedTensor> trace(const ImageModel& model, const TraceOptions& options) {

@@ -259,7 +259,7 @@ void output_steps(Steps& steps, const Inspection::State& all, const WalkQuery& q
   if (query.kind != AttentionKind::self || all.model.spec.head.kind != HeadKind::language_model)
     return;
   const std::vector<float> z = to_floats(all.logits_of(row.view({1, row.dim(2)})));
-  const std::vector<float> p = to_floats(softmax(from(z, {1, std::ssize(z)})));
+  const std::vector<float> p = to_floats(softmax(tensor_of(z, {1, std::ssize(z)})));
   std::vector<int32_t> order(z.size());
   std::iota(order.begin(), order.end(), 0);
   const auto kept = std::min<int64_t>(kLikeliest, std::ssize(order));

@@ -25,7 +25,7 @@ void mute(Tensor& factors, int64_t heads, int64_t width, int64_t head) {
 }  // namespace
 
 Model Model::without_heads(const std::vector<HeadPlace>& muted) const {
-  auto parts = std::make_shared<Parts>(*parts_);
+  auto parts = std::make_shared<ModelParts>(*parts_);
   for (const HeadPlace& place : muted) {
     Stack& stack = stack_of(parts->transformer, place.kind);
     const int64_t layers = std::ssize(stack.blocks);

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "base/random.h"
 #include "base/threads.h"
+#include "fovea/core/random.h"
 
 namespace fovea {
 

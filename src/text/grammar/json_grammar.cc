@@ -87,9 +87,9 @@ class JsonConstraint {
     if (most_tokens_ < need_with_end(automaton_.start())) most_tokens_ = -1;
   }
 
-  void operator()(const std::vector<int32_t>& written, float* logits, int64_t vocabulary) {
+  void operator()(std::span<const int32_t> written, std::span<float> logits) {
     automaton_.allow(kWorkOfToken);
-    restrict(written, logits, vocabulary);
+    restrict(written, logits.data(), std::ssize(logits));
     if (automaton_.bytes() > kMostBytes) forget();
   }
 
@@ -100,7 +100,7 @@ class JsonConstraint {
     KeyScanner keys = {};
   };
 
-  void restrict(const std::vector<int32_t>& written, float* logits, int64_t vocabulary) {
+  void restrict(std::span<const int32_t> written, float* logits, int64_t vocabulary) {
     const Track& track = track_of(written);
     const int32_t state = track.state;
     const bool dead = state == GrammarAutomaton::kDead;
@@ -170,7 +170,7 @@ class JsonConstraint {
     return state;
   }
 
-  const Track& track_of(const std::vector<int32_t>& written) {
+  const Track& track_of(std::span<const int32_t> written) {
     // Finds a known generation that `written` continues.
     for (Track& track : tracks_) {
       const size_t known = track.written.size();
@@ -183,7 +183,7 @@ class JsonConstraint {
     return advance(tracks_.back(), written);
   }
 
-  const Track& advance(Track& track, const std::vector<int32_t>& written) {
+  const Track& advance(Track& track, std::span<const int32_t> written) {
     for (size_t i = track.written.size(); i < written.size(); ++i) {
       if (track.state == GrammarAutomaton::kDead) break;
       track.state = read(track.state, written[i]);
@@ -191,7 +191,7 @@ class JsonConstraint {
       const int32_t place = tokens_.places[static_cast<size_t>(written[i])];
       track.keys.read(tokens_.bytes[static_cast<size_t>(place)]);
     }
-    track.written = written;
+    track.written.assign(written.begin(), written.end());
     return track;
   }
 
@@ -251,8 +251,8 @@ Constraint constraint_of(std::shared_ptr<const JsonVocabulary> vocabulary, Schem
                          int64_t most_tokens, const char* name, bool of_json = false) {
   auto constraint = std::make_shared<JsonConstraint>(std::move(vocabulary), std::move(grammar),
                                                      most_tokens, name, of_json);
-  return [constraint](const std::vector<int32_t>& written, float* logits, int64_t size) {
-    (*constraint)(written, logits, size);
+  return [constraint](std::span<const int32_t> written, std::span<float> logits) {
+    (*constraint)(written, logits);
   };
 }
 

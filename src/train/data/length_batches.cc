@@ -4,8 +4,8 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "base/random.h"
 #include "data/permutation.h"
+#include "fovea/core/random.h"
 
 namespace fovea {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "base/random.h"
+#include "fovea/core/random.h"
 
 namespace fovea {
 namespace {

@@ -8,10 +8,11 @@
 namespace fovea {
 
 // Texts that fill rows of equal length. Within a row, each text begins at a multiple of kTile,
-// where the attention of a document has the bits of the document alone (Mask in kernels/mask.h).
-// An epoch visits the texts in a random order and adds each to the current row, or to the next one
-// if it does not fit. Rows are numbered across epochs; the texts of a row are a pure function of
-// the seed and its number, but an object keeps the rows of one epoch: use it from one thread.
+// where the attention of a document has the bits of the document alone (Mask in
+// fovea/core/op_options.h). An epoch visits the texts in a random order and adds each to the
+// current row, or to the next one if it does not fit. Rows are numbered across epochs; the texts of
+// a row are a pure function of the seed and its number, but an object keeps the rows of one epoch:
+// use it from one thread.
 class PackedRows {
  public:
   static constexpr int64_t kTile = 64;

@@ -142,8 +142,8 @@ Comparison compare(const Model& model, const Model& full, const std::vector<std:
       fail(ErrorKind::Failed, "eval: interrupted");
     std::vector<int32_t> window(static_cast<size_t>(std::min(context, result.tokens - at) + 1));
     tokens.copy(at, static_cast<int64_t>(window.size()), window.data());
-    add_window(model.parts().transformer, model.parts().cache, full.parts().transformer, window,
-               means);
+    add_window(parts_of(model).transformer, parts_of(model).cache, parts_of(full).transformer,
+               window, means);
   }
   result.perplexity = math::exp(means.loss.value());
   result.perplexity_error = result.perplexity * means.loss.error();

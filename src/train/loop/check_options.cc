@@ -62,6 +62,17 @@ void check_reinforcement(const TrainOptions& o) {
 
 }  // namespace
 
+void check_loss(const TrainOptions& o, Objective objective) {
+  using enum Objective;
+  if (!o.loss) return;
+  const bool suits = objective == next_token || objective == masked || objective == spans ||
+                     objective == pairs || objective == chats;
+  check_field(suits, "loss", "does not suit the objective {}; expected text, pairs or chats",
+              name_of(objective));
+  check_field(o.distillation.teacher.empty() && o.label_smoothing == 0, "loss",
+              "given with a teacher or label smoothing; expected one of them");
+}
+
 void check_preferences(const TrainOptions& o, Objective objective) {
   using enum Objective;
   const PreferenceOptions& p = o.preferences;

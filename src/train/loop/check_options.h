@@ -12,6 +12,8 @@ void check_out(const std::string& out);
 // Checks only the fields that name data: throws InvalidArgument, naming the field, unless there is
 // exactly one kind of data (text, pairs or labels) and the objective suits this kind.
 void check_data(const TrainOptions& options);
+// Checks that a loss of the caller suits the objective, which is not automatic.
+void check_loss(const TrainOptions& options, Objective objective);
 // Checks the options of preferences for an objective that is not automatic.
 void check_preferences(const TrainOptions& options, Objective objective);
 

@@ -94,6 +94,7 @@ const char* objective_field(const TrainOptions& options) {
 std::unique_ptr<ExamplesTask> open_task(const TrainOptions& options, const Spec& spec,
                                         ExamplesTask::Purpose purpose) {
   const Objective objective = objective_of(options, spec);
+  check_loss(options, objective);
   check_preferences(options, objective);
   if (learns_preferences(objective)) return make_preferences_task(options, purpose, objective);
   if (objective == Objective::chats) return make_chats_task(options, purpose);
@@ -162,6 +163,7 @@ PassOptions ExamplesTask::pass_options() const {
 
 Tensor ExamplesTask::loss(const Transformer& model, const Batch& batch, const Pass& pass,
                           double divisor) const {
+  if (options_.loss) return label_loss(model, batch, pass, divisor, options_.loss);
   const auto smoothing = static_cast<float>(options_.label_smoothing);
   if (!teacher_) return label_loss(model, batch, pass, divisor, smoothing);
   const DistillationOptions& o = options_.distillation;

@@ -34,6 +34,7 @@ nlohmann::ordered_json settings_of(TrainOptions options, Objective objective) {
   options.objective = objective;
   Settings settings;
   visit(options, settings);
+  if (options.loss) settings.all["loss"] = "own";
   return settings.all;
 }
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "checkpoint/safetensors.h"
+#include "safetensors/safetensors.h"
 
 namespace fovea {
 

@@ -91,21 +91,46 @@ Tensor all_logits(const Transformer& model, const Batch& batch, const Pass& pass
   return model.logits(asked.hidden, asked.valid);
 }
 
-Tensor label_loss(const Transformer& model, const Batch& batch, const Pass& given, double divisor,
-                  float smoothing, const Distillation* distillation) {
+namespace {
+
+// Returns loss_of(the input of the head), plus the side losses of the layers, each weighted by this
+// pass's fraction of the step's labels.
+template <class Loss>
+Tensor with_side_losses(const Transformer& model, const Batch& batch, Pass pass, double divisor,
+                        Loss&& loss_of) {
   std::vector<Tensor> side_losses;
-  Pass pass = given;
   if (pass.training) pass.side_losses = &side_losses;
   const Questions asked = questions(model, batch, pass);
   const UnitScope units(asked.units);
-  Tensor loss =
-      has_target_loss(batch)
-          ? target_loss(model.logits(asked.hidden, asked.valid), asked.labels, batch, divisor)
-          : model.loss(asked.hidden, asked.valid, asked.labels, {divisor, smoothing, distillation});
-  // Weights each side loss by this pass's fraction of the step's labels.
+  Tensor loss = loss_of(asked);
   const auto share = static_cast<float>(static_cast<double>(batch.asked) / divisor);
   for (const Tensor& side : side_losses) loss = add(loss, scale(side, share));
   return loss;
+}
+
+}  // namespace
+
+Tensor label_loss(const Transformer& model, const Batch& batch, const Pass& pass, double divisor,
+                  float smoothing, const Distillation* distillation) {
+  return with_side_losses(model, batch, pass, divisor, [&](const Questions& asked) {
+    return has_target_loss(batch)
+               ? target_loss(model.logits(asked.hidden, asked.valid), asked.labels, batch, divisor)
+               : model.loss(asked.hidden, asked.valid, asked.labels,
+                            {divisor, smoothing, distillation});
+  });
+}
+
+Tensor label_loss(const Transformer& model, const Batch& batch, const Pass& pass, double divisor,
+                  const LabelLoss& own) {
+  return with_side_losses(model, batch, pass, divisor, [&](const Questions& asked) {
+    const Tensor logits = model.logits(asked.hidden, asked.valid);
+    const int64_t rows = asked.labels.size();
+    const Tensor sum = own(logits.view({rows, logits.dim(-1)}), asked.labels.view({rows}));
+    check(sum && sum.size() == 1 && (sum.dtype() == DType::f32 || sum.dtype() == DType::f64),
+          "loss: the function returned a tensor {} of {}; expected [1] of fp32 or fp64",
+          describe(sum.shape()), name_of(sum.dtype()));
+    return cast(scale(sum, static_cast<float>(1 / divisor)), DType::f64);
+  });
 }
 
 }  // namespace fovea

@@ -67,6 +67,8 @@ void each_block_of_logits(
 // The outputs of the head for all rows of Questions.
 Tensor all_logits(const Transformer& model, const Batch& batch, const Pass& pass);
 
+using LabelLoss = std::function<Tensor(const Tensor& logits, const Tensor& labels)>;
+
 // Returns the sum of the negative log-likelihoods of the labels, or of the losses of the targets
 // (target_loss.h), divided by `divisor`: f64 [1]. Large logits are not stored. `smoothing` is the
 // probability that label smoothing spreads over all labels. With a distillation, whose rows are
@@ -74,5 +76,8 @@ Tensor all_logits(const Transformer& model, const Batch& batch, const Pass& pass
 // of the layers, such as the balance of experts, each multiplied by batch.asked / divisor.
 Tensor label_loss(const Transformer& model, const Batch& batch, const Pass& pass, double divisor,
                   float smoothing = 0, const Distillation* distillation = nullptr);
+// The same with a loss of the caller, as in TrainOptions::loss.
+Tensor label_loss(const Transformer& model, const Batch& batch, const Pass& pass, double divisor,
+                  const LabelLoss& own);
 
 }  // namespace fovea

@@ -27,7 +27,7 @@ Tensor contrastive_loss(const Tensor& pictures, const Tensor& texts, const Tenso
     const Tensor logits = linear(x, y, repeated(bias, B));  // [B, B]
     std::vector<float> signs(static_cast<size_t>(B * B), -1);
     for (int64_t i = 0; i < B; ++i) signs[static_cast<size_t>(i * B + i)] = 1;
-    const Tensor z = from(signs, {B, B}, logits.dtype()).to(logits.device());
+    const Tensor z = tensor_of(signs, {B, B}, logits.dtype()).to(logits.device());
     const Tensor all = sum(log_sigmoid(multiply(logits, z)));
     return cast(fovea::scale(all, -1 / static_cast<float>(B)), DType::f64);
   }

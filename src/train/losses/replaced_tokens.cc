@@ -106,7 +106,7 @@ Tensor detection_loss(const Tensor& z, const Tensor& labels, double divisor) {
   std::vector<float> signs;
   for (int64_t i = 0; i < labels.size(); ++i)
     signs.push_back(labels.data_as<int32_t>()[i] == 1 ? 1.0f : -1.0f);
-  const Tensor signed_z = multiply(z, from(signs, z.shape(), z.dtype()).to(z.device()));
+  const Tensor signed_z = multiply(z, tensor_of(signs, z.shape(), z.dtype()).to(z.device()));
   const Tensor sum = segment_sums(log_sigmoid(signed_z), {z.size()});  // f64 [1]
   return multiply(sum, full({1}, -1 / divisor, DType::f64, sum.device()));
 }

@@ -15,7 +15,8 @@ Tensor skip_gram_loss(const Tensor& u, const Tensor& v, const Tensor& tokens, co
   }
   const Tensor a = gather(rows, embedding(tokens, u)), b = embedding(others, v);  // [N, K, C]
   const Tensor products = linear(multiply(a, b), full({1, C}, 1, u.dtype(), u.device()));
-  const Tensor z = multiply(products.view({N, K}), from(signs, {N, K}, u.dtype()).to(u.device()));
+  const Tensor z =
+      multiply(products.view({N, K}), tensor_of(signs, {N, K}, u.dtype()).to(u.device()));
   const Tensor sum = segment_sums(log_sigmoid(z), {N * K});
   return multiply(sum, full({1}, -1 / divisor, DType::f64, sum.device()));
 }

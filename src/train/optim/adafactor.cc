@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "base/math.h"
-#include "ops/offset.h"
+#include "ops/common.h"
 #include "optim/rules.h"
 
 namespace fovea {
@@ -47,14 +47,14 @@ void divide_by_factors(const Tensor& x, const Tensor& rows, const Tensor& column
     means[static_cast<size_t>(r)] =
         static_cast<float>(k.sum(at(In(squares), r * C), C) / static_cast<double>(C));
   k.sum_rows(sums, squares, {R, C});
-  mix_in(rows, beta2, fovea::from(means, rows.shape()).to(x.device()), 1 - beta2);
+  mix_in(rows, beta2, fovea::tensor_of(means, rows.shape()).to(x.device()), 1 - beta2);
   mix_in(columns, beta2, sums, (1 - beta2) / static_cast<double>(R));
 
   const std::vector<float> row_values = to_floats(rows);
   const double mean =
       std::accumulate(row_values.begin(), row_values.end(), 0.0) / static_cast<double>(R);
   const Tensor by_column =
-      fovea::from(inverse_roots(to_floats(columns), 1), columns.shape()).to(x.device());
+      fovea::tensor_of(inverse_roots(to_floats(columns), 1), columns.shape()).to(x.device());
   k.scale_columns(x, x, by_column, {}, {R, C});
   const std::vector<float> by_row = inverse_roots(row_values, mean + kLeastSquare);
   for (int64_t r = 0; r < R; ++r)

@@ -23,21 +23,23 @@ Rule* rule_of(OptimizerKind kind) {
 
 Optimizer::Optimizer(const std::vector<NamedParameter>& parameters, const OptimizerOptions& options)
     : options_(options) {
-  uint32_t index = 0;
-  for (const auto& [name, p] : parameters) {
-    const uint32_t number = index++;
-    if (!p->trainable) continue;
-    p->value.want_gradient();
-    Trained& it =
-        all_.emplace_back(Trained{name,
-                                  p,
-                                  number,
-                                  rule_for(name, *p, options.choice.kind),
-                                  moments_of(name, *p, {options.choice, options.packed_moments}),
-                                  {}});
-    for (const Moment& moment : it.moments)
-      it.values.push_back(zeros(moment.shape, moment.dtype, p->device()));
-  }
+  for (const auto& [name, parameter] : parameters) add(name, *parameter, *parameter);
+}
+
+void Optimizer::add(const std::string& name, nn::Parameter& parameter, const Parameter& kind) {
+  const uint32_t number = count_++;
+  if (!parameter.trainable) return;
+  parameter.value.want_gradient();
+  Trained& it =
+      all_.emplace_back(Trained{name,
+                                &parameter,
+                                kind.role,
+                                number,
+                                rule_for(name, kind, options_.choice.kind),
+                                moments_of(name, kind, {options_.choice, options_.packed_moments}),
+                                {}});
+  for (const Moment& moment : it.moments)
+    it.values.push_back(zeros(moment.shape, moment.dtype, parameter.value.device()));
 }
 
 double Optimizer::gradient_norm() const {
@@ -59,10 +61,9 @@ void Optimizer::update(int64_t step, double rate, double norm) {
     const Trained& it = all_[static_cast<size_t>(i)];
     const Tensor gradient = it.parameter->value.gradient();
     if (!gradient) return;
-    const Role role = it.parameter->role;
     const RuleStep one{.number = step,
-                       .rate = role == Role::adapter_up ? rate * o.up_rate : rate,
-                       .decay = decays(role) ? o.weight_decay : 0,
+                       .rate = it.role == Role::adapter_up ? rate * o.up_rate : rate,
+                       .decay = it.parameter->decays ? o.weight_decay : 0,
                        .gradient_scale = scale};
     rule_of(it.rule)(it, gradient, one, o);
   });

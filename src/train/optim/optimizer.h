@@ -13,6 +13,8 @@ class Optimizer {
  public:
   // The parameters must outlive the optimizer. Requests the gradients of the trainable parameters.
   Optimizer(const std::vector<NamedParameter>& parameters, const OptimizerOptions& options);
+  // Adds a parameter, trained as `kind` says; `parameter` must outlive the optimizer.
+  void add(const std::string& name, nn::Parameter& parameter, const Parameter& kind);
 
   // Returns the Euclidean norm of all gradients together, summed in double in a fixed order. The
   // norm is not finite if an element of a gradient is not finite.
@@ -30,6 +32,7 @@ class Optimizer {
  private:
   std::vector<Trained> all_;
   OptimizerOptions options_;
+  uint32_t count_ = 0;  // of all parameters
 };
 
 }  // namespace fovea

@@ -3,26 +3,17 @@
 #include <string>
 #include <vector>
 
+#include "fovea/optimizer.h"
 #include "nn/parameter.h"
 #include "transformer/moments.h"
 
 namespace fovea {
 
-struct OptimizerOptions {
-  double beta1 = 0.9, beta2 = 0.99, epsilon = 1e-8;
-  double weight_decay = 0.1;    // for matrices and token embeddings; no other parameter decays
-  double clip = 1.0;            // maximum norm of all gradients together; 0 = unlimited
-  bool packed_moments = false;  // AdamW: see MomentOptions
-  uint64_t seed = 0;            // of the rounding of packed moments
-  double up_rate = 1;           // factor of the learning rate of the matrices B of adapters
-  DType products = DType::f32;  // Muon: of the factors of its products, f32 or bf16
-  OptimizerChoice choice = {};
-};
-
 // A parameter that is trained, with the moments that its rule keeps, in the order of moments_of().
 struct Trained {
   std::string name;
-  Parameter* parameter;
+  nn::Parameter* parameter;
+  Role role;
   uint32_t index;  // among all parameters
   OptimizerKind rule;
   std::vector<Moment> moments;

@@ -2,17 +2,8 @@
 #include "open/directory.h"
 
 #include "base/fields.h"
-#include "base/files.h"
 #include "base/float_mode.h"
-#include "base/ggml_file.h"
-#include "base/json.h"
-#include "formats/ct2/ct2.h"
-#include "formats/gguf/model.h"
-#include "formats/peft/config.h"
-#include "loading/model_path.h"
-#include "open/image_text.h"
 #include "open/model_parts.h"
-#include "open/open_adapters.h"
 #include "plan/memory.h"
 
 namespace fovea {
@@ -142,32 +133,6 @@ InferenceMemory inference_memory(const std::string& path, const PlanOptions& opt
                    (precision < WeightPrecision::int8 ? kParts : 0) +
                    (comes_with_tokenizer(path) ? kToken * static_cast<double>(s.vocabulary) : 0);
   return memory;
-}
-
-Spec read_model_spec(const std::string& folder) {
-  const FloatMode mode;
-  require_model(folder);
-  if (is_gguf(folder)) return read_gguf_spec(folder);
-  if (is_ggml(folder) || is_ct2_folder(folder)) return read_other_spec(folder);
-  if (holds_adapter(folder)) {
-    const AdaptedModel adapted = adapted_model(folder, {});
-    Spec spec = read_model_spec(adapted.base);
-    if (adapted.head) spec.head = *adapted.head;
-    return spec;
-  }
-  const std::string path = folder + "/config.json";
-  nlohmann::json config = read_json(path);
-  if (!config.is_object())
-    fail(ErrorKind::BadFile, "{}: not an object; expected keys and values in braces", path);
-  static_cast<void>(take_quantization(config, path));  // it does not affect the Spec
-  TextConfig text = reads_images(config)
-                        ? text_config(config, folder)
-                        : TextConfig{&family_named(get_string(config, "model_type", path), path),
-                                     std::move(config)};
-  Spec spec;
-  Config reader(text.json, path);
-  describe(reader, *text.family, spec);
-  return spec;
 }
 
 }  // namespace fovea

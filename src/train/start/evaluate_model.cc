@@ -92,7 +92,7 @@ Evaluation evaluate_next_tokens(const Model& model, const std::vector<std::strin
   const EvaluationTask& task = evaluation_task("next_token");
   const int64_t all_batches = batches + (rest > 0 ? 1 : 0);
   Predictions found =
-      predict(model.parts().transformer, DType::f32, task, all_batches, [&](int64_t n) {
+      predict(parts_of(model).transformer, DType::f32, task, all_batches, [&](int64_t n) {
         report_progress(progress, n, batches);
         if (n == batches) return window(whole * context, 1, rest);
         return window(n * rows * context, std::min(rows, whole - n * rows), context);
@@ -123,8 +123,8 @@ Evaluation evaluate_one_by_one(const Model& model, const std::vector<std::string
 Evaluation evaluate_by_task(const Model& model, const TrainOptions& options,
                             const EvaluationProgress& progress,
                             const std::function<void(Predictions&)>& translate) {
-  const Transformer& transformer = model.parts().transformer;
-  const Origin& origin = model.parts().origin;
+  const Transformer& transformer = parts_of(model).transformer;
+  const Origin& origin = parts_of(model).origin;
   const Spec& spec = model.spec();
   Evaluation result;
   const Say say = [&](std::string note) { result.notes.push_back(std::move(note)); };
@@ -139,8 +139,8 @@ Evaluation evaluate_by_task(const Model& model, const TrainOptions& options,
               "the model's head does not have these labels ({}); expected a model that was "
               "trained on them",
               fmt::join(labels, ", "));
-  const auto examples =
-      task->examples(spec, {model.tokenizer(), *model.parts().target_tokenizer}, origin, true, say);
+  const auto examples = task->examples(spec, {model.tokenizer(), *parts_of(model).target_tokenizer},
+                                       origin, true, say);
   const int64_t batches = examples->validation_batches();
   Predictions found = task->predict_batches(transformer, DType::f32, batches, [&](int64_t n) {
     report_progress(progress, n, batches);

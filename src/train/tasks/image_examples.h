@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "base/random.h"
 #include "data/length_batches.h"
+#include "fovea/core/random.h"
 #include "fovea/train.h"
 #include "image/processor.h"
 #include "loop/examples.h"

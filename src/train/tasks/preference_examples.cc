@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "base/hash.h"
-#include "base/random.h"
+#include "fovea/core/random.h"
 
 namespace fovea {
 namespace {

@@ -75,7 +75,7 @@ Predictions predict_one_by_one(const Model& model, const std::vector<std::string
                            : tokens.count;
   const std::vector<WindowPart> parts = all_tokens(read, window, batch);
   const auto count = std::ssize(parts);
-  return predict(model.parts().transformer, DType::f32, evaluation_task("one_by_one"), count,
+  return predict(parts_of(model).transformer, DType::f32, evaluation_task("one_by_one"), count,
                  [&](int64_t n) {
                    if (progress && !progress(static_cast<double>(n) / static_cast<double>(count)))
                      fail(ErrorKind::Failed, "eval: interrupted");

@@ -2,7 +2,7 @@
 
 #include "base/fields.h"
 #include "base/files.h"
-#include "base/random.h"
+#include "fovea/core/random.h"
 #include "tasks/text_task.h"
 #include "tensor/tape.h"
 

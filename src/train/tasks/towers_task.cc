@@ -163,7 +163,7 @@ double TowersTask::cached_backward(const Transformer& model,
   const int64_t C = model.spec.head.projection > 0 ? model.spec.head.projection : model.spec.width;
   Tensor vectors[2];
   for (int side : {0, 1}) {
-    vectors[side] = from(values[side], {std::ssize(values[side]) / C, C});
+    vectors[side] = tensor_of(values[side], {std::ssize(values[side]) / C, C});
     vectors[side].want_gradient();
   }
   const Tensor total = loss(vectors[0], vectors[1]);

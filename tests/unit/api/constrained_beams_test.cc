@@ -7,7 +7,7 @@
 #include <fstream>
 #include <map>
 
-#include "base/random.h"
+#include "fovea/core/random.h"
 #include "fovea/train_tokenizer.h"
 #include "generate/beam_search.h"
 #include "support/expect_error.h"

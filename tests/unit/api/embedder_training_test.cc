@@ -6,8 +6,8 @@
 
 #include "base/hash.h"
 #include "base/json.h"
-#include "checkpoint/safetensors.h"
 #include "fovea/embed.h"
+#include "safetensors/safetensors.h"
 #include "support/expect_error.h"
 #include "support/runs.h"
 

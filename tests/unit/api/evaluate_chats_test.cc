@@ -18,7 +18,7 @@ class EvaluatedChats : public Chats {
                        TrainOn train_on = TrainOn::all) const {
     EvaluationData data;
     data.text = {runs_ / name};
-    if (!ModelChat::has_template(model.parts().path)) data.chat_template = "chatml";
+    if (!ModelChat::has_template(parts_of(model).path)) data.chat_template = "chatml";
     data.train_on = train_on;
     return evaluate(model, data);
   }

@@ -1,4 +1,5 @@
-// Compares evaluations on records with those of lm-evaluation-harness (tools/make_task_goldens.py).
+// Compares evaluations on records with those of lm-evaluation-harness
+// (tools/goldens/make_tasks.py).
 
 #include "fovea/evaluate_tasks.h"
 

@@ -1,5 +1,5 @@
 // Compares models of texts with pictures with transformers, on the files of
-// tools/make_image_text_goldens.py.
+// tools/goldens/make_image_text.py.
 
 #include "fovea/image_prompt.h"
 
@@ -11,13 +11,13 @@
 #include <set>
 
 #include "base/json.h"
-#include "checkpoint/safetensors.h"
 #include "fovea/chat.h"
 #include "fovea/engine.h"
 #include "fovea/generate.h"
 #include "fovea/image_question.h"
 #include "generate/reading.h"
 #include "open/model_parts.h"
+#include "safetensors/safetensors.h"
 #include "support/expect_error.h"
 #include "tensor/tape.h"
 #include "transformer/prompt_images.h"
@@ -38,7 +38,7 @@ ImagePrompt prompt_of(const Model& model, const nlohmann::json& golden) {
 // The logits of the last `rows` tokens of a prompt, which is read in pieces of `step` tokens.
 Tensor last_logits(const Model& model, const ImagePrompt& prompt, int64_t rows, int64_t step) {
   const NoGradient off;
-  const Transformer& transformer = model.parts().transformer;
+  const Transformer& transformer = parts_of(model).transformer;
   const int64_t n = std::ssize(prompt.ids);
   PagePool pool(PagePool::layout_for(*transformer.spec.decoder, DType::f32),
                 {pages_for(n) + 1, 1, n}, cpu_device());

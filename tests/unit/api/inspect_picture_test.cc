@@ -4,9 +4,9 @@
 
 #include <cmath>
 
-#include "checkpoint/safetensors.h"
 #include "fovea/circuits.h"
 #include "fovea/trace.h"
+#include "safetensors/safetensors.h"
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
 

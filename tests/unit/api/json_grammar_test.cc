@@ -307,7 +307,7 @@ class JsonConstraintTest : public testing::Test {
     std::vector<int32_t> written;
     while (most < 0 || static_cast<int64_t>(written.size()) < most) {
       std::vector<float> logits(static_cast<size_t>(tokenizer_.size()), 0.0f);
-      constraint(written, logits.data(), tokenizer_.size());
+      constraint(written, logits);
       std::vector<int32_t> allowed;
       for (int32_t id = 0; id < tokenizer_.size(); ++id) {
         if (std::isfinite(logits[static_cast<size_t>(id)])) allowed.push_back(id);
@@ -354,7 +354,7 @@ TEST_F(JsonConstraintTest, ContinuesAfterItsMemoryIsCleared) {
   std::vector<int32_t> written = tokenizer_.encode("[\"");
   const auto allows = [&](const std::string& text) {
     std::fill(logits.begin(), logits.end(), 0.0f);
-    constraint(written, logits.data(), tokenizer_.size());
+    constraint(written, logits);
     return std::isfinite(logits[static_cast<size_t>(tokenizer_.encode(text)[0])]);
   };
   for (int64_t i = 0; i < length; i += 500) {
@@ -369,7 +369,7 @@ TEST_F(JsonConstraintTest, KeepsConcurrentResultsSeparate) {
   const auto allowed = [&](const std::string& before) {
     const std::vector<int32_t> written = tokenizer_.encode(before);
     std::vector<float> logits(static_cast<size_t>(tokenizer_.size()), 0.0f);
-    shared(written, logits.data(), tokenizer_.size());
+    shared(written, logits);
     std::string bytes;
     for (int32_t id = 0; id < tokenizer_.size(); ++id) {
       if (std::isfinite(logits[static_cast<size_t>(id)])) bytes += tokenizer_.bytes_of(id);

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "base/hash.h"
-#include "base/random.h"
+#include "fovea/core/random.h"
 
 namespace fovea {
 namespace {

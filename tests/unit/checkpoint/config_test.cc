@@ -7,7 +7,7 @@ namespace fovea {
 namespace {
 
 TEST(Config, ReadsAndWritesWithOneDeclaration) {
-  const auto lines = [](Config& io, int64_t& width, float& share, bool& tied, ActivationKind& f) {
+  const auto lines = [](Config& io, int64_t& width, float& share, bool& tied, Activation& f) {
     io("width", width);
     io("share", share, 0.1f);
     io("tied", tied, true);
@@ -16,27 +16,27 @@ TEST(Config, ReadsAndWritesWithOneDeclaration) {
   int64_t width = 24;
   float share = 0.3f;
   bool tied = false;
-  ActivationKind f = ActivationKind::silu;
+  Activation f = Activation::silu;
   Config writer;
   lines(writer, width, share, tied, f);
   EXPECT_EQ(writer.written().dump(),
             R"({"width":24,"share":0.3,"tied":false,"activation":"silu"})");
 
-  width = 0, share = 0, tied = true, f = ActivationKind::relu;
+  width = 0, share = 0, tied = true, f = Activation::relu;
   const nlohmann::json json = writer.written();
   Config reader(json, "f");
   lines(reader, width, share, tied, f);
   EXPECT_EQ(width, 24);
   EXPECT_EQ(share, 0.3f);
   EXPECT_FALSE(tied);
-  EXPECT_EQ(f, ActivationKind::silu);
+  EXPECT_EQ(f, Activation::silu);
 
   const nlohmann::json little = {{"width", 7}, {"share", nullptr}};
   Config defaults(little, "f");
   lines(defaults, width, share, tied, f);
   EXPECT_EQ(share, 0.1f);
   EXPECT_TRUE(tied);
-  EXPECT_EQ(f, ActivationKind::gelu_tanh);
+  EXPECT_EQ(f, Activation::gelu_tanh);
 }
 
 TEST(Config, NamesInvalidValues) {
@@ -45,7 +45,7 @@ TEST(Config, NamesInvalidValues) {
   int64_t n = 0;
   float x = 0;
   bool b = false;
-  ActivationKind f{};
+  Activation f{};
   expect_error(ErrorKind::BadFile, {"config.json: n is 1.5; expected an integer"},
                [&] { io("n", n); });
   expect_error(ErrorKind::BadFile, {"config.json: m is missing"}, [&] { io("m", n); });

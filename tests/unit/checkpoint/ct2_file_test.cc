@@ -4,7 +4,7 @@
 
 #include "base/files.h"
 #include "checkpoint/names.h"
-#include "checkpoint/safetensors.h"
+#include "safetensors/safetensors.h"
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
 
@@ -22,14 +22,14 @@ class Ct2Files : public testing::Test {
     return std::make_shared<const Ct2File>(folder_ / "model.bin");
   }
   const TemporaryFolder folder_;
-  const Tensor matrix_ = from({1, -2, 0.5f, 127, 0, 0}, {3, 2});
+  const Tensor matrix_ = tensor_of({1, -2, 0.5f, 127, 0, 0}, {3, 2});
 };
 
 TEST_F(Ct2Files, KeepVariablesOfAllTypes) {
   const auto file = written({{"b/weight", matrix_, Ct2Type::f16},
                              {"c/weight", matrix_, Ct2Type::bf16},
                              {"a/weight", matrix_, Ct2Type::f32},
-                             {"count", from({-3}, {1}), Ct2Type::i16, true}});
+                             {"count", tensor_of({-3}, {1}), Ct2Type::i16, true}});
   EXPECT_EQ(file->specification(), "SomeSpec");
   EXPECT_EQ(file->revision(), 4u);
   EXPECT_EQ(file->number("count"), -3);
@@ -71,7 +71,7 @@ TEST_F(Ct2Files, DamageIsNamed) {
 // The biases of queries and values of a layer whose keys have none, as one with zeros for them.
 TEST(Names, KeylessBiasesHaveZerosBeforeTheLastPart) {
   const FileTensor tensor{"qkv", Stored::keyless, {"query", "value"}};
-  const std::vector<Tensor> parts = {from({1, 2}, {2}), from({3, 4}, {2})};
+  const std::vector<Tensor> parts = {tensor_of({1, 2}, {2}), tensor_of({3, 4}, {2})};
   const Tensor whole = to_file(tensor, parts);
   EXPECT_EQ(to_floats(whole), (std::vector<float>{1, 2, 0, 0, 3, 4}));
   EXPECT_EQ(shape_in_file(tensor, {{2}, {2}}), Shape{6});
@@ -80,7 +80,7 @@ TEST(Names, KeylessBiasesHaveZerosBeforeTheLastPart) {
   EXPECT_EQ(to_floats(back[1]), to_floats(parts[1]));
   const FileTensor one{"kv", Stored::keyless, {"value"}};
   EXPECT_EQ(to_floats(to_file(one, {parts[1]})), (std::vector<float>{0, 0, 3, 4}));
-  EXPECT_EQ(to_floats(from_file(one, from({9, 9, 3, 4}, {4}), {{2}})[0]), to_floats(parts[1]));
+  EXPECT_EQ(to_floats(from_file(one, tensor_of({9, 9, 3, 4}, {4}), {{2}})[0]), to_floats(parts[1]));
 }
 
 }  // namespace

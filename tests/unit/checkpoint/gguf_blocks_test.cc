@@ -6,9 +6,9 @@
 #include <cmath>
 #include <cstring>
 
-#include "base/random.h"
 #include "base/threads.h"
 #include "checkpoint/gguf_tensors.h"
+#include "fovea/core/random.h"
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
 

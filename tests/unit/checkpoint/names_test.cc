@@ -76,7 +76,7 @@ TEST(Names, RequireARuleForEachParameter) {
 
 TEST(Names, RoundTripFusedAndTransposedTensors) {
   const FileTensor rule = {"qk", Stored::transposed, {"q", "k"}};
-  const std::vector<Tensor> parts = {from({1, 2, 3, 4}, {2, 2}), from({5, 6}, {1, 2})};
+  const std::vector<Tensor> parts = {tensor_of({1, 2, 3, 4}, {2, 2}), tensor_of({5, 6}, {1, 2})};
   EXPECT_EQ(shape_in_file(rule, {{2, 2}, {1, 2}}), (Shape{2, 3}));
   const Tensor file = to_file(rule, parts);
   ASSERT_EQ(file.shape(), (Shape{2, 3}));
@@ -90,7 +90,7 @@ TEST(Names, RoundTripFusedAndTransposedTensors) {
 
 TEST(Names, DoNotTransposeABias) {
   const FileTensor rule = {"b", Stored::transposed, {"a", "b"}};
-  EXPECT_EQ(to_file(rule, {from({1, 2}, {2}), from({3}, {1})}).shape(), Shape{3});
+  EXPECT_EQ(to_file(rule, {tensor_of({1, 2}, {2}), tensor_of({3}, {1})}).shape(), Shape{3});
 }
 
 }  // namespace

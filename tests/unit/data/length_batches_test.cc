@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "base/random.h"
+#include "fovea/core/random.h"
 
 namespace fovea {
 namespace {

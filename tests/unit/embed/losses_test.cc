@@ -12,19 +12,19 @@ namespace {
 using Inputs = std::vector<Tensor>;
 
 TEST(RankingLoss, IsTheCrossEntropyOfThePositive) {
-  const Tensor a = from({1, 0, 0, 1}, {2, 2}), c = from({1, 0, 0, 1, 0.6f, 0.8f}, {3, 2});
+  const Tensor a = tensor_of({1, 0, 0, 1}, {2, 2}), c = tensor_of({1, 0, 0, 1, 0.6f, 0.8f}, {3, 2});
   const double first = -std::log(std::exp(2) / (std::exp(2) + 1 + std::exp(1.2)));
   const double second = -std::log(std::exp(2) / (std::exp(2) + 1 + std::exp(1.6)));
   EXPECT_NEAR(to_floats(ranking_loss(a, c, 0.5f))[0], (first + second) / 2, 1e-6);
 }
 
 TEST(CosineLoss, IsTheMeanSquaredError) {
-  const Tensor a = from({1, 0, 0, 1}, {2, 2}), b = from({0.6f, 0.8f, 0, 1}, {2, 2});
+  const Tensor a = tensor_of({1, 0, 0, 1}, {2, 2}), b = tensor_of({0.6f, 0.8f, 0, 1}, {2, 2});
   EXPECT_NEAR(cosine_loss(a, b, {0.5f, -1}).data_as<float>()[0], (0.01 + 4) / 2, 1e-6);
 }
 
 TEST(FirstDimensions, HaveUnitLength) {
-  const auto y = to_floats(first_dimensions(from({3, 4, 9, 0, 2, 1}, {2, 3}), 2));
+  const auto y = to_floats(first_dimensions(tensor_of({3, 4, 9, 0, 2, 1}, {2, 3}), 2));
   EXPECT_NEAR(y[0], 0.6, 1e-6);
   EXPECT_NEAR(y[1], 0.8, 1e-6);
   EXPECT_NEAR(y[3], 1, 1e-6);

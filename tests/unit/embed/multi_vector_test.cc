@@ -2,6 +2,7 @@
 // files of PyLate.
 
 #include "embed/multi_vector_model.h"
+#include "embed/vector_kind.h"
 
 #include "fovea/convert.h"
 #include "fovea/retrieval.h"
@@ -24,7 +25,7 @@ class MultiVectorTest : public testing::Test {
     ASSERT_EQ(counts.size(), vectors.count);
     for (int64_t i = 0; i < vectors.count; ++i)
       EXPECT_EQ(vectors.rows(i).shape[0], static_cast<int64_t>(counts.data_as<float>()[i])) << i;
-    const Tensor rows = from(vectors.values, {vectors.starts.back(), vectors.width});
+    const Tensor rows = tensor_of(vectors.values, {vectors.starts.back(), vectors.width});
     EXPECT_LT(largest_difference(rows, folder.expected(name + variant)), 1e-5) << name;
   }
   static void compare_all(const GoldenFolder& folder) {
@@ -34,8 +35,9 @@ class MultiVectorTest : public testing::Test {
     compare(folder, model.embed(texts), "documents");
     compare(folder, model.embed(texts, TextRole::query), "queries");
     const std::vector<float> scores = model.score(texts[0], texts);
-    EXPECT_LT(largest_difference(from(scores, {std::ssize(scores)}), folder.expected("scores")),
-              1e-4);
+    EXPECT_LT(
+        largest_difference(tensor_of(scores, {std::ssize(scores)}), folder.expected("scores")),
+        1e-4);
   }
   GoldenFolder folder_{"multi_vector_model"};
 };

@@ -9,7 +9,7 @@ namespace fovea {
 namespace {
 
 // Texts of three tokens and of one token; the values of the padding must not be used.
-const Tensor hidden = from({1, -2, 3, 4, 5, 0, /**/ 7, 8, 99, 99, -99, 99}, {2, 3, 2});
+const Tensor hidden = tensor_of({1, -2, 3, 4, 5, 0, /**/ 7, 8, 99, 99, -99, 99}, {2, 3, 2});
 const std::vector<Interval> tokens = {{0, 3}, {0, 1}};
 
 std::vector<float> pooled(TokenPooling mode, const std::vector<Interval>& rows = tokens) {
@@ -57,7 +57,7 @@ TEST(TokenPooling, HasTheGradientsOfTheFormulas) {
 }
 
 TEST(AttentionPooling, MatchesItsDefinition) {
-  const Tensor vector = from({0.5f, -1}, {2});
+  const Tensor vector = tensor_of({0.5f, -1}, {2});
   // Scores 0.5 + 2, 1.5 - 4 and 2.5.
   const double e0 = std::exp(0.0), e1 = std::exp(-5.0), e2 = std::exp(0.0), sum = e0 + e1 + e2;
   expect_near(to_floats(attention_pooling(hidden, vector, tokens)),
@@ -86,12 +86,13 @@ TEST(AttentionPooling, HasTheGradientsOfTheFormula) {
 }
 
 TEST(UnitLength, KeepsAZeroVector) {
-  const std::vector<float> y = to_floats(unit_length(from({3, 4, 0, 0, 3e-8f, 4e-8f}, {3, 2})));
+  const std::vector<float> y =
+      to_floats(unit_length(tensor_of({3, 4, 0, 0, 3e-8f, 4e-8f}, {3, 2})));
   expect_near(y, {0.6f, 0.8f, 0, 0, 0.6f, 0.8f});
 }
 
 TEST(ConcatWidth, ConcatenatesRows) {
-  const Tensor a = from({1, 2, 3, 4}, {2, 2}), b = from({5, 6, 7, 8}, {2, 2});
+  const Tensor a = tensor_of({1, 2, 3, 4}, {2, 2}), b = tensor_of({5, 6, 7, 8}, {2, 2});
   expect_near(to_floats(concat_width({a, b, a})), {1, 2, 5, 6, 1, 2, 3, 4, 7, 8, 3, 4});
 }
 

@@ -140,7 +140,8 @@ TEST_F(SentenceModelTest, WeightsLayers) {
   folder_.write("modules.json", modules);
   make_directories(folder_ / "layers");
   folder_.write("layers/config.json", {{"layer_start", 1}, {"num_hidden_layers", 2}});
-  write_safetensors(folder_ / "layers/model.safetensors", {{"layer_weights", from({0.5, 2}, {2})}});
+  write_safetensors(folder_ / "layers/model.safetensors",
+                    {{"layer_weights", tensor_of({0.5, 2}, {2})}});
   EXPECT_LT(largest_difference(now(), folder_.expected("layers")), kClose);
   folder_.write("layers/config.json", {{"layer_start", 1}, {"num_hidden_layers", 3}});
   refused(ErrorKind::BadFile, {"layer_weights", "[2]", "[3]"});

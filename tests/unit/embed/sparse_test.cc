@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "embed/sparse_model.h"
+#include "embed/vector_kind.h"
 #include "fovea/retrieval.h"
 #include "support/expect_error.h"
 #include "support/golden_folder.h"

@@ -166,7 +166,7 @@ ExplainedText text_of(std::vector<int32_t> ids) {
 
 TEST(Gradients, OfALinearAnswerAreExact) {
   const ExactModel model = small_model();
-  const Tensor w = from({1, -2, 3, 0.5f, -1, 2, 0, 1}, {1, 8});
+  const Tensor w = tensor_of({1, -2, 3, 0.5f, -1, 2, 0, 1}, {1, 8});
   const ExplainedAnswer answer = linear_answer(model, w);
   ExplainedText text = text_of({1, 5, 7, 2});
   text.own[0] = 0;

@@ -2,8 +2,8 @@
 // opening preserve the Spec.
 
 #include "base/json.h"
-#include "checkpoint/safetensors.h"
 #include "open/directory.h"
+#include "safetensors/safetensors.h"
 #include "support/expect_error.h"
 #include "support/small_spec.h"
 #include "support/temporary_folder.h"
@@ -64,9 +64,9 @@ INSTANTIATE_TEST_SUITE_P(
         {"plain", "gpt2", [](Spec&) {}},
         {"untied", "gpt2", [](Spec& s) { s.head.tied = false; }},
         {"ffn_width", "gpt2", [](Spec& s) { s.decoder->ffn.width = 5; }},
-        {"relu", "gpt2", [](Spec& s) { s.decoder->ffn.activation = ActivationKind::relu; }},
-        {"gelu", "gpt2", [](Spec& s) { s.decoder->ffn.activation = ActivationKind::gelu; }},
-        {"silu", "gpt2", [](Spec& s) { s.decoder->ffn.activation = ActivationKind::silu; }},
+        {"relu", "gpt2", [](Spec& s) { s.decoder->ffn.activation = Activation::relu; }},
+        {"gelu", "gpt2", [](Spec& s) { s.decoder->ffn.activation = Activation::gelu; }},
+        {"silu", "gpt2", [](Spec& s) { s.decoder->ffn.activation = Activation::silu; }},
         {"epsilon", "gpt2", [](Spec& s) { s.decoder->norm.epsilon = 1e-3f; }},
         {"epsilon_0", "gpt2", [](Spec& s) { s.decoder->norm.epsilon = 0; }},
         {"dropout", "gpt2",

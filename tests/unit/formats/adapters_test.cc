@@ -8,15 +8,15 @@
 
 #include "base/files.h"
 #include "base/json.h"
-#include "base/random.h"
-#include "checkpoint/safetensors.h"
 #include "formats/gguf/adapter.h"
 #include "formats/gguf/model.h"
 #include "formats/peft/experts.h"
 #include "formats/peft/save.h"
 #include "fovea/convert.h"
+#include "fovea/core/random.h"
 #include "open/directory.h"
 #include "open/model_parts.h"
+#include "safetensors/safetensors.h"
 #include "support/expect_error.h"
 #include "support/small_spec.h"
 #include "support/temporary_folder.h"
@@ -400,12 +400,12 @@ TEST_F(AdapterFiles, WithDoraAreRefusedAsGguf) {
 TEST_F(AdapterFiles, ShareTheWeightsOfTheirBase) {
   const Model base = Model::open(base_, WeightPrecision::stored);
   const Model adapted = base.with_adapters({{adapter_, 0.5}});
-  Transformer ours = adapted.parts().transformer, others = base.parts().transformer;
+  Transformer ours = parts_of(adapted).transformer, others = parts_of(base).transformer;
   EXPECT_EQ(ours.token_embedding.value.data(), others.token_embedding.value.data());
   EXPECT_TRUE(has_adapters(ours));
   EXPECT_FALSE(has_adapters(others));
   const Model same = Model::open(base_, WeightPrecision::stored, {}, {{adapter_, 0.5}});
-  EXPECT_EQ(to_floats(logits(ours)), to_floats(logits(same.parts().transformer)));
+  EXPECT_EQ(to_floats(logits(ours)), to_floats(logits(parts_of(same).transformer)));
   expect_error(ErrorKind::InvalidArgument, {"has adapters already"},
                [&] { adapted.with_adapters({{adapter_}}); });
 }

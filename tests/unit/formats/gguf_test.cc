@@ -47,7 +47,7 @@ void norms_around(Spec& s) {
   d.norm.unit_offset = true;
   d.placement = {true, true, false};
   s.scaled_embedding = true;
-  d.ffn.activation = ActivationKind::gelu_tanh;
+  d.ffn.activation = Activation::gelu_tanh;
   d.attention.scale = 0.25f;
 }
 
@@ -189,7 +189,7 @@ INSTANTIATE_TEST_SUITE_P(
            s.head.tied = false;
            s.decoder->position.kind = PositionKind::rotary;
            s.decoder->position.rotary.share = 0.25f;
-           s.decoder->ffn.activation = ActivationKind::gelu;
+           s.decoder->ffn.activation = Activation::gelu;
            s.decoder->parallel = true;
          }},
     }),
@@ -388,7 +388,7 @@ TEST_F(GgufModelFiles, AnyDamageIsHarmless) {
 TEST_F(GgufModelFiles, ModelsWithoutAnArchitectureAreRefused) {
   Spec spec = small_spec();
   spec.decoder->norm.epsilon_outside = false;
-  spec.decoder->ffn.activation = ActivationKind::relu;
+  spec.decoder->ffn.activation = Activation::relu;
   Transformer other(validated(spec));
   expect_error(ErrorKind::Unsupported, {"no supported GGUF architecture can express its Spec"},
                [&] { GgufModel(other, nullptr, FileDType::fp32); });

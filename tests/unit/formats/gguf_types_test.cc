@@ -189,7 +189,7 @@ TEST_F(GgufConversion, WritesExpertsAsMxfp4) {
   EXPECT_EQ(read_file(again), read_file(out));
   EXPECT_EQ(Model::open(out, WeightPrecision::stored).weight_formats().size(), 3u);
 
-  Transformer dense(model->parts().transformer);
+  Transformer dense(parts_of(*model).transformer);
   test::GgufContents contents = test::gguf_contents(dense, nullptr);
   std::vector<std::string> blocks;
   for (GgufTensor& tensor : contents.tensors) {
@@ -282,7 +282,7 @@ TEST_F(GgufConversion, RowsThatAreNotWholeBlocksAreNamed) {
 }
 
 TEST_F(GgufConversion, NumbersThatBlocksCannotStoreAreRefused) {
-  Transformer& transformer = model->parts().transformer;
+  Transformer& transformer = parts_of(*model).transformer;
   float* weight = nullptr;
   transformer.each([&](const std::string& name, Parameter& p) {
     if (name == "decoder.1.ffn.up.weight") weight = p.value.data_as<float>();

@@ -10,9 +10,9 @@
 
 #include "base/gguf.h"
 #include "base/json.h"
-#include "checkpoint/safetensors.h"
 #include "formats/gguf/model.h"
 #include "open/image_text.h"
+#include "safetensors/safetensors.h"
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
 

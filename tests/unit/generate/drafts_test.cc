@@ -172,9 +172,9 @@ TEST(Drafts, RespectAConstraint) {
   const Transformer model = small_model(60);
   GenerateOptions options;
   options.max_tokens = 40;
-  options.constrain = [](const Ids& written, float* logits, int64_t vocabulary) {
-    for (int64_t id = 0; id < vocabulary; ++id)
-      if (id % 3 != std::ssize(written) % 3) logits[id] = -INFINITY;
+  options.constrain = [](std::span<const int32_t> written, std::span<float> logits) {
+    for (size_t id = 0; id < logits.size(); ++id)
+      if (id % 3 != written.size() % 3) logits[id] = -INFINITY;
   };
   options.guesses = 0;
   const Generation expected = continued({model}, {1, 2}, options);

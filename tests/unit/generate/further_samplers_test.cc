@@ -8,7 +8,7 @@
 #include <numeric>
 #include <set>
 
-#include "base/random.h"
+#include "fovea/core/random.h"
 #include "generate/repetition.h"
 #include "generate/sampler.h"
 #include "support/expect_error.h"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/random.h"
+#include "fovea/core/random.h"
 
 namespace fovea {
 namespace {

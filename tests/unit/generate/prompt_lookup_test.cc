@@ -5,7 +5,7 @@
 
 #include <functional>
 
-#include "base/random.h"
+#include "fovea/core/random.h"
 #include "generate/scheduler.h"
 #include "support/expect_error.h"
 #include "tokenizer/training/character_trainer.h"
@@ -30,9 +30,9 @@ constexpr int64_t kNumbers[] = {-1, 1, 3, 64};
 GenerateOptions forced_text(int64_t tokens, const std::function<int64_t(int64_t n)>& token) {
   GenerateOptions options;
   options.max_tokens = tokens;
-  options.constrain = [token](const Ids& written, float* logits, int64_t vocabulary) {
-    const int64_t next = token(std::ssize(written));
-    for (int64_t id = 0; id < vocabulary; ++id)
+  options.constrain = [token](std::span<const int32_t> written, std::span<float> logits) {
+    const auto next = static_cast<size_t>(token(std::ssize(written)));
+    for (size_t id = 0; id < logits.size(); ++id)
       if (id != next) logits[id] = -INFINITY;
   };
   return options;

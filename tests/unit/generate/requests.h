@@ -6,7 +6,7 @@
 
 #include <map>
 
-#include "base/random.h"
+#include "fovea/core/random.h"
 #include "generate/scheduler.h"
 #include "unit/generate/small_models.h"
 

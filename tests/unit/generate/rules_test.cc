@@ -8,7 +8,7 @@
 
 #include <limits>
 
-#include "base/random.h"
+#include "fovea/core/random.h"
 #include "support/expect_error.h"
 
 namespace fovea {
@@ -114,8 +114,8 @@ TEST(Rules, DelayTheEndAndForceTokens) {
 
 TEST(Rules, ApplyAConstraint) {
   GenerateOptions options;
-  options.constrain = [](const Ids& written, float* logits, int64_t vocabulary) {
-    EXPECT_EQ(vocabulary, 3);
+  options.constrain = [](std::span<const int32_t> written, std::span<float> logits) {
+    EXPECT_EQ(logits.size(), 3u);
     logits[written.size()] = kNever;
   };
   EXPECT_EQ(restrained({0, 0, 0}, options, {2}, {1}), (Floats{0, kNever, 0}));

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/random.h"
+#include "fovea/core/random.h"
 #include "support/expect_error.h"
 #include "unit/generate/requests.h"
 

@@ -41,8 +41,8 @@ const char* result_of(const SuiteJson& schema, const SuiteJson& test) {
   }
 }
 
-// tools/run_schema_suite.py sets the variables: the folder with the tests of a draft, and a file
-// for the results.
+// tools/compare/run_schema_suite.py sets the variables: the folder with the tests of a draft, and a
+// file for the results.
 TEST(SchemaSuite, WritesTheResultOfEachCase) {
   const char *const folder = std::getenv("FOVEA_SCHEMA_SUITE"), *const out = std::getenv(
                                                                     "FOVEA_SCHEMA_RESULTS");

@@ -1,5 +1,5 @@
 // Compares with Pillow and with the Pillow-based image processors of transformers:
-// tools/make_image_goldens.py. FOVEA_IMAGE_GOLDENS names another folder of such files.
+// tools/goldens/make_images.py. FOVEA_IMAGE_GOLDENS names another folder of such files.
 
 #include <gtest/gtest.h>
 

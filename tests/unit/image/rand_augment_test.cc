@@ -1,4 +1,4 @@
-// Compares with the operations of torchvision: tools/make_augment_goldens.py.
+// Compares with the operations of torchvision: tools/goldens/make_image_operations.py.
 
 #include "image/rand_augment.h"
 

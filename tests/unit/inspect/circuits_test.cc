@@ -214,7 +214,7 @@ void PlainCircuits::expect_patches_of_traces() {
     const std::string name = "hidden." + std::to_string(l);
     ASSERT_EQ(found.patched[l].size(), 7u);
     for (size_t t = 0; t < 7; ++t) {
-      const Tensor patch = from(to_floats(corrupted.at(name)), {1, 7, kWidth});
+      const Tensor patch = tensor_of(to_floats(corrupted.at(name)), {1, 7, kWidth});
       const auto at = static_cast<int64_t>(t) * kWidth;
       std::copy_n(clean.at(name).data_as<float>() + at, kWidth, patch.data_as<float>() + at);
       EXPECT_EQ(found.patched[l][t], difference(traced(ids_, {{name, patch}}))) << l << " " << t;

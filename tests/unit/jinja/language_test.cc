@@ -385,7 +385,7 @@ bool refused(const std::string& source, const std::string& variables) {
 }
 
 // Reads the file that FOVEA_TEMPLATE_CASES names, such as the random templates of
-// tools/fuzz_templates.py. fovea may refuse a template as unsupported that Jinja2 renders.
+// tools/compare/fuzz_templates.py. fovea may refuse a template as unsupported that Jinja2 renders.
 TEST(JinjaGoldens, FileOfCasesMatchesJinja2) {
   const char* path = std::getenv("FOVEA_TEMPLATE_CASES");
   if (path == nullptr) GTEST_SKIP() << "FOVEA_TEMPLATE_CASES is unset; expected a file of cases";

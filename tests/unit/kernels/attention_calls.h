@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "base/random.h"
 #include "base/threads.h"
+#include "fovea/core/random.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/isa.h"
 #include "kernels/reference/reference.h"

@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/random.h"
 #include "base/threads.h"
+#include "fovea/core/random.h"
 #include "kernels/isa.h"
 #include "kernels/kernels.h"
 #include "kernels/reference/number.h"

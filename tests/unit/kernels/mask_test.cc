@@ -1,4 +1,4 @@
-#include "kernels/mask.h"
+#include "fovea/core/op_options.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 namespace fovea {
 namespace {
 
-// Returns whether a query sees a key, by the definition in mask.h.
+// Returns whether a query sees a key, by the definition in op_options.h.
 bool sees(const Mask& mask, int64_t batch, int64_t query, int64_t key) {
   int64_t position = mask.first_query + query;
   if (!mask.valid.empty()) {

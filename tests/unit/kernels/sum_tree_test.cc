@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/random.h"
+#include "fovea/core/random.h"
 #include "unit/kernels/units.h"
 
 namespace fovea {

@@ -18,16 +18,16 @@
 #include "fovea/evaluate_tasks.h"
 #include "fovea/explain.h"
 #include "fovea/inspect.h"
-#include "fovea/lab.h"
 #include "fovea/linear_probe.h"
 #include "fovea/plan.h"
-#include "fovea/scale.h"
 #include "fovea/search.h"
 #include "fovea/trace.h"
 #include "fovea/train_embedder.h"
 #include "fovea/train_tokenizer.h"
 #include "fovea/transcribe.h"
 #include "fovea/translate.h"
+#include "lab/lab.h"
+#include "lab/scale.h"
 #include "support/expect_error.h"
 
 namespace fovea {

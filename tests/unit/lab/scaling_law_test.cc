@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "base/random.h"
+#include "fovea/core/random.h"
 #include "fovea/plan.h"
 
 namespace fovea {

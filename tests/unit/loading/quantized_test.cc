@@ -4,9 +4,9 @@
 #include <optional>
 
 #include "base/json.h"
-#include "checkpoint/safetensors.h"
 #include "open/directory.h"
 #include "ops/ops.h"
+#include "safetensors/safetensors.h"
 #include "support/expect_error.h"
 #include "support/small_spec.h"
 #include "support/temporary_folder.h"

@@ -238,13 +238,13 @@ void add_norms(List& list) {
 }
 
 void add_feed_forwards(List& list) {
-  for (const auto& [name, kind] : {std::pair{"relu", ActivationKind::relu},
-                                   {"gelu", ActivationKind::gelu},
-                                   {"silu", ActivationKind::silu},
-                                   {"tanh", ActivationKind::tanh},
-                                   {"quick gelu", ActivationKind::quick_gelu},
-                                   {"relu squared", ActivationKind::relu_squared},
-                                   {"sigmoid", ActivationKind::sigmoid}}) {
+  for (const auto& [name, kind] : {std::pair{"relu", Activation::relu},
+                                   {"gelu", Activation::gelu},
+                                   {"silu", Activation::silu},
+                                   {"tanh", Activation::tanh},
+                                   {"quick gelu", Activation::quick_gelu},
+                                   {"relu squared", Activation::relu_squared},
+                                   {"sigmoid", Activation::sigmoid}}) {
     list.decoder_with(name,
                       [&, &chosen = kind](Spec&, StackSpec& d) { d.ffn.activation = chosen; });
   }
@@ -252,7 +252,7 @@ void add_feed_forwards(List& list) {
   list.decoder_with("gated silu without bias", [](Spec&, StackSpec& d) {
     d.ffn.gated = true;
     d.ffn.bias = false;
-    d.ffn.activation = ActivationKind::silu;
+    d.ffn.activation = Activation::silu;
   });
   list.decoder_with("experts",
                     [](Spec&, StackSpec& d) { d.ffn.experts = {.count = 3, .chosen = 2}; });
@@ -312,7 +312,7 @@ void add_heads(List& list) {
     s.head.transform = s.head.transform_norm = s.head.bias = true;
   });
   list.encoder_with("pooled", [](Spec& s, StackSpec&) {
-    s.head = {.kind = HeadKind::pooled, .transform = true, .activation = ActivationKind::tanh};
+    s.head = {.kind = HeadKind::pooled, .transform = true, .activation = Activation::tanh};
   });
   list.encoder_with("pooled without a dense layer", [](Spec& s, StackSpec&) {
     s.head = {.kind = HeadKind::pooled, .pooling = Pooling::mean};

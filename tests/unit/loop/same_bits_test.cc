@@ -145,7 +145,7 @@ Spec decoder_of_other_parts() {
   d.attention.norm = QueryKeyNorm::head;
   d.attention.bias = d.attention.output_bias = d.ffn.bias = false;
   d.ffn.gated = true;
-  d.ffn.activation = ActivationKind::silu;
+  d.ffn.activation = Activation::silu;
   spec.head.tied = false;
   return spec;
 }

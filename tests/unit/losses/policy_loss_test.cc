@@ -9,7 +9,7 @@
 namespace fovea {
 namespace {
 
-Tensor numbers(const std::vector<float>& values) { return from(values, {std::ssize(values)}); }
+Tensor numbers(const std::vector<float>& values) { return tensor_of(values, {std::ssize(values)}); }
 float log_of(double x) { return static_cast<float>(std::log(x)); }
 
 // Ratios of 1.5 and 0.5 with limits 0.8 to 1.3: a gain is limited, a loss is not.

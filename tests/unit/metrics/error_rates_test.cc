@@ -7,7 +7,7 @@
 namespace fovea {
 namespace {
 
-// Made by tools/make_speech_training_goldens.py, with jiwer and openai-whisper's basic normalizer.
+// Made by tools/goldens/make_speech_training.py, with jiwer and openai-whisper's basic normalizer.
 TEST(ErrorRates, AreThoseOfJiwer) {
   const nlohmann::json golden = read_json("tests/goldens/speech/training.json");
   ErrorRates rates;

@@ -1,5 +1,5 @@
 // Compares the scores of labels with those of scikit-learn and seqeval
-// (tools/make_label_goldens.py).
+// (tools/goldens/make_labels.py).
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Compares BLEU and chrF with those of sacrebleu, and ROUGE-L with that of Google's rouge-score
-// (tools/make_score_goldens.py).
+// (tools/goldens/make_scores.py).
 
 #include <gtest/gtest.h>
 

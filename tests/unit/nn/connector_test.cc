@@ -23,7 +23,7 @@ TEST(Connectors, JoinSquaresOfPatches) {
   Connector connector;
   connector.square = 2;
   connector.first = identity(4);
-  const Tensor y = connector(from(patches, {1, 16, 1}));
+  const Tensor y = connector(tensor_of(patches, {1, 16, 1}));
   EXPECT_EQ(y.shape(), (Shape{4, 4}));
   EXPECT_EQ(elements_of(y),
             (std::vector<float>{0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15}));
@@ -33,8 +33,9 @@ TEST(Connectors, LeaveOutClassTokens) {
   Connector connector;
   connector.skipped = 1;
   connector.first = connector.second = identity(1);
-  connector.activation = ActivationKind::relu;
-  EXPECT_EQ(elements_of(connector(from({9, -1, 2, 3}, {1, 4, 1}))), (std::vector<float>{0, 2, 3}));
+  connector.activation = Activation::relu;
+  EXPECT_EQ(elements_of(connector(tensor_of({9, -1, 2, 3}, {1, 4, 1}))),
+            (std::vector<float>{0, 2, 3}));
 }
 
 }  // namespace

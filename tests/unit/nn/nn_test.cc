@@ -223,12 +223,12 @@ TEST(Norms, AreOptional) {
 
 TEST(FeedForwards, MultiplyByTheActivatedGate) {
   StackSpec spec = small_stack();
-  spec.ffn = {.activation = ActivationKind::relu, .gated = true, .width = 1, .bias = false};
+  spec.ffn = {.activation = Activation::relu, .gated = true, .width = 1, .bias = false};
   FeedForward gated(spec, 1, 0);
   gated.gate.weight.value = full({1, 1}, 2);
   gated.up.weight.value = full({1, 1}, 5);
   gated.down.weight.value = full({1, 1}, 10);
-  EXPECT_EQ(to_floats(gated(from({3, -3}, {2, 1}), {})), (std::vector<float>{900, 0}));
+  EXPECT_EQ(to_floats(gated(tensor_of({3, -3}, {2, 1}), {})), (std::vector<float>{900, 0}));
 }
 
 // y = sum over the chosen experts of weight * expert(x) + sigmoid(gate x) * shared(x), computed
@@ -264,10 +264,10 @@ TEST(FeedForwards, AddTheSharedExperts) {
 
 TEST(Norms, OfTheKindDytAreScaledTanhs) {
   Norm norm({.kind = NormKind::dyt}, 2);
-  norm.weight.value = from({2, -1}, {2});
-  norm.bias.value = from({0.5f, 0}, {2});
-  norm.alpha.value = from({0.25f}, {1});
-  const auto y = to_floats(norm(from({4, -2}, {1, 2}), DType::f32));
+  norm.weight.value = tensor_of({2, -1}, {2});
+  norm.bias.value = tensor_of({0.5f, 0}, {2});
+  norm.alpha.value = tensor_of({0.25f}, {1});
+  const auto y = to_floats(norm(tensor_of({4, -2}, {1, 2}), DType::f32));
   EXPECT_NEAR(y[0], 2 * std::tanh(1.0) + 0.5, 1e-6);
   EXPECT_NEAR(y[1], -std::tanh(-0.5), 1e-6);
 }

@@ -6,15 +6,15 @@
 #include <cmath>
 
 #include "base/json.h"
-#include "base/random.h"
 #include "base/threads.h"
+#include "fovea/core/random.h"
 #include "support/expect_error.h"
 #include "tensor/tape.h"
 
 namespace fovea {
 namespace {
 
-// PyTorch computed the goldens (tools/make_recurrent_goldens.py).
+// PyTorch computed the goldens (tools/goldens/make_recurrent.py).
 class Recurrences : public testing::TestWithParam<MixerKind> {
  protected:
   static constexpr const char* kNames[] = {"attention", "rnn", "gru", "lstm"};
@@ -25,7 +25,7 @@ class Recurrences : public testing::TestWithParam<MixerKind> {
     const nlohmann::json& entry = golden_[name];
     Shape shape;
     for (const int64_t size : entry["shape"]) shape.push_back(size);
-    return from(entry["values"].get<std::vector<float>>(), shape);
+    return tensor_of(entry["values"].get<std::vector<float>>(), shape);
   }
 
   Recurrence layer() const {

@@ -7,8 +7,8 @@
 
 #include "base/files.h"
 #include "base/json.h"
-#include "checkpoint/safetensors.h"
 #include "open/model_parts.h"
+#include "safetensors/safetensors.h"
 #include "support/expect_error.h"
 #include "support/small_spec.h"
 #include "support/temporary_folder.h"
@@ -220,11 +220,11 @@ TEST_F(Directory, TheTokenizersEndTokenEndsTextsIfNoConfigNamesOne) {
                         R"({"model": {"type": "WordLevel", "unk_token": "a",
                             "vocab": {"a": 0, "<end>": 1, "b": 2}}})");
   write_file_atomically(folder_ / "tokenizer_config.json", R"({"eos_token": "<end>"})");
-  EXPECT_EQ(Model::open(folder_.path()).parts().end_ids, std::vector<int32_t>{2});
+  EXPECT_EQ(parts_of(Model::open(folder_.path())).end_ids, std::vector<int32_t>{2});
   write_file_atomically(folder_ / "generation_config.json", R"({"do_sample": true})");
   config_["eos_token_id"] = nullptr;
   write_config(config_);
-  EXPECT_EQ(Model::open(folder_.path()).parts().end_ids, std::vector<int32_t>{1});
+  EXPECT_EQ(parts_of(Model::open(folder_.path())).end_ids, std::vector<int32_t>{1});
 }
 
 TEST(Origin, PrefersTheGenerationConfigForSpecialIds) {

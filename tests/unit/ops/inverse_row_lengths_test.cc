@@ -10,7 +10,7 @@ namespace {
 
 TEST(InverseRowLengths, AreThoseOfEachRow) {
   for (const DType dtype : {DType::f32, DType::bf16, DType::f64}) {
-    const Tensor y = inverse_row_lengths(from({3, 4, 0, 0, -6, 8, 1, 0}, {4, 2}, dtype));
+    const Tensor y = inverse_row_lengths(tensor_of({3, 4, 0, 0, -6, 8, 1, 0}, {4, 2}, dtype));
     EXPECT_EQ(y.dtype(), dtype == DType::f64 ? DType::f64 : DType::f32);
     const std::vector<float> values = to_floats(y);
     const float expected[] = {0.2f, 0, 0.1f, 1};
@@ -26,7 +26,7 @@ TEST(InverseRowLengths, AddInDouble) {
 }
 
 TEST(InverseRowLengths, AreFinite) {
-  const Tensor y = inverse_row_lengths(from({1e-45f, 0}, {1, 2}));
+  const Tensor y = inverse_row_lengths(tensor_of({1e-45f, 0}, {1, 2}));
   EXPECT_EQ(to_floats(y)[0], std::numeric_limits<float>::max());
 }
 

@@ -23,8 +23,8 @@ std::vector<int32_t> list(const Tensor& x) {
 }
 
 Tensor router_logits() {
-  return from({0.5f, 2, 2, -1, 1, 1, 1, 1, -3, 0, -0.0f, 0, 3, 2, 1, 0.5f, 0, 0, 0.25f, 0.25f},
-              {5, 4});
+  return tensor_of({0.5f, 2, 2, -1, 1, 1, 1, 1, -3, 0, -0.0f, 0, 3, 2, 1, 0.5f, 0, 0, 0.25f, 0.25f},
+                   {5, 4});
 }
 
 // The weights equal those of PyTorch's topk. The experts equal topk's only where no two logits are
@@ -41,8 +41,9 @@ TEST(Route, PrefersLowerExpertsInTies) {
 
 TEST(Route, AcceptsNonFiniteLogits) {
   const float nan = std::nanf(""), infinity = HUGE_VALF;
-  const auto [weights, experts] = route(
-      from({nan, nan, nan, 1, nan, 2, -infinity, infinity, 0}, {3, 3}), {.choice = {.chosen = 2}});
+  const auto [weights, experts] =
+      route(tensor_of({nan, nan, nan, 1, nan, 2, -infinity, infinity, 0}, {3, 3}),
+            {.choice = {.chosen = 2}});
   for (const int32_t expert : list(experts)) EXPECT_TRUE(expert >= 0 && expert < 3);
 }
 
@@ -59,7 +60,7 @@ TEST(Route, DoesNotDependOnOtherRows) {
 
 // Group-limited routing of DeepSeek-V2: 6 experts in 3 groups with the best logits 3, 2 and 4.
 TEST(Route, ChoosesFromTheGroupsWithTheBestExpert) {
-  const Tensor logits = from({3, -1, 2, 1.5f, 4, -2}, {1, 6});
+  const Tensor logits = tensor_of({3, -1, 2, 1.5f, 4, -2}, {1, 6});
   const RouteOptions options{.choice = {.chosen = 3, .groups = 3, .groups_chosen = 2}, .scale = 2};
   const auto [weights, experts] = route(logits, options);
   EXPECT_EQ(list(experts), (std::vector<int32_t>{4, 0, 1}));   // not 2: its group is not chosen
@@ -72,8 +73,8 @@ TEST(Route, ChoosesFromTheGroupsWithTheBestExpert) {
 // 0.1192; with the bias 0.9, 0.2311, 0.8808, 0.2689, 0.6225 and 0.7192. The sums of the groups of
 // two are 1.1311, 1.1497 and 1.3417, so that expert 0, which is the best one, is not eligible.
 TEST(Route, ChoosesFromTheGroupsWithTheTwoBestExpertsByTheBias) {
-  const Tensor logits = from({0, 1, 2, -1, 0.5f, -2}, {1, 6});
-  const Tensor bias = from({0.4f, -0.5f, 0, 0, 0, 0.6f}, {6});
+  const Tensor logits = tensor_of({0, 1, 2, -1, 0.5f, -2}, {1, 6});
+  const Tensor bias = tensor_of({0.4f, -0.5f, 0, 0, 0, 0.6f}, {6});
   RouteOptions options{.choice = {.chosen = 3, .groups = 3, .groups_chosen = 2}, .sigmoid = true};
   options.scale = 2.5f;
   const auto [weights, experts] = route(logits, options, bias);
@@ -110,7 +111,7 @@ TEST(BalanceLoss, MatchesTransformers) {
 
 // Compares with F.cross_entropy(label_smoothing=0.1).
 TEST(CrossEntropy, MatchesPyTorchWithSmoothing) {
-  Tensor logits = from({1, -2, 0.5f, 3, 0, 0.25f, -1, 2, 2, 2, 2, -4}, {3, 4}).want_gradient();
+  Tensor logits = tensor_of({1, -2, 0.5f, 3, 0, 0.25f, -1, 2, 2, 2, 2, -4}, {3, 4}).want_gradient();
   const Tensor loss = cross_entropy(logits, integers({3, -100, 0}, {3}), 0, 0.1f);
   expect_near(loss, {0.8445958f});
   backward(loss);
@@ -122,7 +123,7 @@ Tensor counted(Shape shape, float from_value, float step) {
   std::vector<float> values(static_cast<size_t>(elements(shape)));
   for (size_t i = 0; i < values.size(); ++i)
     values[i] = (static_cast<float>(i) + from_value) * step;
-  return from(values, std::move(shape));
+  return tensor_of(values, std::move(shape));
 }
 
 // Compares with F.conv1d(stride=2, padding=1) and F.conv2d(stride=2), with weights in PyTorch's
@@ -140,9 +141,9 @@ TEST(Patches, GiveAConvolutionWithALinearLayer) {
 
 // Compares with apply_rotary_pos_emb of LLaMA and of GPT-J.
 TEST(Rotate, MatchesLlamaAndGptJ) {
-  const Tensor x = from({1, 2, 3, 4}, {1, 1, 1, 4});
-  const Tensor cosines = from({std::cos(0.5f), std::cos(0.1f)}, {1, 2});
-  const Tensor sines = from({std::sin(0.5f), std::sin(0.1f)}, {1, 2});
+  const Tensor x = tensor_of({1, 2, 3, 4}, {1, 1, 1, 4});
+  const Tensor cosines = tensor_of({std::cos(0.5f), std::cos(0.1f)}, {1, 2});
+  const Tensor sines = tensor_of({std::sin(0.5f), std::sin(0.1f)}, {1, 2});
   expect_near(rotate(x, cosines, sines, Pairing::halves),
               {-0.5606941f, 1.5906746f, 3.1121731f, 4.1796837f});
   expect_near(rotate(x, cosines, sines, Pairing::neighbours),
@@ -151,7 +152,7 @@ TEST(Rotate, MatchesLlamaAndGptJ) {
 
 // Compares with ACT2FN["tanh", "quick_gelu", "relu2", "sigmoid"].
 TEST(Activation, MatchesTransformers) {
-  const Tensor x = from({-2, -0.5f, 0, 0.25f, 3}, {5});
+  const Tensor x = tensor_of({-2, -0.5f, 0, 0.25f, 3}, {5});
   expect_near(activation(x, Activation::tanh),
               {-0.9640276f, -0.4621172f, 0, 0.2449187f, 0.9950548f});
   expect_near(activation(x, Activation::quick_gelu),

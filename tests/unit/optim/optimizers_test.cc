@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "base/json.h"
-#include "base/random.h"
 #include "base/threads.h"
+#include "fovea/core/random.h"
 #include "loop/stepper.h"
 #include "support/expect_error.h"
 #include "support/runs.h"
@@ -13,7 +13,7 @@
 namespace fovea {
 namespace {
 
-// Parameters as in tools/make_optimizer_goldens.py, which computed the expected weights: two
+// Parameters as in tools/goldens/make_optimizers.py, which computed the expected weights: two
 // matrices of a layer, a token embedding and a gain.
 class OptimizerGoldens : public testing::Test {
  protected:
@@ -66,7 +66,7 @@ class OptimizerGoldens : public testing::Test {
 
  private:
   static Tensor values(const nlohmann::json& tensors, const Named& named) {
-    return from(tensors[named.golden].get<std::vector<float>>(), named.shape);
+    return tensor_of(tensors[named.golden].get<std::vector<float>>(), named.shape);
   }
   void expect(const nlohmann::json& weights) {
     for (size_t i = 0; i < parameters_.size(); ++i) {
@@ -130,7 +130,7 @@ TEST(MuonInBf16, IsNearTheStepInFp32) {
       Random random(5, Stream::init);
       std::vector<float> gradient(static_cast<size_t>(p.value.size()));
       for (float& each : gradient) each = random.normal();
-      backward(sum(multiply(p.value, from(gradient, shape))));
+      backward(sum(multiply(p.value, tensor_of(gradient, shape))));
       optimizer.update(1, 0.02, 1);
       found.push_back(to_floats(p.value));
     }
@@ -180,7 +180,7 @@ TEST_F(OptimizerGoldens, RowsWithoutGradients) {
     for (int64_t step = 1; step <= 3; ++step) {
       std::vector<float> gradient(21, 0.0f);
       std::fill_n(gradient.begin() + 3, 18, 0.5f);
-      backward(sum(multiply(parameters_[2].value, from(gradient, {7, 3}))));
+      backward(sum(multiply(parameters_[2].value, tensor_of(gradient, {7, 3}))));
       optimizer.update(step, 0.02, optimizer.gradient_norm());
     }
     const std::vector<float> after = to_floats(parameters_[2].value);

@@ -63,7 +63,7 @@ TEST_P(EstimateTest, IsCloseToTheMeasuredPeak) {
     spec.dropout = {0.1f, 0.1f, 0.1f};
     spec.decoder->norm.kind = NormKind::rms;
     spec.decoder->ffn.gated = true;
-    spec.decoder->ffn.activation = ActivationKind::silu;
+    spec.decoder->ffn.activation = Activation::silu;
     spec.head.tied = false;
   }
   spec = validated(spec);

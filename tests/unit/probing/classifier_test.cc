@@ -1,5 +1,5 @@
 // Logistic regression, its cross-validation and TF-IDF give scikit-learn's results
-// (tools/make_probe_goldens.py).
+// (tools/goldens/make_probe.py).
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "base/random.h"
 #include "base/threads.h"
+#include "fovea/core/random.h"
 #include "metrics/choices.h"
 #include "probing/bootstrap.h"
 #include "probing/cross_validation.h"

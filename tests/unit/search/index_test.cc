@@ -2,7 +2,7 @@
 
 #include "base/hash.h"
 #include "base/json.h"
-#include "base/random.h"
+#include "fovea/core/random.h"
 #include "search/index_files.h"
 #include "search/text_files.h"
 #include "search/word_matches.h"
@@ -44,7 +44,7 @@ TEST(VectorGraph, ReturnsTheNearestWithTheirSimilarity) {
 }
 
 TEST(VectorGraph, SupportsThreeSimilarities) {
-  const Tensor vectors = from({3, 0, 1, 1}, {2, 2});
+  const Tensor vectors = tensor_of({3, 0, 1, 1}, {2, 2});
   const float query[] = {1, 1};
   EXPECT_NEAR(VectorGraph(vectors, Similarity::dot).nearest(query, 1)[0].similarity, 3, 1e-6);
   const auto nearest = VectorGraph(vectors, Similarity::euclidean).nearest(query, 2);

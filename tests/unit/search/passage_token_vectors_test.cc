@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/random.h"
+#include "fovea/core/random.h"
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
 

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "base/random.h"
+#include "fovea/core/random.h"
 #include "search/index_files.h"
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"

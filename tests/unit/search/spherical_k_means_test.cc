@@ -4,8 +4,8 @@
 #include <cmath>
 #include <set>
 
-#include "base/random.h"
 #include "base/threads.h"
+#include "fovea/core/random.h"
 #include "support/expect_error.h"
 
 namespace fovea {

@@ -76,7 +76,7 @@ TEST_F(GuideTest, AppliesTheGuidesOfOtherServers) {
     EXPECT_TRUE(options_.constrain) << fields;
   }
   std::vector<float> logits(static_cast<size_t>(tokenizer_->size()), 1);
-  options_.constrain({}, logits.data(), tokenizer_->size());
+  options_.constrain({}, logits);
   EXPECT_EQ(logits[65], 1);
   EXPECT_EQ(logits[67], -INFINITY);
   EXPECT_EQ(ask_for({{"format", ""}, {"structured_outputs", Json::object()}})->answer.status, 200);

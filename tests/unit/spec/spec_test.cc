@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "base/json.h"
-#include "base/random.h"
+#include "fovea/core/random.h"
 #include "support/expect_error.h"
 
 namespace fovea {

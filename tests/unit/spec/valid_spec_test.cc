@@ -100,7 +100,7 @@ TEST(ValidSpecs, ResetFieldsWithoutEffect) {
       [](Spec& s) { s.decoder->position.waves = Waves::halves; },
       [](Spec& s) { s.decoder->position.stored = true; },
       [](Spec& s) { s.head.pooling = Pooling::mean; },
-      [](Spec& s) { s.head.activation = ActivationKind::relu; },
+      [](Spec& s) { s.head.activation = Activation::relu; },
       [](Spec& s) { s.head.transform_norm = true; },
       [](Spec& s) { s.source_vocabulary = s.vocabulary; },
       [](Spec& s) { s.input.size = 32; },

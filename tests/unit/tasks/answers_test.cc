@@ -108,7 +108,7 @@ TEST_F(Answers, NeedASuitableModelAndOptions) {
 }
 
 TEST(SpanLoss, IgnoresPadding) {
-  const Tensor logits = from({1, 2, 3, 4, 5, 6, 9, 9}, {1, 4, 2});
+  const Tensor logits = tensor_of({1, 2, 3, 4, 5, 6, 9, 9}, {1, 4, 2});
   Batch batch;
   batch.labels = empty({1, 2}, DType::i32);
   batch.labels.data_as<int32_t>()[0] = 1;

@@ -273,12 +273,12 @@ TEST_F(ConversationTexts, DoNotTrainATokenThatContinuesInTheNextMessage) {
   EXPECT_EQ(ends, 2);
 }
 
-// tools/make_chat_mask_goldens.py wrote the goldens with transformers.
+// tools/goldens/make_chat_masks.py wrote the goldens with transformers.
 TEST_F(ConversationTexts, OfBlocksEqualThoseOfTransformers) {
   EXPECT_GE(expect_cases("tests/goldens/chat_masks.json"), 14u);
 }
 
-// tools/compare_chat_templates.py writes such a file.
+// tools/compare/compare_chat_templates.py writes such a file.
 TEST_F(ConversationTexts, OfAFileEqualThoseOfTransformers) {
   const char* const path = std::getenv("FOVEA_CHAT_CASES");
   if (path == nullptr) GTEST_SKIP() << "needs FOVEA_CHAT_CASES";

@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "base/json.h"
-#include "base/random.h"
 #include "base/threads.h"
+#include "fovea/core/random.h"
 #include "losses/target_loss.h"
 #include "open/directory.h"
 #include "start/evaluate_model.h"
@@ -182,11 +182,11 @@ TEST_F(Labels, RefuseOptionsThatDoNotApply) {
 
 // -w log sigmoid(target * logit) / L, (logit - target)^2 and -w log softmax(logits)[label]
 TEST(TargetLoss, IsThatOfItsDefinition) {
-  const Tensor logits = from({0.5f, -1, 2, 0, 3, -2}, {2, 3});
+  const Tensor logits = tensor_of({0.5f, -1, 2, 0, 3, -2}, {2, 3});
   Batch batch;
   batch.labels = zeros({2}, DType::i32);
   batch.problem = ProblemType::multi_label;
-  batch.targets = from({1, -1, -1, 1, 1, -1}, {2, 3});
+  batch.targets = tensor_of({1, -1, -1, 1, 1, -1}, {2, 3});
   batch.label_weights = std::make_shared<const std::vector<float>>(std::vector<float>{2, 3, 4});
   const auto log_p = [](double x) { return -std::log1p(std::exp(-x)); };
   const double sets =

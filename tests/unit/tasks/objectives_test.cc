@@ -150,7 +150,7 @@ TEST_F(Objectives, KeepTheFamilyInFineTuning) {
   d.norm.kind = NormKind::rms;
   d.attention.bias = d.attention.output_bias = d.ffn.bias = false;
   d.ffn.gated = true;
-  d.ffn.activation = ActivationKind::silu;
+  d.ffn.activation = Activation::silu;
   spec.head.tied = false;
   TrainOptions o = runs_.options("first");
   train(spec, o);

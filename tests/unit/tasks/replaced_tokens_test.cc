@@ -1,5 +1,5 @@
-// Replaced-token detection: the losses of transformers and PyTorch (tools/make_electra_goldens.py),
-// what a model learns, and the files.
+// Replaced-token detection: the losses of transformers and PyTorch
+// (tools/goldens/make_replaced_tokens.py), what a model learns, and the files.
 
 #include "losses/replaced_tokens.h"
 

@@ -1,5 +1,5 @@
 // The contrastive training of CLIP and SigLIP, compared with transformers on the files of
-// tools/make_vision_goldens.py.
+// tools/goldens/make_vision.py.
 
 #include "tasks/towers_task.h"
 
@@ -8,11 +8,11 @@
 
 #include "base/json.h"
 #include "base/threads.h"
-#include "checkpoint/safetensors.h"
 #include "fovea/image_model.h"
 #include "loop/stepper.h"
 #include "losses/contrastive_loss.h"
 #include "open/towers.h"
+#include "safetensors/safetensors.h"
 #include "support/expect_error.h"
 #include "support/gradient_check.h"
 #include "support/runs.h"

@@ -59,14 +59,14 @@ Tensor dot(const Tensor& x, const Floats& weights) {
   float total = 0;
   for (int64_t i = 0; i < x.size(); ++i)
     total += x.data_as<float>()[i] * weights[static_cast<size_t>(i)];
-  const Tensor w = from(weights, x.shape());
+  const Tensor w = tensor_of(weights, x.shape());
   return record(full({1}, total), {x}, [w, x = Saved::slot(x)](const Tensor& dy, Gradients& d) {
     kernels(w).scale(d[x], w, *dy.data_as<float>(), w.size());
   });
 }
 
 Tensor leaf(const Floats& values) {
-  Tensor x = from(values, {static_cast<int64_t>(values.size())});
+  Tensor x = tensor_of(values, {static_cast<int64_t>(values.size())});
   return x.want_gradient();
 }
 
@@ -174,7 +174,7 @@ TEST_F(TapeTest, SumsEachUseOfALeafOverThePasses) {
 // Two passes need one sum of each leaf, and the gradient of one op: not those of a whole pass.
 TEST_F(TapeTest, AddsPassesAsSoonAsAnOpHasWritten) {
   constexpr int64_t kSize = 1 << 20;
-  const Tensor one = from({1}, {1});
+  const Tensor one = tensor_of({1}, {1});
   std::vector<Tensor> leaves;
   for (int i = 0; i < 8; ++i) leaves.push_back(zeros({kSize}).want_gradient());
   const auto first = [&](const Tensor& x) {  // the first element
@@ -202,7 +202,7 @@ TEST_F(TapeTest, AddsPassesAsSoonAsAnOpHasWritten) {
 }
 
 TEST_F(TapeTest, ShapesGradientsLikeTheirTensors) {
-  Tensor x = from({1, 2, 3, 4}, {2, 2});
+  Tensor x = tensor_of({1, 2, 3, 4}, {2, 2});
   x.want_gradient();
   const Tensor y = negated(x.view({4}));
   backward(dot(sum(y.view({1, 4}), y.view({1, 4})).view({4}), {1, 2, 3, 4}));
@@ -212,11 +212,11 @@ TEST_F(TapeTest, ShapesGradientsLikeTheirTensors) {
 TEST_F(TapeTest, ConvertsGradientsToTheDtypeOfTheirTensors) {
   for (const DType from_type : {DType::f32, DType::bf16, DType::f64}) {
     for (const DType to : {DType::f32, DType::bf16, DType::f64}) {
-      Tensor x = from({1, 2}, {2}, from_type);
+      Tensor x = tensor_of({1, 2}, {2}, from_type);
       x.want_gradient();
       for (int call = 0; call < 2; ++call) {
         const Tensor y = record(full({1}, 1, to), {x}, [=](const Tensor&, Gradients& d) {
-          d.pass(x, from({3, 4}, {2}, to));
+          d.pass(x, tensor_of({3, 4}, {2}, to));
         });
         backward(y);
       }
@@ -227,7 +227,7 @@ TEST_F(TapeTest, ConvertsGradientsToTheDtypeOfTheirTensors) {
 }
 
 TEST_F(TapeTest, RecordsNothingIfNoGradientIsWanted) {
-  const Tensor plain = from({1, 2}, {2}), x = leaf({1, 2});
+  const Tensor plain = tensor_of({1, 2}, {2}), x = leaf({1, 2});
   EXPECT_FALSE(sum(plain, plain).wants_gradient());
   EXPECT_TRUE(sum(plain, x).wants_gradient());
   clear_tape();
@@ -382,7 +382,7 @@ TEST_F(TapeTest, KeepsNothingOfALayerThatItRecordsAnew) {
 }
 
 TEST_F(TapeTest, DoesNotRecordALayerWithoutGradients) {
-  const Tensor plain = from({1, 2}, {2});
+  const Tensor plain = tensor_of({1, 2}, {2});
   const auto layer = [&] { return std::vector<Tensor>{product(plain, plain)}; };
   EXPECT_FALSE(recompute(layer)[0].wants_gradient());
   const NoGradient off;

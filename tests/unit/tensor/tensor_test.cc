@@ -17,7 +17,7 @@ using Floats = std::vector<float>;
 Tensor counting(Shape shape) {
   Floats values(static_cast<size_t>(elements(shape)));
   std::iota(values.begin(), values.end(), 0.0f);
-  return from(values, std::move(shape));
+  return tensor_of(values, std::move(shape));
 }
 
 TEST(Shapes, CountTheirElements) {
@@ -127,7 +127,7 @@ TEST(Rows, UseTheLastAxisAsWidth) {
 
 TEST(Conversion, RoundsToTheNearestEven) {
   const Floats values{0, -0.0f, 1, 1 + 0x1p-8f, 1 + 0x3p-8f, 3e38f, INFINITY, -INFINITY, 1e-40f};
-  const Tensor x = from(values, {9});
+  const Tensor x = tensor_of(values, {9});
   const Tensor half = convert(x, DType::bf16);
   for (int64_t i = 0; i < 9; ++i)
     EXPECT_EQ(half.data_as<bf16>()[i].bits, narrow(values[static_cast<size_t>(i)]).bits) << i;
@@ -135,9 +135,9 @@ TEST(Conversion, RoundsToTheNearestEven) {
   EXPECT_EQ(to_floats(half)[4], 1 + 0x4p-8f);
   EXPECT_EQ(to_floats(convert(x, DType::f64)), values);
   EXPECT_EQ(to_floats(convert(convert(half, DType::f64), DType::bf16)), to_floats(half));
-  EXPECT_TRUE(std::isnan(to_floats(from({NAN}, {1}, DType::bf16))[0]));
+  EXPECT_TRUE(std::isnan(to_floats(tensor_of({NAN}, {1}, DType::bf16))[0]));
   expect_error(ErrorKind::InvalidArgument, {"3 values for shape [2]"}, [] {
-    from({1, 2, 3}, {2});
+    tensor_of({1, 2, 3}, {2});
   });
 }
 
@@ -270,6 +270,29 @@ TEST(Devices, DoNotMix) {
                [&] { kernels(x).add(empty_like(x), x, there, 2); });
   expect_error(ErrorKind::InvalidArgument, {"copy: inputs are on devices second and cpu"},
                [&] { copy_bytes(there, 0, x, 0, 4); });
+}
+
+TEST(TensorSpan, HasTheElementsOfTheType) {
+  const Tensor x = tensor_of({1, 2, 3}, {3}), ids = tensor_of(std::vector<int32_t>{4, 5}, {2});
+  x.span<float>()[1] = 20;
+  EXPECT_EQ(to_floats(x), (std::vector<float>{1, 20, 3}));
+  EXPECT_EQ(ids.dtype(), DType::i32);
+  EXPECT_EQ(ids.span<int32_t>()[1], 5);
+  expect_error(ErrorKind::InvalidArgument, {"span", "[2]", "fp32"}, [&] { ids.span<float>(); });
+  expect_error(ErrorKind::InvalidArgument, {"2 values", "[3]"}, [] {
+    tensor_of(std::vector<int32_t>{4, 5}, {3});
+  });
+}
+
+TEST(TensorNormal, DependsOnTheSeedAndTheNumber) {
+  const auto x = to_floats(normal({1000}, 2, 1));
+  EXPECT_EQ(to_floats(normal({1000}, 2, 1, 0)), x);
+  EXPECT_NE(to_floats(normal({1000}, 2, 2)), x);
+  EXPECT_NE(to_floats(normal({1000}, 2, 1, 1)), x);
+  double sum = 0, squares = 0;
+  for (const float each : x) sum += each, squares += double{each} * each;
+  EXPECT_NEAR(sum / 1000, 0, 0.2);
+  EXPECT_NEAR(squares / 1000, 4, 0.5);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Compares token models with those of Hugging Face's library for the same vocabularies
-// (tools/make_token_goldens.py).
+// (tools/goldens/make_token_models.py).
 
 #include <gtest/gtest.h>
 

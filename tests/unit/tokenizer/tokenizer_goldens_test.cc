@@ -1,4 +1,4 @@
-// Compares small tokenizers of many kinds with Hugging Face's (tools/make_tokenizer_goldens.py).
+// Compares small tokenizers of many kinds with Hugging Face's (tools/goldens/make_tokenizers.py).
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Compares with transformers on the files of tools/make_vision_goldens.py: from files of pictures
+// Compares with transformers on the files of tools/goldens/make_vision.py: from files of pictures
 // to vectors and logits.
 
 #include <gtest/gtest.h>
@@ -8,8 +8,8 @@
 
 #include "base/json.h"
 #include "base/threads.h"
-#include "checkpoint/safetensors.h"
 #include "fovea/image_model.h"
+#include "safetensors/safetensors.h"
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
 
@@ -126,7 +126,7 @@ INSTANTIATE_TEST_SUITE_P(All, ClassifierGoldens,
 
 class TimmGoldens : public testing::TestWithParam<const char*> {};
 
-// tools/make_timm_goldens.py: from files of pictures to logits or, without a head, vectors.
+// tools/goldens/make_timm.py: from files of pictures to logits or, without a head, vectors.
 TEST_P(TimmGoldens, OutputsAreThoseOfTimm) {
   const std::string folder = std::string("tests/goldens/timm/") + GetParam();
   const ImageModel model = ImageModel::open(folder, WeightPrecision::full);

@@ -6,7 +6,7 @@
 #include <iterator>
 
 #include "base/float_mode.h"
-#include "base/random.h"
+#include "fovea/core/random.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/bf16_check.cc"

@@ -1,4 +1,4 @@
-// Random words, a vector at a time: philox() of base/random.h for consecutive counters.
+// Random words, a vector at a time: philox() of fovea/core/random.h for consecutive counters.
 
 #if defined(FOVEA_KERNELS_CPU_PHILOX_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_KERNELS_CPU_PHILOX_INL_H_
@@ -11,7 +11,7 @@
 
 #include <cstdint>
 
-#include "base/random.h"
+#include "fovea/core/random.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {

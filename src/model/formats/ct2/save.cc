@@ -21,18 +21,18 @@ Ct2Type type_of(DType dtype) {
 }
 
 Ct2Output whole_number(const std::string& name, double value, Ct2Type type = Ct2Type::i8) {
-  return {name, from({static_cast<float>(value)}, {1}), type, true};
+  return {name, tensor_of({static_cast<float>(value)}, {1}), type, true};
 }
 
 // CTranslate2's number of an activation function.
-int activation_number(ActivationKind kind) {
+int activation_number(Activation kind) {
   switch (kind) {
-    case ActivationKind::relu: return 0;
-    case ActivationKind::gelu_tanh: return 1;
-    case ActivationKind::silu: return 2;
-    case ActivationKind::gelu: return 3;
-    case ActivationKind::quick_gelu: return 4;
-    case ActivationKind::tanh: return 5;
+    case Activation::relu: return 0;
+    case Activation::gelu_tanh: return 1;
+    case Activation::silu: return 2;
+    case Activation::gelu: return 3;
+    case Activation::quick_gelu: return 4;
+    case Activation::tanh: return 5;
     default: break;
   }
   fail(ErrorKind::Unsupported,

@@ -23,7 +23,7 @@ void encoder_sizes(Config& io, Spec& s, float epsilon) {
 }
 
 // Without cls, the output layer reads the pooled states.
-void label_head(Config& io, HeadSpec& head, ActivationKind activation) {
+void label_head(Config& io, HeadSpec& head, Activation activation) {
   if (head.kind != HeadKind::sequence) return;
   io("cls.weight", head.transform, false);
   io("cls.output.bias", head.bias, false);
@@ -40,12 +40,12 @@ void gguf_bert_config(Config& io, Spec& s) {
   bert_shape(s);
   encoder_sizes(io, s, 1e-12f);
   StackSpec& e = *s.encoder;
-  e.ffn.activation = ActivationKind::gelu;
+  e.ffn.activation = Activation::gelu;
   io("blk.0.attn_q.bias", e.attention.bias, false);
   io("blk.0.attn_output.bias", e.attention.output_bias, false);
   io("blk.0.ffn_up.bias", e.ffn.bias, false);
   if (io.reading() || s.token_types > 0) io("token_types.weight", s.token_types, 0);
-  label_head(io, s.head, ActivationKind::tanh);
+  label_head(io, s.head, Activation::tanh);
   gguf_refuse_unknown(io);
 }
 
@@ -84,7 +84,7 @@ void gguf_modern_bert_config(Config& io, Spec& s) {
   io("rope.freq_base_swa", e.position.rotary.local_theta, 10'000, 1e9f);
   io.only("rope.scaling.type", "none");
   local_layers(io, e);
-  label_head(io, s.head, ActivationKind::gelu);
+  label_head(io, s.head, Activation::gelu);
   if (s.head.kind == HeadKind::sequence) {
     int64_t pooling = s.head.pooling == Pooling::mean ? kMean : kFirst;
     io("classifier.pooling_type", pooling, kMean);

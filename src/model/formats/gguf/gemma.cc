@@ -61,7 +61,7 @@ void common(Config& io, Spec& s) {
   d.placement = {true, true, false};
   s.scaled_embedding = true;
   gguf_llama_shape(io, s);
-  d.ffn.activation = ActivationKind::gelu_tanh;
+  d.ffn.activation = Activation::gelu_tanh;
 }
 
 void gguf_gemma2_config(Config& io, Spec& s) {

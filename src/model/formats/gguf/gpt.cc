@@ -24,7 +24,7 @@ void gguf_bloom_config(Config& io, Spec& s) {
 
 // GPT-NeoX: rotary positions for a part of each head, parallel sublayers.
 void gguf_gpt_neox_config(Config& io, Spec& s) {
-  s.decoder->ffn.activation = ActivationKind::gelu;
+  s.decoder->ffn.activation = Activation::gelu;
   gguf_gpt_shape(io, s);
   io("use_parallel_residual", s.decoder->parallel, true);
   gguf_rope(io, s);

@@ -9,9 +9,9 @@
 #include "checkpoint/gguf_blocks.h"
 #include "checkpoint/gguf_tensors.h"
 #include "checkpoint/quantized.h"
-#include "checkpoint/safetensors.h"
 #include "formats/gguf/shared.h"
 #include "fovea/excerpt.h"
+#include "safetensors/safetensors.h"
 #include "unicode/utf8.h"
 
 namespace fovea {

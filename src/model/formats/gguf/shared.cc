@@ -80,7 +80,7 @@ int64_t gguf_head_width(const Spec& s) {
 void gguf_llama_shape(Config& io, Spec& s) {
   StackSpec& d = *s.decoder;
   d.norm.kind = NormKind::rms;
-  d.ffn.activation = ActivationKind::silu;
+  d.ffn.activation = Activation::silu;
   d.ffn.gated = true;
   gguf_sizes(io, s);
   io("attention.layer_norm_rms_epsilon", d.norm.epsilon, 1e-6f);

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "checkpoint/safetensors.h"
 #include "loading/loading.h"
+#include "safetensors/safetensors.h"
 #include "transformer/adapters.h"
 #include "transformer/pack.h"
 
@@ -103,7 +103,7 @@ class AdapterSum {
       column += rank;
     }
     adapter.fixed = true;
-    if (dora_) adapter.magnitude.value = from(factors_, adapter.magnitude.shape);
+    if (dora_) adapter.magnitude.value = tensor_of(factors_, adapter.magnitude.shape);
   }
 
  private:

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "checkpoint/family.h"
-#include "checkpoint/tensor_source.h"
 #include "formats/peft/config.h"
+#include "safetensors/tensor_source.h"
 
 namespace fovea {
 

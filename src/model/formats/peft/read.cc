@@ -3,12 +3,12 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "checkpoint/safetensors.h"
 #include "families/registry.h"
 #include "formats/peft/adapters.h"
 #include "formats/peft/experts.h"
 #include "loading/loader.h"
 #include "loading/loading.h"
+#include "safetensors/safetensors.h"
 #include "transformer/adapters.h"
 
 namespace fovea {

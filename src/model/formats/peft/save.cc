@@ -9,10 +9,10 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
-#include "checkpoint/safetensors.h"
 #include "formats/peft/adapters.h"
 #include "formats/peft/experts.h"
 #include "loading/loader.h"
+#include "safetensors/safetensors.h"
 #include "transformer/adapters.h"
 
 namespace fovea {

@@ -5,8 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "checkpoint/tensor_source.h"
 #include "families/registry.h"
+#include "safetensors/tensor_source.h"
 
 namespace fovea {
 

@@ -1,0 +1,65 @@
+#include "fovea/open.h"
+
+#include "base/files.h"
+#include "checkpoint/module_files.h"
+#include "embed/vector_kind.h"
+#include "fovea/spec.h"
+
+namespace fovea {
+
+const char* name_of(ModelUse use) {
+  switch (use) {
+    case ModelUse::text: return "text";
+    case ModelUse::speech: return "speech";
+    case ModelUse::vectors: return "vectors";
+    case ModelUse::sparse: return "sparse vectors";
+    case ModelUse::multi_vector: return "vectors of tokens";
+    case ModelUse::scores: return "scores of pairs";
+    case ModelUse::labels: return "labels";
+    case ModelUse::images: return "pictures";
+  }
+  return "";
+}
+
+namespace {
+
+ModelUse use_of(const Spec& spec) {
+  if (spec.head.kind == HeadKind::sequence)
+    return spec.head.labels == 1 ? ModelUse::scores : ModelUse::labels;
+  if (spec.input.kind == InputKind::audio && spec.decoder) return ModelUse::speech;
+  const bool writes = spec.decoder && spec.head.kind == HeadKind::language_model;
+  return writes ? ModelUse::text : ModelUse::vectors;
+}
+
+}  // namespace
+
+ModelUse model_use(const std::string& path) {
+  if (ImageModel::reads_images(path)) return ModelUse::images;
+  switch (vector_kind(path)) {
+    case VectorKind::sparse: return ModelUse::sparse;
+    case VectorKind::multiple: return ModelUse::multi_vector;
+    case VectorKind::dense: break;
+  }
+  // In a sentence-transformers directory the Transformer may be in a subdirectory.
+  const bool sentences = has_modules(path);
+  if (is_static(path) || (sentences && !is_file(path + "/config.json"))) return ModelUse::vectors;
+  const ModelUse use = use_of(read_model_spec(path));
+  return sentences && use == ModelUse::text ? ModelUse::vectors : use;
+}
+
+AnyModel open(const std::string& path, WeightPrecision precision, CachePrecision cache,
+              const std::vector<AdapterUse>& adapters) {
+  switch (model_use(path)) {
+    case ModelUse::vectors: return Embedder::open(path, precision, adapters);
+    case ModelUse::sparse: return SparseEmbedder::open(path, precision, adapters);
+    case ModelUse::multi_vector: return MultiVectorEmbedder::open(path, precision, adapters);
+    case ModelUse::scores: return Reranker::open(path, precision, adapters);
+    case ModelUse::labels: return Classifier::open(path, precision, adapters);
+    case ModelUse::images: return ImageModel::open(path, precision, adapters);
+    case ModelUse::text:
+    case ModelUse::speech: break;
+  }
+  return Model::open(path, precision, cache, adapters);
+}
+
+}  // namespace fovea

@@ -1,0 +1,133 @@
+#include "fovea/nn/layers.h"
+
+#include "base/error.h"
+#include "layers/passes.h"
+#include "nn/stack.h"
+#include "transformer/transformer.h"
+
+namespace fovea::nn {
+namespace {
+
+// Initialises the parameters of `inner`. The layer's function is apply(*inner, x, pass).
+template <class Inner, class Apply>
+Layer layer_of(std::shared_ptr<Inner> inner, const std::string& name, const Initial& how,
+               Apply apply) {
+  std::vector<NamedParameter> parameters;
+  const auto add = [&](const std::string& full, fovea::Parameter& p) {
+    initialise(p, full, static_cast<uint32_t>(parameters.size()), how);
+    parameters.push_back({full, std::shared_ptr<Parameter>(inner, &p)});
+  };
+  inner->each(add, name);
+  return {[inner, apply](const Tensor& x, const Pass& pass) {
+            InnerPass inside(pass);
+            return apply(*inner, x, *inside);
+          },
+          std::move(parameters)};
+}
+
+// Returns the description with its derived defaults.
+StackSpec checked(const StackSpec& stack, int64_t width, int64_t context, bool causal,
+                  const DropoutSpec& dropout = {}) {
+  Spec spec;
+  spec.vocabulary = 1;
+  spec.width = width;
+  spec.context = context;
+  spec.dropout = dropout;
+  spec.decoder.reset();
+  if (!causal) spec.head.kind = HeadKind::pooled;
+  (causal ? spec.decoder : spec.encoder) = stack;
+  spec = validated(std::move(spec));
+  return causal ? *spec.decoder : *spec.encoder;
+}
+
+StackSpec checked_layer(StackSpec stack, int64_t width, int64_t context) {
+  if (stack.layers < 1) stack.layers = 1;
+  return checked(stack, width, context, stack.causal);
+}
+
+struct PlacedAttention {
+  Positions positions;
+  Attention attention;
+
+  template <class Visitor>
+  void each(Visitor& f, const std::string& name) {
+    positions.each(f, name);
+    attention.each(f, name);
+  }
+};
+
+}  // namespace
+
+Layer::Layer(Function function, std::vector<NamedParameter> parameters)
+    : function_(std::move(function)), parameters_(std::move(parameters)) {
+  check(function_ != nullptr, "layer: no function; expected one");
+}
+
+Layer linear(int64_t in, int64_t out, bool bias, uint64_t seed, float deviation) {
+  check(in > 0 && out > 0, "linear: widths {} and {}; expected at least 1", in, out);
+  return layer_of(std::make_shared<fovea::Linear>(in, out, bias), "linear",
+                  {.deviation = deviation, .seed = seed},
+                  [](const fovea::Linear& layer, const Tensor& x, const fovea::Pass& pass) {
+                    return layer(cast(x, pass.compute), pass);
+                  });
+}
+
+Layer norm(const NormSpec& spec, int64_t width) {
+  check(width > 0, "norm: width {}; expected at least 1", width);
+  return layer_of(std::make_shared<fovea::Norm>(spec, width), "norm", {.norm = spec},
+                  [](const fovea::Norm& layer, const Tensor& x, const fovea::Pass&) {
+                    return layer(x, x.dtype());
+                  });
+}
+
+Layer attention(const StackSpec& spec, int64_t width, int64_t context, uint64_t seed) {
+  const StackSpec whole = checked_layer(spec, width, context);
+  check(mixer_of(whole, 0) == MixerKind::attention,
+        "attention: the first mixer is another one; expected attention");
+  auto inner = std::make_shared<PlacedAttention>(
+      PlacedAttention{Positions(whole, context, width, whole.causal),
+                      fovea::Attention(whole, width, 0, false, {})});
+  return layer_of(
+      std::move(inner), "attention", {.stack = &whole, .norm = whole.norm, .seed = seed},
+      [causal = whole.causal](const PlacedAttention& layer, const Tensor& x, fovea::Pass pass) {
+        pass.mask.causal = causal;
+        layer.positions.prepare(pass, x.dim(1), {}, x.device());
+        const Tensor placed = layer.positions.add_to(cast(x, DType::f32), {});
+        return layer.attention(cast(placed, pass.compute), pass);
+      });
+}
+
+Layer feed_forward(const StackSpec& spec, int64_t width, uint64_t seed) {
+  const StackSpec whole = checked_layer(spec, width, 1);
+  return layer_of(std::make_shared<fovea::FeedForward>(whole, width, 0), "feed_forward",
+                  {.stack = &whole, .norm = whole.norm, .seed = seed},
+                  [](const fovea::FeedForward& layer, const Tensor& x, const fovea::Pass& pass) {
+                    return layer(cast(x, pass.compute), pass);
+                  });
+}
+
+Layer stack(const StackSpec& spec, int64_t width, int64_t context, bool causal, uint64_t seed,
+            const DropoutSpec& dropout) {
+  const StackSpec whole = checked(spec, width, context, causal, dropout);
+  auto inner = std::make_shared<Stack>(whole, dropout, StackWidths{.stream = width}, context,
+                                       causal ? Stack::Kind::decoder : Stack::Kind::encoder);
+  return layer_of(std::move(inner), causal ? "decoder" : "encoder",
+                  {.stack = &whole, .norm = whole.norm, .seed = seed},
+                  [](const Stack& layers, const Tensor& x, const fovea::Pass& pass) {
+                    return layers(x, pass, {});
+                  });
+}
+
+Layer sequence(const std::vector<Layer>& layers) {
+  std::vector<NamedParameter> all;
+  for (size_t i = 0; i < layers.size(); ++i)
+    for (const auto& [name, parameter] : layers[i].parameters())
+      all.push_back({fmt::format("{}.{}", i, name), parameter});
+  return {[layers](Tensor x, const Pass& pass) {
+            for (const Layer& layer : layers) x = layer(x, pass);
+            return x;
+          },
+          std::move(all)};
+}
+
+}  // namespace fovea::nn

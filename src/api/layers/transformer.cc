@@ -1,0 +1,96 @@
+#include "fovea/nn/transformer.h"
+
+#include "base/error.h"
+#include "layers/passes.h"
+#include "open/model_parts.h"
+#include "transformer/transformer.h"
+
+namespace fovea::nn {
+
+struct Transformer::Inside {
+  fovea::Transformer model;
+};
+
+namespace {
+
+std::vector<NamedParameter> shared_parameters(const std::shared_ptr<void>& owner,
+                                              fovea::Transformer& model) {
+  std::vector<NamedParameter> all;
+  model.each([&](const std::string& name, fovea::Parameter& p) {
+    if (p.value) all.push_back({name, std::shared_ptr<Parameter>(owner, &p)});
+  });
+  return all;
+}
+
+fovea::Transformer copy_of(const fovea::Transformer& model) {
+  check(model.spec.input.kind == InputKind::tokens,
+        "Transformer: the model reads pictures or sound; expected one of tokens");
+  fovea::Transformer mine = model;
+  mine.each([](const std::string&, fovea::Parameter& p) {
+    if (p.value) p.value = copy(p.value.detach());
+  });
+  return mine;
+}
+
+fovea::Transformer new_model(const Spec& spec, uint64_t seed) {
+  check(spec.input.kind == InputKind::tokens,
+        "Transformer: the Spec reads pictures or sound; expected tokens");
+  fovea::Transformer model(validated(spec));
+  initialise(model, seed);
+  return model;
+}
+
+void check_ids(const Tensor& ids) {
+  check(ids.rank() == 2 && ids.dtype() == DType::i32, "ids: {} of {}; expected [B, T] of i32",
+        describe(ids.shape()), name_of(ids.dtype()));
+}
+
+}  // namespace
+
+Transformer::Transformer(const Spec& spec, uint64_t seed)
+    : inside_(std::make_shared<Inside>(Inside{fovea::nn::new_model(spec, seed)})),
+      parameters_(shared_parameters(inside_, inside_->model)) {}
+
+Transformer::Transformer(const Model& model)
+    : inside_(std::make_shared<Inside>(Inside{copy_of(parts_of(model).transformer)})),
+      parameters_(shared_parameters(inside_, inside_->model)) {}
+
+const Spec& Transformer::spec() const { return inside_->model.spec; }
+
+Tensor Transformer::encode(const Tensor& ids, const Pass& pass) const {
+  check_ids(ids);
+  check(spec().encoder.has_value(), "encode: the model has no encoder; expected one");
+  InnerPass inside(pass);
+  return inside_->model.encode({ids, {}, {}, {}}, *inside);
+}
+
+Tensor Transformer::hidden(const Tensor& ids, const Pass& pass, const Tensor& memory) const {
+  if (!spec().decoder) return encode(ids, pass);
+  check_ids(ids);
+  check(spec().encoder.has_value() == static_cast<bool>(memory),
+        "memory: {}; expected the encoder's output if, and only if, there is an encoder",
+        memory ? "given" : "not given");
+  InnerPass inside(pass);
+  (*inside).memory = memory;
+  return inside_->model.decode({ids, {}, {}, {}}, *inside);
+}
+
+Tensor Transformer::logits(const Tensor& hidden) const { return inside_->model.logits(hidden); }
+
+Tensor Transformer::loss(const Tensor& hidden, const Tensor& labels) const {
+  return inside_->model.loss(hidden, {}, labels);
+}
+
+}  // namespace fovea::nn
+
+namespace fovea {
+
+Model Model::with_weights(const nn::Transformer& weights) const {
+  check(write_spec(spec()) == write_spec(weights.spec()),
+        "with_weights: the weights have another Spec; expected that of the model");
+  auto parts = std::make_shared<ModelParts>(*parts_);
+  parts->transformer = nn::copy_of(weights.inside_->model);
+  return Model(std::move(parts));
+}
+
+}  // namespace fovea

@@ -1,0 +1,259 @@
+// Mixtures of experts.
+
+#include <algorithm>
+#include <limits>
+
+#include "base/error.h"
+#include "ops/common.h"
+#include "ops/ops.h"
+#include "ops/weights.h"
+#include "tensor/tape.h"
+
+namespace fovea {
+
+Routing route(const Tensor& logits, const RouteOptions& o, const Tensor& bias) {
+  const auto [k, groups, groups_chosen] = o.choice;
+  check(logits.rank() == 2 && k > 0 && k <= logits.dim(1),
+        "route: {} choices of logits {}; expected [R, E] and 1 to E choices", k, logits.shape());
+  const Rows rows = rows_of(logits);
+  check(
+      groups > 0 && rows.width % groups == 0 && groups_chosen > 0 && groups_chosen <= groups &&
+          k <= rows.width / groups * groups_chosen,
+      "route: {} choices in {} of {} groups of {} experts; expected equal groups, and at most the "
+      "experts of those chosen",
+      k, groups_chosen, groups, rows.width);
+  check(!bias || bias.shape() == Shape{rows.width},
+        "route: bias is {}, logits are {}; expected [E] and [R, E]", bias.shape(), logits.shape());
+  const auto scores_of = [&](const Tensor& z) {
+    return o.sigmoid ? activation(cast(z, working_type(z)), Activation::sigmoid) : softmax(z);
+  };
+  Tensor experts = empty({rows.count, k}, DType::i32, logits.device());
+  // Without a bias, the order of the scores is that of the logits.
+  kernels(logits).choose_experts(experts, bias ? scores_of(logits.detach()) : logits, bias,
+                                 o.choice, rows);
+  Tensor weights;
+  if (o.sigmoid) {
+    weights = scores_of(pick(logits, experts));
+    if (o.normalise) weights = divide_by_sum(weights);
+  } else {
+    // The softmax over the chosen logits equals the chosen weights divided by their sum.
+    weights = o.normalise ? softmax(pick(logits, experts)) : pick(softmax(logits), experts);
+  }
+  return {o.scale == 1 ? weights : scale(weights, o.scale), experts};
+}
+
+Groups group_by_expert(const Tensor& experts, int64_t expert_count) {
+  check(experts.rank() == 2 && experts.dtype() == DType::i32 && expert_count > 0 &&
+            experts.size() <= std::numeric_limits<int32_t>::max(),
+        "group_by_expert: choices are {} {} of {} experts; expected int32 [R, k], fewer than 2^31 "
+        "choices and at least one expert",
+        name_of(experts.dtype()), experts.shape(), expert_count);
+  const Kernels& k = kernels(experts);
+  const int64_t wrong = k.first_outside(experts, experts.size(), expert_count);
+  if (wrong >= 0)
+    fail(ErrorKind::InvalidArgument, "group_by_expert: expert {} at position {}; expected 0 to {}",
+         experts.to(cpu_device()).data_as<int32_t>()[wrong], wrong, expert_count - 1);
+  Groups groups{empty({experts.size()}, DType::i32, experts.device()), empty_like(experts),
+                std::vector<int64_t>(static_cast<size_t>(expert_count))};
+  k.group_by_expert(groups.rows, groups.places, groups.counts.data(), experts, experts.dim(0),
+                    experts.dim(1), expert_count);
+  return groups;
+}
+
+namespace {
+
+struct Group {
+  size_t expert;
+  int64_t begin, count;  // rows
+};
+
+// Returns the groups that have rows.
+std::vector<Group> groups_of(const std::vector<int64_t>& counts) {
+  std::vector<Group> groups;
+  int64_t begin = 0;
+  for (size_t e = 0; e < counts.size(); ++e) {
+    if (counts[e] > 0) groups.push_back({e, begin, counts[e]});
+    begin += counts[e];
+  }
+  return groups;
+}
+
+template <class Weight>
+void check_groups(const Tensor& x, const std::vector<int64_t>& counts,
+                  const std::vector<Weight>& weights, const std::vector<Tensor>& biases) {
+  check(!weights.empty() && counts.size() == weights.size() &&
+            (biases.empty() || biases.size() == weights.size()),
+        "grouped_linear: {} counts, {} weights, {} biases; expected equal numbers", counts.size(),
+        weights.size(), biases.size());
+  int64_t rows = 0;
+  for (const int64_t count : counts) {
+    check(count >= 0, "grouped_linear: a group of {} rows; expected at least 0", count);
+    rows += count;
+  }
+  const Shape shape = shape_of(weights[0]);
+  check(x.rank() == 2 && x.dim(0) == rows && shape.size() == 2 && shape[1] == x.dim(1),
+        "grouped_linear: x is {}, {} rows are in groups, weights are {}; expected [rows, C] and "
+        "[N, C]",
+        x.shape(), rows, shape);
+  for (const Weight& weight : weights) {
+    check(shape_of(weight) == shape, "grouped_linear: weights are {} and {}; expected equal shapes",
+          shape, shape_of(weight));
+  }
+  for (const Tensor& bias : biases) {
+    check(bias.shape() == Shape{shape[0]},
+          "grouped_linear: a bias is {}, weights are {}; expected [N] and [N, C]", bias.shape(),
+          shape);
+  }
+}
+
+// `weights` are Tensors or PackedWeights, which get no gradient.
+template <class Weight>
+Tensor grouped_with(const Tensor& x, const std::vector<int64_t>& counts,
+                    const std::vector<Weight>& weights, const std::vector<Tensor>& biases) {
+  const int64_t outputs = shape_of(weights[0])[0], width = x.dim(1);
+  const std::vector<Group> groups = groups_of(counts);
+  Tensor y = empty({x.dim(0), outputs}, x.dtype(), x.device());
+  for (const auto& [e, begin, count] : groups) {
+    multiply(kernels(x), at(Out(y), begin * outputs), at(In(x), begin * width), weights[e],
+             biases.empty() ? In{} : In(biases[e]), {count, outputs, width, false, true});
+  }
+  std::vector<Tensor> inputs{x};
+  if constexpr (kIsDense<Weight>) inputs.insert(inputs.end(), weights.begin(), weights.end());
+  inputs.insert(inputs.end(), biases.begin(), biases.end());
+  bool trains_weights = false;  // else the elements of x are not needed
+  if constexpr (kIsDense<Weight>)
+    trains_weights = std::any_of(weights.begin(), weights.end(),
+                                 [](const Tensor& weight) { return weight.wants_gradient(); });
+  return record(
+      y, inputs,
+      [=, x = trains_weights ? Saved(x) : Saved::slot(x)](const Tensor& dy, Gradients& d) {
+        // For each group: dx = dy weight,   dweight = dy^T x,   dbias = sum over rows of dy
+        const Kernels& k = kernels(dy);
+        const Tensor elements = trains_weights ? x.elements() : Tensor();
+        const Out dx = d[x];
+        for (const auto& [e, begin, count] : groups) {
+          const In part = at(In(dy), begin * outputs);
+          if (!biases.empty() && d.wants(biases[e]))
+            k.sum_rows(d[biases[e]], part, {count, outputs});
+          if constexpr (kIsDense<Weight>) {
+            if (d.wants(weights[e])) {
+              k.gemm(d[weights[e]], part, at(In(elements), begin * width), {},
+                     {outputs, width, count, true, false});
+            }
+          }
+          if (dx.data != nullptr) {
+            multiply(k, at(dx, begin * width), part, weights[e], {},
+                     {count, width, outputs, false, false});
+          }
+        }
+      });
+}
+
+}  // namespace
+
+Tensor grouped_linear(const Tensor& x, const std::vector<int64_t>& counts,
+                      const std::vector<Tensor>& weights, const std::vector<Tensor>& biases) {
+  check_groups(x, counts, weights, biases);
+  return grouped_with(x, counts, weights, biases);
+}
+
+Tensor grouped_linear(const Tensor& x, const std::vector<int64_t>& counts,
+                      const std::vector<PackedWeight>& weights, const std::vector<Tensor>& biases) {
+  check_groups(x, counts, weights, biases);
+  if (weights[0].multiplies_exactly()) return grouped_with(x, counts, weights, biases);
+  const int64_t outputs = weights[0].matrix().outputs, width = x.dim(1);
+  Tensor y = empty({x.dim(0), outputs}, x.dtype(), x.device());
+  for (const auto& [e, begin, count] : groups_of(counts)) {
+    const Tensor bias = biases.empty() ? Tensor() : biases[e];
+    if (!weights[e].packed_for_use()) {
+      multiply_late(y.rows(begin, begin + count), x.rows(begin, begin + count), {weights[e], bias});
+      continue;
+    }
+    const PackedProduct product{at(Out(y), begin * outputs), bias, weights[e].packed()};
+    kernels(x).packed_linear({&product, 1}, at(In(x), begin * width), count);
+  }
+  return y;
+}
+
+namespace {
+
+void check_places(const Tensor& places, int64_t count) {
+  std::vector<bool> seen(static_cast<size_t>(count));
+  const Tensor host = places.to(cpu_device());
+  for (int64_t i = 0; i < places.size(); ++i) {
+    const int32_t place = host.data_as<int32_t>()[i];
+    check(place >= 0 && place < count && !seen[static_cast<size_t>(place)],
+          "combine: places[{}] is {}; expected 0 to {}, each once", i, place, count - 1);
+    seen[static_cast<size_t>(place)] = true;
+  }
+}
+
+}  // namespace
+
+Tensor combine(const Tensor& z, const Tensor& given, const Tensor& weights) {
+  const Tensor places = given.to(z.device());
+  check(z.rank() == 2 && places.rank() == 2 && places.dtype() == DType::i32 &&
+            places.size() == z.dim(0) && weights.shape() == places.shape(),
+        "combine: z is {}, places are {} {}, weights {}; expected [R*k, C], int32 [R, k], [R, k]",
+        z.shape(), name_of(places.dtype()), places.shape(), weights.shape());
+  check_places(given, z.dim(0));
+  const Rows r{places.dim(0), z.dim(1)};
+  const int64_t choices = places.dim(1);
+  Tensor y = empty({r.count, r.width}, working_type(z), z.device());
+  kernels(z).combine(y, z, places, weights, choices, r);
+  return record(y, {z, weights}, [=, z = Saved(z)](const Tensor& dy, Gradients& d) {
+    // dz[place] = weight * dy,   dweight = dy . z[place]
+    kernels(dy).combine_backward(d[z], d[weights], dy, z.elements(), places, weights, choices, r);
+  });
+}
+
+namespace {
+
+// Returns the factors of the probabilities in the loss: E * (choices of the expert / rows) / rows;
+// 0 in rows that are not valid. Counts on the host.
+Tensor factors(const Tensor& experts, const Tensor& valid, Rows r, DType dtype) {
+  const auto counts = [&](int64_t row) { return !valid || valid.data_as<int32_t>()[row] != 0; };
+  const int64_t k = experts.dim(1);
+  std::vector<double> chosen(static_cast<size_t>(r.width));
+  double rows = 0;
+  for (int64_t row = 0; row < r.count; ++row) {
+    rows += counts(row) ? 1 : 0;
+    for (int64_t j = row * k; j < (row + 1) * k; ++j) {
+      const int32_t expert = experts.data_as<int32_t>()[j];
+      check(expert >= 0 && expert < r.width,
+            "balance_loss: expert {} at position {}; expected 0 to {}", expert, j, r.width - 1);
+      chosen[static_cast<size_t>(expert)] += counts(row) ? 1 : 0;
+    }
+  }
+  const double factor = rows == 0 ? 0 : static_cast<double>(r.width) / (rows * rows);
+  Tensor all = zeros({r.count, r.width}, DType::f64);
+  for (int64_t i = 0; i < all.size(); ++i) {
+    if (counts(i / r.width))
+      all.data_as<double>()[i] = factor * chosen[static_cast<size_t>(i % r.width)];
+  }
+  return convert(all, dtype);
+}
+
+}  // namespace
+
+Tensor balance_loss(const Tensor& probabilities, const Tensor& experts, const Tensor& valid) {
+  check(probabilities.rank() == 2 && experts.rank() == 2 && experts.dtype() == DType::i32 &&
+            experts.dim(0) == probabilities.dim(0),
+        "balance_loss: probabilities are {}, experts {} {}; expected [R, E] and int32 [R, k]",
+        probabilities.shape(), name_of(experts.dtype()), experts.shape());
+  check(!valid || (valid.dtype() == DType::i32 && valid.shape() == Shape{probabilities.dim(0)}),
+        "balance_loss: valid is {} {}, probabilities are {}; expected int32 [R]",
+        name_of(valid.dtype()), valid.shape(), probabilities.shape());
+  const Tensor factor = factors(experts.to(cpu_device()), valid.to(cpu_device()),
+                                rows_of(probabilities), working_type(probabilities))
+                            .to(probabilities.device());
+  const Kernels& k = kernels(factor);
+  const Tensor products = multiply(cast(probabilities.detach(), factor.dtype()), factor);
+  Tensor loss = full({1}, k.sum(products, products.size()), factor.dtype());
+  return record(
+      loss, {probabilities}, [=, p = Saved::slot(probabilities)](const Tensor& dy, Gradients& d) {
+        kernels(factor).scale(d[p], factor, static_cast<float>(number_of(dy)), factor.size());
+      });
+}
+
+}  // namespace fovea

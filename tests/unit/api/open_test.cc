@@ -1,0 +1,81 @@
+// One function that says what a model is for, and opens it.
+
+#include "fovea/open.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "fovea/fovea.h"
+#include "support/expect_error.h"
+#include "support/small_spec.h"
+#include "support/temporary_folder.h"
+
+namespace fovea {
+namespace {
+
+class Open : public testing::Test {
+ protected:
+  // Saves a model of these heads, and returns its directory.
+  std::string saved(const std::string& name, Spec spec) {
+    write_file_atomically(folder_ / "text.txt", "to be or not to be");
+    const Tokenizer tokenizer =
+        train_tokenizer({folder_ / "text.txt"}, {.kind = TokenizerKind::character})->tokenizer;
+    spec.vocabulary = 0;
+    Model::create(spec, tokenizer, 1).save(folder_ / name);
+    return folder_ / name;
+  }
+  static Spec with_head(HeadKind kind, int64_t labels) {
+    Spec spec = test::small_encoder();
+    spec.head.kind = kind;
+    spec.head.labels = labels;
+    return spec;
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(Open, ChoosesTheClassByTheUse) {
+  struct Case {
+    const char* name;
+    Spec spec;
+    ModelUse use;
+    size_t index;  // of AnyModel
+  };
+  const Case cases[] = {
+      {"decoder", test::small_decoder(), ModelUse::text, 0},
+      {"translator", test::small_encoder_decoder(), ModelUse::text, 0},
+      {"vectors", with_head(HeadKind::pooled, 0), ModelUse::vectors, 1},
+      {"scores", with_head(HeadKind::sequence, 1), ModelUse::scores, 4},
+      {"labels", with_head(HeadKind::sequence, 3), ModelUse::labels, 5}};
+  for (const Case& each : cases) {
+    const std::string path = saved(each.name, each.spec);
+    EXPECT_EQ(model_use(path), each.use) << each.name;
+    EXPECT_EQ(open(path, WeightPrecision::full).index(), each.index) << each.name;
+  }
+}
+
+TEST_F(Open, FollowsTheModulesOfADirectory) {
+  const std::string path = saved("splade", test::small_encoder());
+  const auto modules = [&](const char* second) {
+    write_file_atomically(
+        path + "/modules.json",
+        nlohmann::json{{{"idx", 0}, {"name", "0"}, {"path", ""}, {"type", "a.Transformer"}},
+                       {{"idx", 1}, {"name", "1"}, {"path", "1"}, {"type", second}}}
+            .dump());
+    return model_use(path);
+  };
+  EXPECT_EQ(modules("a.SpladePooling"), ModelUse::sparse);
+  EXPECT_EQ(modules("a.MultiVectorMask"), ModelUse::multi_vector);
+  EXPECT_EQ(modules("a.Pooling"), ModelUse::vectors);
+}
+
+TEST_F(Open, RefusesWhatIsNoModel) {
+  expect_error(ErrorKind::BadFile, {"none"}, [&] { model_use(folder_ / "none"); });
+  write_file_atomically(folder_ / "text.txt", "to be");
+  expect_error(ErrorKind::BadFile, {"text.txt"}, [&] { open(folder_ / "text.txt"); });
+}
+
+}  // namespace
+}  // namespace fovea
