@@ -204,7 +204,7 @@ int run_verb(const Verb& verb, std::vector<std::string> arguments) {
     if (!option.given.empty() && !option.replaced_by.empty())
       note(
           fmt::format("warning: {}: the next version has no such option; write {} into the JSON "
-                      "file of --config instead\n",
+                      "file of the Spec instead (docs/formats.md)\n",
                       option.name, option.replaced_by));
   command->arguments = std::move(arguments);
   const bool own_config = table.find("--config")->section != table.find("--threads")->section;

@@ -165,6 +165,18 @@ class Names(FoveaTest):
     def test_an_extra_argument_is_refused(self):
         self.refused(fovea("generate", "model", "a prompt", "again"), 2, '"again"')
 
+    def test_options_that_a_spec_replaces_still_apply_for_a_version(self):
+        """Rare fields of a Spec are keys of its JSON file; their old options are hidden, apply, and name the key."""
+        old = self.ok(fovea("train", self.text, "--preset", "tiny", "--norm", "dyt", "--norm-alpha", 0.25, "--dump-config"))
+        self.assertIn("warning: --norm-alpha: the next version has no such option; write decoder.norm.alpha", old.stderr.decode())
+        self.assertEqual(json.loads(old.stdout)["decoder"]["norm"]["alpha"], 0.25)
+        spec = self.file("spec.json", json.dumps({"decoder": {"norm": {"kind": "dyt", "alpha": 0.25}}}))
+        new = self.ok(fovea("train", self.text, "--preset", "tiny", "--config", spec, "--dump-config"))
+        self.assertEqual(new.stderr, b"")
+        self.assertEqual(json.loads(new.stdout), json.loads(old.stdout))
+        for listed in (self.ok(fovea("train", "--help-all")).stdout, self.ok(fovea("--man", "train")).stdout):
+            self.assertNotIn(b"norm-alpha", listed)
+
     def test_no_two_options_share_a_name(self):
         for verb, table in TABLES.items():
             names = [name for option in table for name in [option["name"], *option["aliases"]]]
