@@ -4,8 +4,9 @@
 // bf16 (computed in float) and f64 (reference kernels, for gradient checks), and throw
 // InvalidArgument if shapes do not match. Inputs are on one device, where the result is created;
 // indices (ids, targets, rows) are i32, and may also be on the host, where they are checked. The
-// same inputs give the same bits on any number of threads. Letters: B batch, T query tokens, S
-// keys, H heads, G key-value heads, D head width, C width, V vocabulary.
+// same inputs give the same bits on any number of threads. The rounding mode and the treatment of
+// denormal numbers are those of the calling thread. Letters: B batch, T query tokens, S keys, H
+// heads, G key-value heads, D head width, C width, V vocabulary.
 
 #include <cstdint>
 

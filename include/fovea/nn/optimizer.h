@@ -14,7 +14,8 @@ namespace fovea::nn {
 // Updates parameters by the gradients that backward() has left.
 class Optimizer {
  public:
-  // Requests the gradients of the trainable parameters, which it shares.
+  // Requests the gradients of the trainable parameters, which it shares. Muon updates the matrices
+  // of stacks, whose names begin with "encoder." or "decoder."; AdamW updates the others.
   Optimizer(std::span<const NamedParameter> parameters, const OptimizerOptions& options = {});
   ~Optimizer();
   Optimizer(Optimizer&&) noexcept;
