@@ -42,7 +42,9 @@ bool has_calls(const Json& message) {
 
 bool is_blank(const Json& message) {
   const auto content = message.find("content");
-  return content == message.end() || content->is_null() || content->empty() || *content == "";
+  if (content == message.end() || content->empty()) return true;  // null, or no parts
+  const auto* text = content->get_ptr<const std::string*>();
+  return text != nullptr && text->empty();
 }
 
 void set_arguments(Json& call, const TemplateHabits& habits) {
