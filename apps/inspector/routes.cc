@@ -11,7 +11,6 @@
 #include "fovea/error.h"
 #include "fovea/excerpt.h"
 #include "fovea/generate.h"
-#include "fovea/open.h"
 #include "fovea/train.h"
 #include "inspector/circuits_json.h"
 #include "inspector/compare.h"
@@ -406,7 +405,7 @@ std::optional<ImageModel> Routes::image_model(const std::string& name) {
   const auto [number, step] = parts_of(name);
   if (given_ || step >= 0 || number >= folders_.size()) return std::nullopt;
   const std::string& folder = folders_[number];
-  if (model_use(folder) != ModelUse::images) return std::nullopt;
+  if (!ImageModel::reads_images(folder)) return std::nullopt;
   const int64_t time = written(folder);
   const std::lock_guard lock(mutex_);
   const auto found = image_models_.find(number);

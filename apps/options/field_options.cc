@@ -154,7 +154,7 @@ void set_field(const VisitFields& visit_fields, const Spelling& spelling,
                                spelling.name, spelling.name.substr(2)));
 }
 
-// Fields of a Spec that are often changed have an option; the others belong into its JSON file.
+// Fields of a Spec that are often changed have an option. The others are keys of its JSON file.
 constexpr std::string_view kSpecOptions =
     " vocabulary source_vocabulary context width input image_size patch channels frames "
     "encoder encoder_layers encoder_heads decoder layers mixer position rope_theta "

@@ -16,7 +16,6 @@
 #include "cli/verbs/images.h"
 #include "fovea/error.h"
 #include "fovea/image_prompt.h"
-#include "fovea/open.h"
 #include "fovea/read_file.h"
 #include "inspector/save.h"
 #include "options/field_options.h"
@@ -162,8 +161,8 @@ class InspectCommand : public Command {
   // Opens all models once. Returns whether the first one reads pictures.
   bool check_models() const {
     for (const std::string& folder : others_)
-      if (model_use(folder) != ModelUse::images) open_model(folder);
-    if (model_use(model_) != ModelUse::images) return reads_images(opened());
+      if (!ImageModel::reads_images(folder)) open_model(folder);
+    if (!ImageModel::reads_images(model_)) return reads_images(opened());
     open_image_model(model_, WeightPrecision::full, adapters_of(adapters_));
     return true;
   }
@@ -182,7 +181,7 @@ class InspectCommand : public Command {
     }
     catch_signals("stopping (press again to stop immediately)");
     const PageServer page(folders, port_, adapters_of(adapters_), std::move(picture));
-    const bool begins = model_use(model_) == ModelUse::images || !image_.empty();
+    const bool begins = ImageModel::reads_images(model_) || !image_.empty();
     const std::string address = page.address() + (begins ? "pictures.html" : "");
     if (json)
       print(Json({{"address", address}}).dump() + "\n");

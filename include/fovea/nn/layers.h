@@ -16,7 +16,7 @@ namespace fovea::nn {
 
 // What a pass asks of layers.
 struct Pass {
-  DType compute = DType::f32;   // of the operands of matrix products: f32, bf16 or f64
+  DType compute = DType::f32;   // of the operands of matrix products: f32 or bf16
   bool training = false;        // applies dropout
   uint64_t seed = 1, step = 0;  // of dropout: a step has its own random numbers
   // The keys that attention sees; a causal stack sets Mask::causal itself.
