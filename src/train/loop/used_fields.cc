@@ -278,7 +278,9 @@ std::vector<std::string> fields_set(const TrainOptions& o) {
   std::vector<std::string> set;
   for (const auto& [field, value] : values_in(o))
     if (std::none_of(usual.begin(), usual.end(),
-                     [&](const auto& values) { return values.at(field) == value; }))
+                     [&field = field, &value = value](const auto& values) {
+                       return values.at(field) == value;
+                     }))
       set.push_back(field);
   return set;
 }
