@@ -192,7 +192,7 @@ class SchemaCompiler {
   Symbol number(const Conjunction& all, bool whole, const Conjunction& without,
                 const Place& place) {
     const auto least = lower_bound(all, place), most = upper_bound(all, place);
-    if (least && most && compare_numbers(least->number, most->number) > 0)
+    if (least && most && std::is_gt(compare_numbers(least->number, most->number)))
       refuse_schema(place,
                     "the lower bound is above the upper one; expected at most the upper bound");
     const Json* const step = only_value(all, "multipleOf", place);
@@ -219,12 +219,12 @@ class SchemaCompiler {
     std::vector<std::string> numbers;
     for (const Json* value : without) numbers.push_back(value->dump());
     std::ranges::sort(numbers, [](const std::string& a, const std::string& b) {
-      return compare_numbers(a, b) < 0;
+      return std::is_lt(compare_numbers(a, b));
     });
     std::vector<Symbols> ways;
     for (const std::string& number : numbers) {
-      if (least && compare_numbers(number, least->number) < 0) continue;
-      if (most && compare_numbers(number, most->number) > 0) break;
+      if (least && std::is_lt(compare_numbers(number, least->number))) continue;
+      if (most && std::is_gt(compare_numbers(number, most->number))) break;
       const NumberBound bound = {number, true};
       ways.push_back({ranges_.between(least, bound, fraction)});
       least = bound;

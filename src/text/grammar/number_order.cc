@@ -33,9 +33,9 @@ struct Scientific {
 std::strong_ordering compare_numbers(const std::string& a, const std::string& b) {
   const Scientific left(a), right(b);
   if (left.sign != right.sign || left.sign == 0) return left.sign <=> right.sign;
-  const auto order = left.exponent != right.exponent ? left.exponent <=> right.exponent
-                                                     : left.digits <=> right.digits;
-  return left.sign > 0 ? order : 0 <=> order;
+  // Of negative numbers, the one with the greater digits is the less.
+  const Scientific &x = left.sign > 0 ? left : right, &y = left.sign > 0 ? right : left;
+  return x.exponent != y.exponent ? x.exponent <=> y.exponent : x.digits <=> y.digits;
 }
 
 }  // namespace fovea

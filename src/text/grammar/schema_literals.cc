@@ -34,7 +34,7 @@ bool within_bounds(const Json& value, const Conjunction& all, const Place& place
   const std::string number = value.dump();
   const auto outside = [&](const NumberBound& bound, std::strong_ordering wrong) {
     const auto order = compare_numbers(number, bound.number);
-    return order == wrong || (order == 0 && bound.exclusive);
+    return order == wrong || (std::is_eq(order) && bound.exclusive);
   };
   return !(least && outside(*least, std::strong_ordering::less)) &&
          !(most && outside(*most, std::strong_ordering::greater));

@@ -143,7 +143,7 @@ std::optional<NumberBound> bound(const Conjunction& all, const char* key, const 
       check_exact(*found, each, place);
       const NumberBound next = {found->dump(), each == exclusive_key};
       const auto order = closest ? compare_numbers(next.number, closest->number) : closer;
-      if (order == closer || (order == 0 && next.exclusive)) closest = next;
+      if (order == closer || (std::is_eq(order) && next.exclusive)) closest = next;
     }
   }
   return closest;

@@ -115,13 +115,13 @@ SchemaWays::Ways SchemaWays::with(const Conjunction& before, const Json& schema,
     all = std::move(next);
   }
   for (const char* key : {"allOf", "anyOf", "oneOf"})
-    if (schema.contains(key)) all = with_each(std::move(all), schema, key, place);
+    if (schema.contains(key)) all = with_each(all, schema, key, place);
   if (has_condition(schema)) all = with_conditions(std::move(all), schema, place);
   open_.pop_back();
   return all;
 }
 
-SchemaWays::Ways SchemaWays::with_each(Ways all, const Json& schema, const char* key,
+SchemaWays::Ways SchemaWays::with_each(const Ways& all, const Json& schema, const char* key,
                                        const Place& place) {
   const Json& parts = list(schema, key, place);
   const bool together = std::string_view(key) == "allOf";
@@ -156,8 +156,7 @@ SchemaWays::Ways SchemaWays::with_conditions(Ways all, const Json& schema, const
     known = conditions_.emplace(&schema, std::move(schemas)).first;
   }
   const std::vector<const Json*> schemas = known->second;
-  for (const Json* alternatives : schemas)
-    all = with_each(std::move(all), *alternatives, "anyOf", place);
+  for (const Json* alternatives : schemas) all = with_each(all, *alternatives, "anyOf", place);
   return all;
 }
 
@@ -267,7 +266,7 @@ bool SchemaWays::excludes_type(Types type, const Conjunction& generated, const C
   const auto above = [](const auto& least, const auto& most) {
     if (!least || !most) return false;
     const auto order = compare_numbers(least->number, most->number);
-    return order > 0 || (order == 0 && (least->exclusive || most->exclusive));
+    return std::is_gt(order) || (std::is_eq(order) && (least->exclusive || most->exclusive));
   };
   if ((type & kNumberType) != 0)
     return above(lower_bound(generated, place), upper_bound(other, place)) ||

@@ -28,7 +28,7 @@ class SchemaWays {
  private:
   using Ways = std::vector<Conjunction>;
   Ways with(const Conjunction& before, const Json& schema, const Place& place);
-  Ways with_each(Ways all, const Json& schema, const char* key, const Place& place);
+  Ways with_each(const Ways& all, const Json& schema, const char* key, const Place& place);
   Ways with_conditions(Ways all, const Json& schema, const Place& place);
   void check_exclusive(const std::vector<Ways>& generated, const Json& one_of, const Place& place);
   bool have_own_values(const std::vector<Ways>& parts, const Place& place);
