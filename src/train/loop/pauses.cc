@@ -75,7 +75,8 @@ void choose_evaluations(Job& job, double left, double each) {
   const auto times = std::clamp<double>(affordable, 1, static_cast<double>(most));
   const int64_t every = interval(o.steps, static_cast<int64_t>(times));
   choose_intervals(o);
-  const double usual = static_cast<double>(o.steps / o.evaluate_every) * each;
+  const int64_t evaluations = o.steps / o.evaluate_every;
+  const double usual = static_cast<double>(evaluations) * each;
   if (fresh && usual < kUnnoticed) return;
   o.evaluate_every = fresh ? std::max(o.evaluate_every, every) : every;
   if (!fresh && affordable < 1) job.evaluated_part = std::max(0.0, left / (2 * each));
