@@ -101,7 +101,8 @@ std::vector<float> balanced_weights(size_t outputs, const LabelledTokens& texts)
     all /= static_cast<double>(outputs);
   } else {
     for (size_t i = 0; i < texts.targets.size(); ++i) with[i % outputs] += texts.targets[i] > 0;
-    all = static_cast<double>(texts.targets.size() / outputs);
+    const size_t count = texts.targets.size() / outputs;
+    all = static_cast<double>(count);
   }
   std::vector<float> weights(outputs, 1.0f);
   for (size_t label = 0; label < outputs; ++label) {

@@ -152,6 +152,7 @@ class PreferencesTask : public ConversationsTask {
 
   void write_model(const std::string& folder, Transformer& model) const override {
     if (objective_ == Objective::reward || translates(model.spec))
+      // Without the end tokens of chats. NOLINTNEXTLINE(bugprone-parent-virtual-call)
       return ExamplesTask::write_model(folder, model);
     ConversationsTask::write_model(folder, model);
   }

@@ -93,6 +93,7 @@ class SkipGramTask : public TextTask {
     return found;
   }
   std::string first_bad_tensor(Transformer& model, int64_t step) const override {
+    // The batches are not those of examples. NOLINTNEXTLINE(bugprone-parent-virtual-call)
     return TrainingTask::first_bad_tensor(model, step);
   }
   // The table of neighbours is only in the snapshots.
