@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "ops/ops.h"
 #include "ops/common.h"
+#include "ops/ops.h"
 #include "ops/units.h"
 #include "tensor/tape.h"
 

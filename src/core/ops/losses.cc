@@ -1,9 +1,9 @@
 // Losses of logits.
 
 #include "base/error.h"
+#include "ops/common.h"
 #include "ops/ops.h"
 #include "ops/row_loss.h"
-#include "ops/common.h"
 #include "tensor/tape.h"
 
 namespace fovea {

@@ -4,8 +4,8 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "ops/ops.h"
 #include "ops/common.h"
+#include "ops/ops.h"
 #include "tensor/tape.h"
 
 namespace fovea {

@@ -43,12 +43,11 @@ TEST_F(Open, ChoosesTheClassByTheUse) {
     ModelUse use;
     size_t index;  // of AnyModel
   };
-  const Case cases[] = {
-      {"decoder", test::small_decoder(), ModelUse::text, 0},
-      {"translator", test::small_encoder_decoder(), ModelUse::text, 0},
-      {"vectors", with_head(HeadKind::pooled, 0), ModelUse::vectors, 1},
-      {"scores", with_head(HeadKind::sequence, 1), ModelUse::scores, 4},
-      {"labels", with_head(HeadKind::sequence, 3), ModelUse::labels, 5}};
+  const Case cases[] = {{"decoder", test::small_decoder(), ModelUse::text, 0},
+                        {"translator", test::small_encoder_decoder(), ModelUse::text, 0},
+                        {"vectors", with_head(HeadKind::pooled, 0), ModelUse::vectors, 1},
+                        {"scores", with_head(HeadKind::sequence, 1), ModelUse::scores, 4},
+                        {"labels", with_head(HeadKind::sequence, 3), ModelUse::labels, 5}};
   for (const Case& each : cases) {
     const std::string path = saved(each.name, each.spec);
     EXPECT_EQ(model_use(path), each.use) << each.name;
