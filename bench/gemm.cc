@@ -100,7 +100,7 @@ __attribute__((target("avx2,fma"))) void multiply_add_loop_256(int64_t rounds) {
 
 double measured_peak() {
   constexpr int64_t kRounds = 1 << 20;
-  const bool wide = fovea::active_isa() != "avx2";
+  const bool wide = fovea::instruction_set() != "avx2";
   const double time = seconds({[&] {
     fovea::parallel_for(fovea::thread_count(), 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
@@ -173,7 +173,7 @@ int main(int argc, char** argv) {
   const std::string filter = argc > 1 ? argv[1] : "";
   const double peak = measured_peak();
   std::printf("%d threads, %s, peak %.0f GFLOP/s\n", fovea::thread_count(),
-              fovea::active_isa().c_str(), peak);
+              fovea::instruction_set().c_str(), peak);
   std::printf("%-22s %4s %6s %6s %6s    %9s %9s %9s %7s\n", "GFLOP/s", "", "m", "n", "k", "ours",
               "of peak", "oneDNN", "ratio");
   struct Layer {

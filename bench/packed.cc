@@ -106,8 +106,8 @@ void measure(WeightFormat format, const Tensor& matrix, int64_t rows, size_t byt
 
 int main(int argc, char** argv) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
-  std::printf("%s, %d threads, reads %.1f GB/s\n", active_isa().c_str(), thread_count(),
-              measured_bandwidth(thread_count(), 0.3) / 1e9);
+  std::printf("%s, %d threads, reads %.1f GB/s\n", instruction_set().c_str(), thread_count(),
+              train::measured_bandwidth(thread_count(), 0.3) / 1e9);
   std::vector<int64_t> counts = {1, 4, 16, 64, 512};
   if (argc > 1) counts = {std::atol(argv[1])};
   constexpr WeightFormat kFormats[] = {WeightFormat::f32,  WeightFormat::bf16, WeightFormat::int8,

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "fovea/tokenizer.h"
+#include "fovea/text/tokenizer.h"
 
 namespace {
 
@@ -33,7 +33,7 @@ std::string random_bytes(size_t size) {
   return text;
 }
 
-double milliseconds(const fovea::Tokenizer& tokenizer, const std::string& text) {
+double milliseconds(const fovea::text::Tokenizer& tokenizer, const std::string& text) {
   double best = 1e9;
   std::vector<int32_t> ids;
   for (int run = 0; run < 4; ++run) {
@@ -62,7 +62,7 @@ int main(int argc, char** argv) {
       {"bad bytes", "\xff"},
       {"random", ""}};
   for (int i = 1; i < argc; ++i) {
-    const fovea::Tokenizer tokenizer = fovea::Tokenizer::open(argv[i]);
+    const fovea::text::Tokenizer tokenizer = fovea::text::Tokenizer::open(argv[i]);
     fmt::print("{}\n{:>12} {:>8} {:>8} {:>8} {:>6} {:>6}\n", argv[i], "", "0.5 MB", "1 MB", "2 MB",
                "ratio", "ratio");
     for (const auto& [name, unit] : units) {

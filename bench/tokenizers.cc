@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/files.h"
-#include "fovea/tokenizer.h"
+#include "fovea/text/tokenizer.h"
 
 namespace {
 
@@ -44,8 +44,8 @@ int main(int argc, char** argv) {
   const double megabytes = static_cast<double>(text.size()) / 1e6;
   fmt::print("{:>8} {:>8} {:>8} {:>8}\n", "load ms", "whole", "lines", "offsets");
   for (int i = 2; i < argc; ++i) {
-    const double load = seconds([&] { fovea::Tokenizer::open(argv[i]); });
-    const fovea::Tokenizer tokenizer = fovea::Tokenizer::open(argv[i]);
+    const double load = seconds([&] { fovea::text::Tokenizer::open(argv[i]); });
+    const fovea::text::Tokenizer tokenizer = fovea::text::Tokenizer::open(argv[i]);
     std::vector<int32_t> ids;
     const double whole = seconds([&] {
       ids.clear();

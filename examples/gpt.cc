@@ -20,7 +20,7 @@ int main(int argc, char** argv) try {
   if (std::ssize(text) <= kContext) throw std::runtime_error("usage: gpt TEXT [STEPS]");
   const int steps = argc > 2 ? std::stoi(argv[2]) : 1000;
 
-  Spec spec;  // the layers of GPT-2 in small
+  model::Spec spec;  // the layers of GPT-2 in small
   spec.vocabulary = kBytes, spec.context = kContext, spec.width = kWidth;
   spec.decoder->layers = 4, spec.decoder->attention.heads = 4;
   const nn::Transformer model(spec, /*seed=*/1);

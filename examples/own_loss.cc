@@ -3,10 +3,12 @@
 //   usage: own_loss TEXT DIRECTORY [STEPS]
 
 #include <fovea/core.h>
-#include <fovea/train.h>
+#include <fovea/train/train.h>
 
 #include <cstdlib>
 #include <iostream>
+
+using namespace fovea;
 
 int main(int argc, char** argv) {
   if (argc < 3) {
@@ -14,23 +16,23 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
-    fovea::TrainOptions options = fovea::preset_training("tiny");
+    train::TrainOptions options = train::preset_training("tiny");
     options.data = {argv[1]};
     options.out = argv[2];
     options.steps = argc > 3 ? std::atoi(argv[3]) : 200;
-    options.loss = [](const fovea::Tensor& logits, const fovea::Tensor& labels) {
-      const fovea::Tensor log_p = fovea::log_probability(logits, labels);               // [rows]
-      const fovea::Tensor rest = fovea::shift(fovea::scale(fovea::exp(log_p), -1), 1);  // 1 - p
-      const fovea::Tensor weight = fovea::multiply(rest, rest);
-      return fovea::scale(fovea::sum(fovea::multiply(weight, log_p)), -1);
+    options.loss = [](const Tensor& logits, const Tensor& labels) {
+      const Tensor log_p = log_probability(logits, labels);  // [rows]
+      const Tensor rest = shift(scale(exp(log_p), -1), 1);   // 1 - p
+      const Tensor weight = multiply(rest, rest);
+      return scale(sum(multiply(weight, log_p)), -1);
     };
-    const fovea::TrainResult result =
-        fovea::train(fovea::preset("tiny"), options, {}, [](const fovea::TrainProgress& now) {
+    const train::TrainResult result =
+        train::train(model::preset("tiny"), options, {}, [](const train::TrainProgress& now) {
           if (now.step % 50 == 0) std::cerr << "step " << now.step << ": loss " << now.loss << "\n";
           return true;
         });
     std::cout << "cross-entropy of held-out text: " << result.best_loss << "\n";
-  } catch (const fovea::Error& error) {
+  } catch (const Error& error) {
     std::cerr << error.what() << "\n";
     return 1;
   }

@@ -2,8 +2,8 @@
 // whose probability is below min(epsilon, sqrt(epsilon) exp(-entropy)).
 //   usage: own_sampler MODEL PROMPT
 
-#include <fovea/error.h>
-#include <fovea/generate.h>
+#include <fovea/core/error.h>
+#include <fovea/infer/generate.h>
 
 #include <algorithm>
 #include <cmath>
@@ -11,6 +11,8 @@
 #include <limits>
 #include <span>
 #include <vector>
+
+using namespace fovea;
 
 void eta_sampling(std::span<float> logits, double epsilon) {
   const double largest = *std::ranges::max_element(logits);
@@ -30,15 +32,15 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
-    const fovea::Model model = fovea::Model::open(argv[1], fovea::WeightPrecision::stored);
-    fovea::GenerateOptions options;
+    const model::Model model = model::Model::open(argv[1], model::WeightPrecision::stored);
+    infer::GenerateOptions options;
     options.max_tokens = 100;
     options.sampling = {.temperature = 1, .top_k = 0, .top_p = 1, .seed = 1};  // no other filter
     options.constrain = [](std::span<const int32_t>, std::span<float> logits) {
       eta_sampling(logits, 3e-4);
     };
-    std::cout << fovea::generate(model, argv[2], options)[0].text << "\n";
-  } catch (const fovea::Error& error) {
+    std::cout << infer::generate(model, argv[2], options)[0].text << "\n";
+  } catch (const Error& error) {
     std::cerr << error.what() << "\n";
     return 1;
   }

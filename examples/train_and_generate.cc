@@ -3,12 +3,14 @@
 //   cmake: find_package(fovea REQUIRED)  target_link_libraries(train_and_generate fovea::fovea)
 //   usage: train_and_generate TEXT DIRECTORY [STEPS]
 
-#include <fovea/error.h>
-#include <fovea/generate.h>
-#include <fovea/train.h>
+#include <fovea/core/error.h>
+#include <fovea/infer/generate.h>
+#include <fovea/train/train.h>
 
 #include <cstdlib>
 #include <iostream>
+
+using namespace fovea;
 
 int main(int argc, char** argv) {
   if (argc < 3) {
@@ -17,28 +19,28 @@ int main(int argc, char** argv) {
   }
   try {
     // A Spec describes the model: start from a preset, or set every field.
-    fovea::Spec spec = fovea::preset("tiny");
-    spec.decoder->norm.kind = fovea::NormKind::rms;
+    model::Spec spec = model::preset("tiny");
+    spec.decoder->norm.kind = model::NormKind::rms;
     spec.context = 32;
 
-    fovea::TrainOptions options = fovea::preset_training("tiny");
+    train::TrainOptions options = train::preset_training("tiny");
     options.data = {argv[1]};
     options.out = argv[2];
     options.steps = argc > 3 ? std::atoi(argv[3]) : 200;
-    fovea::train(spec, options, {}, [](const fovea::TrainProgress& now) {
+    train::train(spec, options, {}, [](const train::TrainProgress& now) {
       if (now.step % 50 == 0) std::cerr << "step " << now.step << ": loss " << now.loss << "\n";
       return true;  // false saves a snapshot and stops
     });
 
-    const fovea::Model model = fovea::Model::open(options.out);
-    fovea::GenerateOptions generation;
+    const model::Model model = model::Model::open(options.out);
+    infer::GenerateOptions generation;
     generation.max_tokens = 100;
-    fovea::generate(model, "", generation, [](std::string_view piece) {
+    infer::generate(model, "", generation, [](std::string_view piece) {
       std::cout << piece << std::flush;
       return true;
     });
     std::cout << "\n";
-  } catch (const fovea::Error& error) {
+  } catch (const Error& error) {
     std::cerr << error.what() << "\n";
     return 1;
   }

@@ -24,7 +24,7 @@ http::ServerOptions options_for(int64_t port) {
 }  // namespace
 
 PageServer::PageServer(std::vector<std::string> folders, int64_t port,
-                       std::vector<AdapterUse> adapters, std::string picture)
+                       std::vector<model::AdapterUse> adapters, std::string picture)
     : routes_(std::move(folders), std::move(adapters)),
       server_(router_for(routes_), options_for(port)) {
   routes_.begin_with(std::move(picture));

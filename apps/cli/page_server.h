@@ -15,8 +15,8 @@ class PageServer {
  public:
   // Port 0 = any free port. The adapters are those of the first directory's model.
   // `picture`: the file of the picture with which the page of pictures begins; empty = none.
-  PageServer(std::vector<std::string> folders, int64_t port, std::vector<AdapterUse> adapters = {},
-             std::string picture = {});
+  PageServer(std::vector<std::string> folders, int64_t port,
+             std::vector<model::AdapterUse> adapters = {}, std::string picture = {});
   ~PageServer();
   std::string address() const;
 

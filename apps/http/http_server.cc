@@ -11,7 +11,7 @@
 #include <mutex>
 #include <thread>
 
-#include "fovea/error.h"
+#include "fovea/core/error.h"
 #include "http/connection.h"
 
 namespace fovea::http {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
 #include "http/header_text.h"
 
 namespace fovea::http {

@@ -3,7 +3,7 @@
 #include <optional>
 #include <set>
 
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
 
 namespace fovea::http {
 namespace {

@@ -5,13 +5,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json values_json(const std::vector<TokenValue>& tokens) {
+Json values_json(const std::vector<study::TokenValue>& tokens) {
   Json list = Json::array();
-  for (const TokenValue& token : tokens) list.push_back({token.id, token.value});
+  for (const study::TokenValue& token : tokens) list.push_back({token.id, token.value});
   return list;
 }
 
-Json lists_json(const std::vector<std::vector<TokenValue>>& lists) {
+Json lists_json(const std::vector<std::vector<study::TokenValue>>& lists) {
   Json all = Json::array();
   for (const auto& list : lists) all.push_back(values_json(list));
   return all;
@@ -19,11 +19,11 @@ Json lists_json(const std::vector<std::vector<TokenValue>>& lists) {
 
 }  // namespace
 
-Json neurons_json(const std::vector<std::vector<Neuron>>& layers) {
+Json neurons_json(const std::vector<std::vector<study::Neuron>>& layers) {
   Json all = Json::array();
   for (const auto& layer : layers) {
     Json& neurons = all.emplace_back(Json::array());
-    for (const Neuron& each : layer)
+    for (const study::Neuron& each : layer)
       neurons.push_back({{"neuron", each.neuron},
                          {"activation", each.activation},
                          {"promoted", values_json(each.promoted)}});
@@ -31,7 +31,7 @@ Json neurons_json(const std::vector<std::vector<Neuron>>& layers) {
   return all;
 }
 
-Json logit_attribution_json(const LogitAttribution& a) {
+Json logit_attribution_json(const study::LogitAttribution& a) {
   return {{"difference", a.difference},
           {"embedding", a.embedding},
           {"biases", a.biases},
@@ -41,17 +41,17 @@ Json logit_attribution_json(const LogitAttribution& a) {
           {"feed_forward", a.feed_forward}};
 }
 
-Json patched_json(const PatchedDifferences& d) {
+Json patched_json(const study::PatchedDifferences& d) {
   return {{"into", d.into}, {"from", d.from}, {"patched", d.patched}};
 }
 
-Json circuit_json(const HeadCircuit& circuit) {
+Json circuit_json(const study::HeadCircuit& circuit) {
   return {{"scores", circuit.scores},
           {"sought", lists_json(circuit.sought)},
           {"written", lists_json(circuit.written)}};
 }
 
-Json rotary_json(const RotaryAngles& angles) {
+Json rotary_json(const study::RotaryAngles& angles) {
   return {{"pairs", angles.pairs},
           {"halves", angles.halves},
           {"cosines", angles.cosines},

@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "base/math.h"
-#include "fovea/chat.h"
-#include "fovea/error.h"
-#include "fovea/generate.h"
+#include "fovea/core/error.h"
+#include "fovea/infer/generate.h"
+#include "fovea/text/chat.h"
 
 namespace fovea::inspector {
 namespace {
@@ -36,22 +36,25 @@ double divergence(const std::vector<double>& p, const std::vector<double>& q) {
   return std::max(0.0, sum);
 }
 
-bool same_tokens(const std::vector<InspectedToken>& one, const std::vector<InspectedToken>& other) {
-  return std::equal(one.begin(), one.end(), other.begin(), other.end(),
-                    [](const InspectedToken& a, const InspectedToken& b) { return a.id == b.id; });
+bool same_tokens(const std::vector<study::InspectedToken>& one,
+                 const std::vector<study::InspectedToken>& other) {
+  return std::equal(
+      one.begin(), one.end(), other.begin(), other.end(),
+      [](const study::InspectedToken& a, const study::InspectedToken& b) { return a.id == b.id; });
 }
 
 // The tokens of a user's message in a chat, up to the beginning of the answer.
-std::vector<int32_t> chat_ids(const ChatFormat& format, const Tokenizer& tokenizer,
+std::vector<int32_t> chat_ids(const text::ChatFormat& format, const text::Tokenizer& tokenizer,
                               const std::string& message) {
-  ChatRequest request;
-  request.messages = messages_json({{"user", message}});
-  return tokenizer.encode(format.render(guarded(request, tokenizer)), SpecialTokens::guarded);
+  text::ChatRequest request;
+  request.messages = text::messages_json({{"user", message}});
+  return tokenizer.encode(format.render(text::guarded(request, tokenizer)),
+                          text::SpecialTokens::guarded);
 }
 
 }  // namespace
 
-Json answer_json(const Model& model, const std::string& folder, const Json& asked) {
+Json answer_json(const model::Model& model, const std::string& folder, const Json& asked) {
   require(model.spec().decoder && model.has_tokenizer(),
           "model: writes no text; expected a model that does");
   const auto prompt = asked.value("prompt", std::string());
@@ -59,19 +62,19 @@ Json answer_json(const Model& model, const std::string& folder, const Json& aske
   const auto tokens = asked.value("tokens", int64_t{64});
   require(tokens >= 1 && tokens <= kMostAnswer,
           "tokens: expected an integer from 1 to " + std::to_string(kMostAnswer));
-  const Tokenizer& tokenizer = model.tokenizer();
-  const auto format = chat_format(folder, "", tokenizer);
+  const text::Tokenizer& tokenizer = model.tokenizer();
+  const auto format = text::chat_format(folder, "", tokenizer);
   const bool chat = asked.value("chat", true) && format && !model.spec().encoder;
   const std::vector<int32_t> before =
-      chat ? chat_ids(*format, tokenizer, prompt) : prompt_ids(model, prompt);
-  GenerateOptions options;
+      chat ? chat_ids(*format, tokenizer, prompt) : infer::prompt_ids(model, prompt);
+  infer::GenerateOptions options;
   // The answer is inspected together with the prompt, which leaves this room for it.
   const auto room = model.spec().context - (model.spec().encoder ? 1 : std::ssize(before));
   require(room > 0, "prompt: " + std::to_string(before.size()) + " tokens; expected fewer than " +
                         std::to_string(model.spec().context) + ", the model's context");
   options.max_tokens = std::min<int64_t>(tokens, room);
   options.sampling.temperature = 0;
-  const Generation answer = generate(model, before, options)[0];
+  const infer::Generation answer = infer::generate(model, before, options)[0];
   std::vector<int32_t> ids = model.spec().encoder ? std::vector<int32_t>() : before;
   const size_t begin = ids.size();
   ids.insert(ids.end(), answer.ids.begin(), answer.ids.end());
@@ -81,21 +84,22 @@ Json answer_json(const Model& model, const std::string& folder, const Json& aske
   return found;
 }
 
-bool has_chat_format(const Model& model, const std::string& folder) {
+bool has_chat_format(const model::Model& model, const std::string& folder) {
   return model.spec().decoder && !model.spec().encoder && model.has_tokenizer() &&
-         chat_format(folder, "", model.tokenizer()).has_value();
+         text::chat_format(folder, "", model.tokenizer()).has_value();
 }
 
-Json prompt_json(const Model& model, const std::string& folder, const Json& asked) {
+Json prompt_json(const model::Model& model, const std::string& folder, const Json& asked) {
   require(has_chat_format(model, folder), "model: has no chat template; expected a chat model");
   const auto prompt = asked.value("prompt", std::string());
   require(!prompt.empty(), "prompt: is empty; expected a text");
-  const Tokenizer& tokenizer = model.tokenizer();
-  const std::vector<int32_t> ids = chat_ids(*chat_format(folder, "", tokenizer), tokenizer, prompt);
+  const text::Tokenizer& tokenizer = model.tokenizer();
+  const std::vector<int32_t> ids =
+      chat_ids(*text::chat_format(folder, "", tokenizer), tokenizer, prompt);
   return {{"ids", ids}, {"text", tokenizer.decode(ids)}};
 }
 
-Json divergence_json(const Inspection& one, const Inspection& other) {
+Json divergence_json(const study::Inspection& one, const study::Inspection& other) {
   require(same_tokens(one.tokens(), other.tokens()) && same_tokens(one.source(), other.source()),
           "other: has different tokens; expected two runs over the same tokens");
   Json places = Json::array();

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "fovea/error.h"
+#include "fovea/core/error.h"
 
 namespace fovea::inspector {
 

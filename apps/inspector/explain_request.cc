@@ -67,8 +67,8 @@ class RequestFields : public OptionVisitor {
   const Json& asked_;
 };
 
-ExplainOptions explain_options(const Json& asked) {
-  ExplainOptions options;
+study::ExplainOptions explain_options(const Json& asked) {
+  study::ExplainOptions options;
   RequestFields fields(asked);
   visit(options, fields);
   fields.integer({"result", ""}, options.only = 0, 0, kMostSteps);
@@ -76,7 +76,7 @@ ExplainOptions explain_options(const Json& asked) {
 }
 
 // Returns the part of the text that an explanation is about, such as an entity.
-std::string text_in_places(const Explanation& explanation) {
+std::string text_in_places(const study::Explanation& explanation) {
   std::string text;
   for (const int64_t place : explanation.places)
     text += explanation.tokens[static_cast<size_t>(place)].text;
@@ -85,20 +85,20 @@ std::string text_in_places(const Explanation& explanation) {
 
 }  // namespace
 
-Json explain_request(const Model& model, InspectInput input, const Json& asked) {
-  const ExplainOptions options = explain_options(asked);
+Json explain_request(const model::Model& model, study::InspectInput input, const Json& asked) {
+  const study::ExplainOptions options = explain_options(asked);
   input.target = asked.value("context", "");
-  ClassifyOptions how;
+  infer::ClassifyOptions how;
   how.top = kAnswers;
   how.name_of_text = [](size_t) { return "text"; };
-  const std::vector<Explanation> all = explain(model, input, options, how);
+  const std::vector<study::Explanation> all = study::explain(model, input, options, how);
   const auto number = static_cast<size_t>(options.only);
   if (number >= all.size() && number > 0)
     throw Error(ErrorKind::InvalidArgument,
                 fmt::format("result: {}; the text has {} results", number, all.size()));
   Json answer = all.empty() ? Json::object() : explanation_json(all[number]);
   Json& results = answer["results"] = Json::array();
-  for (const Explanation& one : all)
+  for (const study::Explanation& one : all)
     results.push_back({{"target", one.target}, {"text", text_in_places(one)}});
   return answer;
 }

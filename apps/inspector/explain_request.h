@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "fovea/explain.h"
+#include "fovea/study/explain.h"
 
 namespace fovea::inspector {
 
@@ -11,7 +11,7 @@ namespace fovea::inspector {
 // "text"}. "context" is the text that has the answer to a question. The other keys are the fields
 // of ExplainOptions. Throws InvalidArgument, naming the field, if a value has another type or is
 // out of range; the sizes of a request are limited further than those of the options.
-nlohmann::ordered_json explain_request(const Model& model, InspectInput input,
+nlohmann::ordered_json explain_request(const model::Model& model, study::InspectInput input,
                                        const nlohmann::ordered_json& asked);
 
 }  // namespace fovea::inspector

@@ -5,8 +5,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json attribution_json(const Attribution& attribution, const std::string& baseline) {
-  Json result = {{"method", name_of(attribution.method)}, {"scores", attribution.scores}};
+Json attribution_json(const study::Attribution& attribution, const std::string& baseline) {
+  Json result = {{"method", study::name_of(attribution.method)}, {"scores", attribution.scores}};
   if (attribution.baseline_value) {
     result["baseline"] = baseline;
     result["baseline_value"] = *attribution.baseline_value;
@@ -14,7 +14,7 @@ Json attribution_json(const Attribution& attribution, const std::string& baselin
     result["integration_steps"] = attribution.integration_steps;
     result["converged"] = attribution.converged;
   }
-  const std::optional<DeletionTest>& deletion = attribution.deletion;
+  const std::optional<study::DeletionTest>& deletion = attribution.deletion;
   result["deletion"] = deletion ? Json({{"removed", deletion->removed},
                                         {"change", deletion->change},
                                         {"random_change", deletion->random_change},
@@ -25,20 +25,20 @@ Json attribution_json(const Attribution& attribution, const std::string& baselin
 
 }  // namespace
 
-Json tokens_json(const std::vector<InspectedToken>& tokens) {
+Json tokens_json(const std::vector<study::InspectedToken>& tokens) {
   Json all = Json::array();
-  for (const InspectedToken& token : tokens)
+  for (const study::InspectedToken& token : tokens)
     all.push_back({{"id", token.id}, {"text", token.text}, {"special", token.special}});
   return all;
 }
 
-Json explanation_json(const Explanation& explanation) {
+Json explanation_json(const study::Explanation& explanation) {
   Json answers = Json::array(), attributions = Json::array();
-  for (const ScoredAnswer& answer : explanation.answers) {
+  for (const study::ScoredAnswer& answer : explanation.answers) {
     Json& one = answers.emplace_back(Json({{"name", answer.name}, {"score", answer.score}}));
     if (answer.id) one["id"] = *answer.id;
   }
-  for (const Attribution& attribution : explanation.attributions)
+  for (const study::Attribution& attribution : explanation.attributions)
     attributions.push_back(attribution_json(attribution, explanation.baseline));
   return {{"target", explanation.target}, {"value_name", explanation.value_name},
           {"value", explanation.value},   {"answers", answers},

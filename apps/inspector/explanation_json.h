@@ -2,14 +2,14 @@
 
 #include <nlohmann/json.hpp>
 
-#include "fovea/explain.h"
+#include "fovea/study/explain.h"
 
 namespace fovea::inspector {
 
 // Returns an explanation as the page and `fovea classify --explain --json` show it.
-nlohmann::ordered_json explanation_json(const Explanation& explanation);
+nlohmann::ordered_json explanation_json(const study::Explanation& explanation);
 
 // Returns tokens as a list of {"id", "text", "special"}.
-nlohmann::ordered_json tokens_json(const std::vector<InspectedToken>& tokens);
+nlohmann::ordered_json tokens_json(const std::vector<study::InspectedToken>& tokens);
 
 }  // namespace fovea::inspector

@@ -15,15 +15,16 @@ constexpr size_t kShownLabels = 5;
 
 }  // namespace
 
-Classifications labels_of_picture(const ImageModel& model, const Image& image) {
+infer::Classifications labels_of_picture(const infer::ImageModel& model,
+                                         const media::Image& image) {
   if (!model.has_labels()) return {};
   return model.classify(1, [&](size_t) { return image; });
 }
 
-std::string picture_json(const std::string& run, const PictureInspection& found,
-                         const Classifications& labels) {
+std::string picture_json(const std::string& run, const study::PictureInspection& found,
+                         const infer::Classifications& labels) {
   Json grids = Json::array(), best = Json::array();
-  for (const PatchGrid& grid : found.grids)
+  for (const study::PatchGrid& grid : found.grids)
     grids.push_back({{"rows", grid.rows}, {"columns", grid.columns}, {"tokens", grid.tokens}});
   if (labels.count > 0)
     for (const size_t label : labels.order(0)) {

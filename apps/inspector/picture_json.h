@@ -2,16 +2,16 @@
 
 #include <string>
 
-#include "fovea/inspect_picture.h"
+#include "fovea/study/inspect_picture.h"
 
 namespace fovea::inspector {
 
 // Returns what the page of pictures shows of a run: the tokens, the pixels that the model sees, and
 // the tokens of its parts. `labels`: a classifier's; empty = none.
-std::string picture_json(const std::string& run, const PictureInspection& found,
-                         const Classifications& labels);
+std::string picture_json(const std::string& run, const study::PictureInspection& found,
+                         const infer::Classifications& labels);
 
 // Returns the scores of the picture, if the model has a head for labels.
-Classifications labels_of_picture(const ImageModel& model, const Image& image);
+infer::Classifications labels_of_picture(const infer::ImageModel& model, const media::Image& image);
 
 }  // namespace fovea::inspector

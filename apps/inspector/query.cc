@@ -4,8 +4,8 @@
 #include <charconv>
 #include <cmath>
 
-#include "fovea/error.h"
-#include "fovea/excerpt.h"
+#include "fovea/core/error.h"
+#include "fovea/core/excerpt.h"
 
 namespace fovea::inspector {
 namespace {
@@ -65,14 +65,14 @@ std::pair<int64_t, int64_t> Query::span(const std::string& name) const {
   return {number_of(name, all.substr(0, dash)), number_of(name, all.substr(dash + 1))};
 }
 
-AttentionKind Query::kind() const {
-  return parts_.contains("look") ? attention_kind(text("look")) : AttentionKind::self;
+model::AttentionKind Query::kind() const {
+  return parts_.contains("look") ? attention_kind(text("look")) : model::AttentionKind::self;
 }
 
-AttentionKind attention_kind(const std::string& name) {
-  if (name == "self") return AttentionKind::self;
-  if (name == "encoder") return AttentionKind::encoder;
-  if (name == "cross") return AttentionKind::cross;
+model::AttentionKind attention_kind(const std::string& name) {
+  if (name == "self") return model::AttentionKind::self;
+  if (name == "encoder") return model::AttentionKind::encoder;
+  if (name == "cross") return model::AttentionKind::cross;
   refuse("look", name, "self, encoder or cross");
 }
 

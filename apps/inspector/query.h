@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "fovea/inspect.h"
+#include "fovea/study/inspect.h"
 
 namespace fovea::inspector {
 
@@ -20,12 +20,12 @@ class Query {
   double real(const std::string& name) const;                       // required
   std::vector<int64_t> numbers(const std::string& name) const;      // "0,3,5"
   std::pair<int64_t, int64_t> span(const std::string& name) const;  // "0-256"; missing: {0, -1}
-  AttentionKind kind() const;                                       // missing: self
+  model::AttentionKind kind() const;                                // missing: self
 
  private:
   const std::map<std::string, std::string>& parts_;
 };
 
-AttentionKind attention_kind(const std::string& name);
+model::AttentionKind attention_kind(const std::string& name);
 
 }  // namespace fovea::inspector

@@ -8,10 +8,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/ordered_json.h"
-#include "fovea/error.h"
-#include "fovea/excerpt.h"
-#include "fovea/generate.h"
-#include "fovea/train.h"
+#include "fovea/core/error.h"
+#include "fovea/core/excerpt.h"
+#include "fovea/infer/generate.h"
+#include "fovea/train/train.h"
 #include "inspector/circuits_json.h"
 #include "inspector/compare.h"
 #include "inspector/explain_request.h"
@@ -38,12 +38,12 @@ void append(std::string& bytes, const void* data, size_t size) {
 }
 
 // Returns the numbers of heads, rows and keys as int32, then the weights as float32.
-Answer map_answer(const Inspection& run, const Query& query) {
+Answer map_answer(const study::Inspection& run, const Query& query) {
   const auto [first_row, end_row] = query.span("q");
   const auto [first_key, end_key] = query.span("k");
-  const AttentionWeights map = run.map({query.kind(), query.number("layer"), query.numbers("heads"),
-                                        query.number("mean", 0) != 0, first_row, end_row, first_key,
-                                        end_key, query.number("step", 1)});
+  const study::AttentionWeights map = run.map(
+      {query.kind(), query.number("layer"), query.numbers("heads"), query.number("mean", 0) != 0,
+       first_row, end_row, first_key, end_key, query.number("step", 1)});
   const ArrayView array = map.view();
   std::string bytes;
   for (const int64_t size : array.shape) {
@@ -54,8 +54,8 @@ Answer map_answer(const Inspection& run, const Query& query) {
   return binary(std::move(bytes));
 }
 
-Json strongest_json(const Inspection& run, const Query& query) {
-  MapQuery map;
+Json strongest_json(const study::Inspection& run, const Query& query) {
+  study::MapQuery map;
   map.kind = query.kind();
   map.layer = query.number("layer");
   map.heads = query.numbers("heads");
@@ -63,14 +63,14 @@ Json strongest_json(const Inspection& run, const Query& query) {
   const int64_t count = std::min<int64_t>(query.number("count", 3), 64);  // the page shows fewer
   for (const auto& row : run.strongest(map, count)) {
     Json& keys = rows.emplace_back(Json::array());
-    for (const KeyWeight& key : row) keys.push_back({key.key, key.weight});
+    for (const study::KeyWeight& key : row) keys.push_back({key.key, key.weight});
   }
   return rows;
 }
 
-Json scores_json(const Inspection& run, const Query& query) {
+Json scores_json(const study::Inspection& run, const Query& query) {
   Json heads = Json::array();
-  for (const HeadScores& s : run.head_scores(query.kind(), query.number("layer")))
+  for (const study::HeadScores& s : run.head_scores(query.kind(), query.number("layer")))
     heads.push_back({{"previous", s.previous},
                      {"next", s.next},
                      {"itself", s.itself},
@@ -82,9 +82,9 @@ Json scores_json(const Inspection& run, const Query& query) {
   return heads;
 }
 
-Json surprise_json(const Inspection& run, const Query&) {
+Json surprise_json(const study::Inspection& run, const Query&) {
   Json all = Json::array();
-  for (const Surprise& s : run.surprise())
+  for (const study::Surprise& s : run.surprise())
     all.push_back({{"id", s.id},
                    {"probability", s.probability},
                    {"rank", s.rank},
@@ -94,22 +94,23 @@ Json surprise_json(const Inspection& run, const Query&) {
   return all;
 }
 
-Json lens_json(const Inspection& run, const Query& query) {
+Json lens_json(const study::Inspection& run, const Query& query) {
   const auto [first, end] = query.span("places");
   Json layers = Json::array();
   for (const auto& layer : run.lens(first, end)) {
     Json& places = layers.emplace_back(Json::array());
-    for (const LikelyToken& token : layer) places.push_back({token.id, token.probability});
+    for (const study::LikelyToken& token : layer) places.push_back({token.id, token.probability});
   }
   return layers;
 }
 
-Json walk_json(const Inspection& run, const Query& query) {
+Json walk_json(const study::Inspection& run, const Query& query) {
   // 128 values are a whole vector of most heads; the page could not show many more digits.
   const int64_t values = std::min<int64_t>(query.number("values", 8), 128);
   Json steps = Json::array();
-  for (const WalkStep& step : run.walk({query.kind(), query.number("token"), query.number("layer"),
-                                        query.number("head"), values}))
+  for (const study::WalkStep& step :
+       run.walk({query.kind(), query.number("token"), query.number("layer"), query.number("head"),
+                 values}))
     steps.push_back({{"name", step.name},
                      {"shape", step.shape},
                      {"values", step.values},
@@ -120,7 +121,7 @@ Json walk_json(const Inspection& run, const Query& query) {
 }
 
 // Returns the numbers of vectors and of their elements as int32, then float32 elements.
-Answer vectors_answer(const Inspection& run, const Query& query) {
+Answer vectors_answer(const study::Inspection& run, const Query& query) {
   const auto all = run.vectors(query.kind(), query.number("token"));
   std::string bytes;
   for (const size_t size : {all.size(), all.front().size()}) {
@@ -131,78 +132,78 @@ Answer vectors_answer(const Inspection& run, const Query& query) {
   return binary(std::move(bytes));
 }
 
-Answer logits_answer(const Inspection& run, const Query& query) {
+Answer logits_answer(const study::Inspection& run, const Query& query) {
   const std::vector<float> logits = run.logits(query.number("place"));
   std::string bytes;
   append(bytes, logits.data(), logits.size() * sizeof(float));
   return binary(std::move(bytes));
 }
 
-Answer rollout_answer(const Inspection& run, const Query& query) {
+Answer rollout_answer(const study::Inspection& run, const Query& query) {
   const std::vector<float> row = run.rollout(query.kind(), query.number("token"));
   std::string bytes;
   append(bytes, row.data(), row.size() * sizeof(float));
   return binary(std::move(bytes));
 }
 
-Json routing_json(const Inspection& run, const Query& query) {
+Json routing_json(const study::Inspection& run, const Query& query) {
   Json tokens = Json::array();
   for (const auto& token : run.routing(query.kind(), query.number("layer"))) {
     Json& experts = tokens.emplace_back(Json::array());
-    for (const Routed& routed : token) experts.push_back({routed.expert, routed.weight});
+    for (const study::Routed& routed : token) experts.push_back({routed.expert, routed.weight});
   }
   return tokens;
 }
 
-Json sizes_json(const Inspection& run, const Query& query) {
+Json sizes_json(const study::Inspection& run, const Query& query) {
   Json layers = Json::array();
-  for (const LayerSizes& s : run.sizes(query.kind(), query.number("gradients", 0) != 0))
+  for (const study::LayerSizes& s : run.sizes(query.kind(), query.number("gradients", 0) != 0))
     layers.push_back({{"stream", s.stream}, {"gradient", s.gradient}, {"entropy", s.entropy}});
   return layers;
 }
 
-Json neurons_of(const Inspection& run, const Query& query) {
+Json neurons_of(const study::Inspection& run, const Query& query) {
   return neurons_json(
-      strongest_neurons(run, query.kind(), query.number("token"), query.number("count", 8)));
+      study::strongest_neurons(run, query.kind(), query.number("token"), query.number("count", 8)));
 }
 
 int32_t token_id(const Query& query, const char* name) {
   return static_cast<int32_t>(std::min<int64_t>(query.number(name), INT32_MAX));
 }
 
-Json attribution_of(const Inspection& run, const Query& query) {
-  return logit_attribution_json(
-      attribute_logits(run, query.number("token"), token_id(query, "one"), token_id(query, "two")));
+Json attribution_of(const study::Inspection& run, const Query& query) {
+  return logit_attribution_json(study::attribute_logits(
+      run, query.number("token"), token_id(query, "one"), token_id(query, "two")));
 }
 
-Json circuit_of(const Inspection& run, const Query& query) {
+Json circuit_of(const study::Inspection& run, const Query& query) {
   const int64_t count = std::min<int64_t>(query.number("count", 6), 64);
   return circuit_json(
-      head_circuit(run, query.kind(), query.number("layer"), query.number("head"), count));
+      study::head_circuit(run, query.kind(), query.number("layer"), query.number("head"), count));
 }
 
-Json rotary_of(const Inspection& run, const Query& query) {
-  return rotary_json(rotary_angles(run, query.kind(), query.number("layer")));
+Json rotary_of(const study::Inspection& run, const Query& query) {
+  return rotary_json(study::rotary_angles(run, query.kind(), query.number("layer")));
 }
 
-Json patched_of(const Inspection& run, const Inspection& other, const Query& query) {
+Json patched_of(const study::Inspection& run, const study::Inspection& other, const Query& query) {
   return patched_json(
-      patch_differences(run, other, token_id(query, "one"), token_id(query, "two")));
+      study::patch_differences(run, other, token_id(query, "one"), token_id(query, "two")));
 }
 
-Json steered_of(const Inspection& run, const Inspection& other, const Query& query) {
-  return steer(run, other,
-               {query.number("layer"), query.real("strength"), query.number("tokens", 16)});
+Json steered_of(const study::Inspection& run, const study::Inspection& other, const Query& query) {
+  return study::steer(run, other,
+                      {query.number("layer"), query.real("strength"), query.number("tokens", 16)});
 }
 
-Json divergence_of(const Inspection& run, const Inspection& other, const Query&) {
+Json divergence_of(const study::Inspection& run, const study::Inspection& other, const Query&) {
   return divergence_json(run, other);
 }
 
-std::string sample_json(const Model& model, const Query& query) {
-  GenerateOptions options;
+std::string sample_json(const model::Model& model, const Query& query) {
+  infer::GenerateOptions options;
   options.max_tokens = std::min<int64_t>(query.number("tokens", 64), 256);
-  return json_line({{"text", generate(model, "", options)[0].text}});
+  return json_line({{"text", infer::generate(model, "", options)[0].text}});
 }
 
 // The implicit conversion of JSON would accept 1.5 as 1 and 2^32 as 0.
@@ -223,8 +224,8 @@ std::vector<int32_t> ids_of(const Json& asked, const char* name) {
   return ids;
 }
 
-InspectInput input_of(const Json& asked) {
-  InspectInput input;
+study::InspectInput input_of(const Json& asked) {
+  study::InspectInput input;
   input.text = asked.value("text", "");
   input.target = asked.value("target", "");
   input.ids = ids_of(asked, "ids");
@@ -297,13 +298,14 @@ std::pair<size_t, int64_t> parts_of(const std::string& name) {
 
 }  // namespace
 
-Routes::Routes(std::vector<std::string> folders, std::vector<AdapterUse> adapters)
+Routes::Routes(std::vector<std::string> folders, std::vector<model::AdapterUse> adapters)
     : folders_(std::move(folders)), adapters_(std::move(adapters)) {
   // The model without its adapters, to compare with.
   if (!adapters_.empty()) folders_.push_back(folders_.front());
 }
 
-Routes::Routes(std::string name, const Model& model) : folders_{std::move(name)}, given_(true) {
+Routes::Routes(std::string name, const model::Model& model)
+    : folders_{std::move(name)}, given_(true) {
   open_.push_front({"0", 0, model});
 }
 
@@ -320,7 +322,7 @@ std::string Routes::models() const {
                    {"name", name + adapted},
                    {"training", training},
                    {"ready", written(folders_[i]) != 0 || given_}});
-    for (const int64_t step : snapshots(folders_[i]))
+    for (const int64_t step : train::snapshots(folders_[i]))
       all.push_back({{"model", number + "@" + std::to_string(step)},
                      {"name", name + ", step " + std::to_string(step)},
                      {"step", step}});
@@ -328,7 +330,7 @@ std::string Routes::models() const {
   return json_line(all);
 }
 
-Model Routes::model(const std::string& name) {
+model::Model Routes::model(const std::string& name) {
   const auto [number, step] = parts_of(name);
   if (number >= folders_.size())
     throw Error(ErrorKind::InvalidArgument,
@@ -343,35 +345,36 @@ Model Routes::model(const std::string& name) {
     open_.splice(open_.begin(), open_, found);
     return open_.front().model;
   }
-  const std::vector<AdapterUse> adapters = number == 0 ? adapters_ : std::vector<AdapterUse>();
-  open_.push_front(
-      {name, time,
-       step < 0 ? Model::open(folder, WeightPrecision::full, CachePrecision::automatic, adapters)
-                : open_snapshot(folder, step)});
+  const std::vector<model::AdapterUse> adapters =
+      number == 0 ? adapters_ : std::vector<model::AdapterUse>();
+  open_.push_front({name, time,
+                    step < 0 ? model::Model::open(folder, model::WeightPrecision::full,
+                                                  model::CachePrecision::automatic, adapters)
+                             : train::open_snapshot(folder, step)});
   if (open_.size() > kModelsKept) open_.pop_back();
   return open_.front().model;
 }
 
 std::string Routes::spec(const std::string& name) {
   if (const auto model = image_model(name))
-    return json_line({{"spec", Json::parse(write_spec(model->spec()))},
+    return json_line({{"spec", Json::parse(model::write_spec(model->spec()))},
                       {"tokenizer", false},
                       {"chat", false},
                       {"pictures", true}});
-  const Model model = this->model(name);
-  return json_line({{"spec", Json::parse(write_spec(model.spec()))},
+  const model::Model model = this->model(name);
+  return json_line({{"spec", Json::parse(model::write_spec(model.spec()))},
                     {"parameters", model.parameters()},
                     {"tokenizer", model.has_tokenizer()},
                     {"chat", has_chat_format(model, folders_[parts_of(name).first])},
-                    {"pictures", reads_images(model)}});
+                    {"pictures", infer::reads_images(model)}});
 }
 
 // Reuses the run of an identical earlier request.
 std::string Routes::start(const std::string& body) {
   const Json asked = parse_ordered_json(body, "request");
-  const Model model = this->model(asked.value("model", "0"));
+  const model::Model model = this->model(asked.value("model", "0"));
   const std::string wanted = asked.dump();
-  std::shared_ptr<const Inspection> inspection;
+  std::shared_ptr<const study::Inspection> inspection;
   std::string id;
   {
     const std::lock_guard lock(mutex_);
@@ -384,7 +387,7 @@ std::string Routes::start(const std::string& body) {
     }
   }
   if (!inspection) {
-    inspection = std::make_shared<const Inspection>(model, input_of(asked));
+    inspection = std::make_shared<const study::Inspection>(model, input_of(asked));
     id = keep(inspection, wanted, model.identity());
   }
   return json_line({{"run", id},
@@ -392,7 +395,7 @@ std::string Routes::start(const std::string& body) {
                     {"source", tokens_json(inspection->source())}});
 }
 
-std::string Routes::keep(std::shared_ptr<const Inspection> inspection, std::string wanted,
+std::string Routes::keep(std::shared_ptr<const study::Inspection> inspection, std::string wanted,
                          const void* of) {
   const std::lock_guard lock(mutex_);
   const std::string id = "r" + std::to_string(++started_);
@@ -401,41 +404,45 @@ std::string Routes::keep(std::shared_ptr<const Inspection> inspection, std::stri
   return id;
 }
 
-std::optional<ImageModel> Routes::image_model(const std::string& name) {
+std::optional<infer::ImageModel> Routes::image_model(const std::string& name) {
   const auto [number, step] = parts_of(name);
   if (given_ || step >= 0 || number >= folders_.size()) return std::nullopt;
   const std::string& folder = folders_[number];
-  if (!ImageModel::reads_images(folder)) return std::nullopt;
+  if (!infer::ImageModel::reads_images(folder)) return std::nullopt;
   const int64_t time = written(folder);
   const std::lock_guard lock(mutex_);
   const auto found = image_models_.find(number);
   if (found != image_models_.end() && found->second.first == time) return found->second.second;
-  const std::vector<AdapterUse> adapters = number == 0 ? adapters_ : std::vector<AdapterUse>();
-  const ImageModel model = ImageModel::open(folder, WeightPrecision::full, adapters);
+  const std::vector<model::AdapterUse> adapters =
+      number == 0 ? adapters_ : std::vector<model::AdapterUse>();
+  const infer::ImageModel model =
+      infer::ImageModel::open(folder, model::WeightPrecision::full, adapters);
   image_models_.insert_or_assign(number, std::pair(time, model));
   return model;
 }
 
 std::string Routes::picture(const Query& query, const std::string& file) {
   const std::string name = query.text("model");
-  const Image image = decode_image(file, "picture");
-  const auto answer = [&](PictureInspection found, const Classifications& labels) {
-    auto kept = std::make_shared<const PictureInspection>(std::move(found));
-    const std::shared_ptr<const Inspection> inspection(kept, &kept->inspection);
+  const media::Image image = media::decode_image(file, "picture");
+  const auto answer = [&](study::PictureInspection found, const infer::Classifications& labels) {
+    auto kept = std::make_shared<const study::PictureInspection>(std::move(found));
+    const std::shared_ptr<const study::Inspection> inspection(kept, &kept->inspection);
     return picture_json(keep(inspection, "", nullptr), *kept, labels);
   };
   if (const auto model = image_model(name))
-    return answer(inspect_picture(*model, image, "picture"), labels_of_picture(*model, image));
-  const Model model = this->model(name);
+    return answer(study::inspect_picture(*model, image, "picture"),
+                  labels_of_picture(*model, image));
+  const model::Model model = this->model(name);
   const std::string folder = folders_[parts_of(name).first];
-  return answer(inspect_picture(model, image_question(model, folder, query.text("question")), image,
-                                "picture"),
-                {});
+  return answer(
+      study::inspect_picture(model, infer::image_question(model, folder, query.text("question")),
+                             image, "picture"),
+      {});
 }
 
 std::string Routes::explain(const std::string& body) {
   const Json asked = parse_ordered_json(body, "request");
-  InspectInput input;
+  study::InspectInput input;
   input.text = asked.value("text", "");
   input.ids = ids_of(asked, "ids");
   return json_line(explain_request(this->model(asked.value("model", "0")), input, asked));
@@ -444,19 +451,19 @@ std::string Routes::explain(const std::string& body) {
 std::string Routes::written_answer(const std::string& body) {
   const Json asked = parse_ordered_json(body, "request");
   const auto name = asked.value("model", std::string("0"));
-  const Model model = this->model(name);
+  const model::Model model = this->model(name);
   return json_line(answer_json(model, folders_[parts_of(name).first], asked));
 }
 
 std::string Routes::chat_prompt(const std::string& body) {
   const Json asked = parse_ordered_json(body, "request");
   const auto name = asked.value("model", std::string("0"));
-  const Model model = this->model(name);
+  const model::Model model = this->model(name);
   return json_line(prompt_json(model, folders_[parts_of(name).first], asked));
 }
 
 // Returns null if the run was evicted.
-std::shared_ptr<const Inspection> Routes::run(const std::string& id) {
+std::shared_ptr<const study::Inspection> Routes::run(const std::string& id) {
   const std::lock_guard lock(mutex_);
   const auto found =
       std::find_if(runs_.begin(), runs_.end(), [&](const Run& run) { return run.id == id; });
@@ -482,7 +489,8 @@ Answer Routes::dispatch(const Question& question) {
   if (path == "api/models") return {200, "application/json", models()};
   if (path == "api/spec") return {200, "application/json", spec(query.text("model"))};
   if (path == "api/induction")
-    return {200, "application/json", json_line(induction_scores(model(query.text("model"))))};
+    return {200, "application/json",
+            json_line(study::induction_scores(model(query.text("model"))))};
   if (path == "api/sample")
     return {200, "application/json", sample_json(model(query.text("model")), query)};
   if (path == "api/training") {
@@ -495,7 +503,7 @@ Answer Routes::dispatch(const Question& question) {
     for (const int64_t id : query.numbers("ids"))
       ids.push_back(static_cast<int32_t>(whole_number(id, "ids")));
     return {200, "application/json",
-            json_line(tokens_json(token_texts(model(query.text("model")), ids)))};
+            json_line(tokens_json(study::token_texts(model(query.text("model")), ids)))};
   }
 
   return about_run(path, query);
@@ -503,9 +511,10 @@ Answer Routes::dispatch(const Question& question) {
 
 // Answers questions about one run, or about two.
 Answer Routes::about_run(const std::string& path, const Query& query) {
-  using About = std::function<Json(const Inspection&, const Query&)>;
-  using AboutTwo = std::function<Json(const Inspection&, const Inspection&, const Query&)>;
-  using Bytes = std::function<Answer(const Inspection&, const Query&)>;
+  using About = std::function<Json(const study::Inspection&, const Query&)>;
+  using AboutTwo =
+      std::function<Json(const study::Inspection&, const study::Inspection&, const Query&)>;
+  using Bytes = std::function<Answer(const study::Inspection&, const Query&)>;
   static const std::map<std::string, About> about_one = {
       {"api/strongest", strongest_json}, {"api/scores", scores_json},
       {"api/lens", lens_json},           {"api/surprise", surprise_json},
@@ -524,12 +533,12 @@ Answer Routes::about_run(const std::string& path, const Query& query) {
   const auto bytes = binaries.find(path);
   if (one == about_one.end() && two == about_two.end() && bytes == binaries.end())
     return page_file(path);
-  const std::shared_ptr<const Inspection> inspection = run(query.text("run"));
+  const std::shared_ptr<const study::Inspection> inspection = run(query.text("run"));
   if (!inspection) return failure(410, "run: evicted by newer runs; request it again");
   if (bytes != binaries.end()) return bytes->second(*inspection, query);
   if (one != about_one.end())
     return {200, "application/json", json_line(one->second(*inspection, query))};
-  const std::shared_ptr<const Inspection> other = run(query.text("other"));
+  const std::shared_ptr<const study::Inspection> other = run(query.text("other"));
   if (!other) return failure(410, "other: evicted by newer runs; request it again");
   return {200, "application/json", json_line(two->second(*inspection, *other, query))};
 }
@@ -538,10 +547,10 @@ Answer Routes::answer(const Question& question) {
   if (question.method != "GET" && question.method != "POST")
     return failure(405, question.method + ": expected GET or POST");
   // JSON escapes may use six bytes per byte. The server limits pictures.
-  if (question.body.size() > 6 * kInspectedBytes && question.path != kPicturePath)
+  if (question.body.size() > 6 * study::kInspectedBytes && question.path != kPicturePath)
     return failure(413, "text: the request has " + std::to_string(question.body.size()) +
                             " bytes; expected a text of at most " +
-                            std::to_string(kInspectedBytes) + " bytes");
+                            std::to_string(study::kInspectedBytes) + " bytes");
   try {
     return dispatch(question);
   } catch (const Error& error) {

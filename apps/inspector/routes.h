@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "fovea/image_model.h"
-#include "fovea/inspect.h"
+#include "fovea/infer/image_model.h"
+#include "fovea/study/inspect.h"
 
 namespace fovea::inspector {
 
@@ -39,8 +39,8 @@ struct Answer {
 class Routes {
  public:
   // `adapters` are those of the first model, which is then listed once more without them.
-  explicit Routes(std::vector<std::string> folders, std::vector<AdapterUse> adapters = {});
-  Routes(std::string name, const Model& model);  // an opened model
+  explicit Routes(std::vector<std::string> folders, std::vector<model::AdapterUse> adapters = {});
+  Routes(std::string name, const model::Model& model);  // an opened model
 
   // The file of the picture with which the page of pictures begins; call it before the first
   // answer().
@@ -53,12 +53,12 @@ class Routes {
   struct Run {
     std::string id, wanted;  // the id of the run, and its request, to find an identical one
     const void* of;          // the model; a training run may have replaced it in the meantime
-    std::shared_ptr<const Inspection> inspection;
+    std::shared_ptr<const study::Inspection> inspection;
   };
   struct Opened {
     std::string name;
     int64_t written;  // time of the files, which a training run rewrites
-    Model model;
+    model::Model model;
   };
 
   Answer dispatch(const Question& question);
@@ -67,24 +67,25 @@ class Routes {
   std::string spec(const std::string& model);
   std::string start(const std::string& body);
   std::string picture(const Query& query, const std::string& file);
-  std::string keep(std::shared_ptr<const Inspection> inspection, std::string wanted,
+  std::string keep(std::shared_ptr<const study::Inspection> inspection, std::string wanted,
                    const void* of);  // returns the id of the run
   std::string explain(const std::string& body);
   std::string written_answer(const std::string& body);
   std::string chat_prompt(const std::string& body);
-  Model model(const std::string& name);
+  model::Model model(const std::string& name);
   // Returns an encoder of images; nothing if the model is another one.
-  std::optional<ImageModel> image_model(const std::string& name);
-  std::shared_ptr<const Inspection> run(const std::string& id);
+  std::optional<infer::ImageModel> image_model(const std::string& name);
+  std::shared_ptr<const study::Inspection> run(const std::string& id);
 
   std::vector<std::string> folders_;
-  std::vector<AdapterUse> adapters_;  // of the model in the first folder
-  bool given_ = false;                // the model was passed in; its folder is only a name
-  std::string picture_;               // see begin_with()
-  std::mutex mutex_;                  // protects the following members
-  std::list<Opened> open_;            // most recently used first
-  std::map<size_t, std::pair<int64_t, ImageModel>> image_models_;  // with the time of the files
-  std::list<Run> runs_;                                            // most recently used first
+  std::vector<model::AdapterUse> adapters_;  // of the model in the first folder
+  bool given_ = false;                       // the model was passed in; its folder is only a name
+  std::string picture_;                      // see begin_with()
+  std::mutex mutex_;                         // protects the following members
+  std::list<Opened> open_;                   // most recently used first
+  std::map<size_t, std::pair<int64_t, infer::ImageModel>>
+      image_models_;     // with the time of the files
+  std::list<Run> runs_;  // most recently used first
   int64_t started_ = 0;
 };
 

@@ -18,10 +18,10 @@ using Json = nlohmann::ordered_json;
 constexpr int64_t kWholeWeights = int64_t{2} << 20;
 constexpr int64_t kThumbnail = 32;  // as in thumbnails.js
 
-const char* name_of(AttentionKind kind) {
-  return kind == AttentionKind::encoder ? "encoder"
-         : kind == AttentionKind::cross ? "cross"
-                                        : "self";
+const char* name_of(model::AttentionKind kind) {
+  return kind == model::AttentionKind::encoder ? "encoder"
+         : kind == model::AttentionKind::cross ? "cross"
+                                               : "self";
 }
 
 std::string encoded(const std::string& text) {
@@ -34,7 +34,7 @@ std::string encoded(const std::string& text) {
 }
 
 // Writes the request exactly as the page does: compact, with keys in the page's order.
-std::string run_request(const InspectInput& input) {
+std::string run_request(const study::InspectInput& input) {
   return Json({{"model", "0"},
                {"text", input.text},
                {"target", input.target},
@@ -56,7 +56,7 @@ class Saving {
   void add_spec() { ask("api/spec?model=0", {"GET", "api/spec", {{"model", "0"}}, ""}); }
 
   // Captures the maps of all heads of a layer, under the path that a saved page requests.
-  void add_map(AttentionKind kind, int64_t layer, const std::string& heads, int64_t step) {
+  void add_map(model::AttentionKind kind, int64_t layer, const std::string& heads, int64_t step) {
     std::string name = fmt::format("api/map?look={}&layer={}", name_of(kind), layer);
     if (step > 1) name += fmt::format("&step={}", step);
     ask(name, {"GET",
@@ -69,10 +69,12 @@ class Saving {
                ""});
   }
 
-  int64_t rows(AttentionKind kind) const {
-    return kind == AttentionKind::encoder ? source_ : tokens_;
+  int64_t rows(model::AttentionKind kind) const {
+    return kind == model::AttentionKind::encoder ? source_ : tokens_;
   }
-  int64_t keys(AttentionKind kind) const { return kind == AttentionKind::self ? tokens_ : source_; }
+  int64_t keys(model::AttentionKind kind) const {
+    return kind == model::AttentionKind::self ? tokens_ : source_;
+  }
   const std::map<std::string, Answer>& answers() const { return answers_; }
 
  private:
@@ -91,11 +93,11 @@ class Saving {
 };
 
 // Returns the stack of a head. Throws InvalidArgument if the head does not exist.
-const StackSpec& stack_of(const Spec& spec, const HeadPlace& place) {
-  check_field(place.kind == AttentionKind::self || (spec.encoder && spec.decoder), "look",
+const model::StackSpec& stack_of(const model::Spec& spec, const model::HeadPlace& place) {
+  check_field(place.kind == model::AttentionKind::self || (spec.encoder && spec.decoder), "look",
               "encoder and cross need a model with an encoder and a decoder; expected self");
-  const StackSpec& stack =
-      place.kind == AttentionKind::encoder || !spec.decoder ? *spec.encoder : *spec.decoder;
+  const model::StackSpec& stack =
+      place.kind == model::AttentionKind::encoder || !spec.decoder ? *spec.encoder : *spec.decoder;
   check_field(place.layer >= 0 && place.layer < stack.layers, "layer", "{}; expected 0 to {}",
               place.layer, stack.layers - 1);
   check_field(place.head >= 0 && place.head < stack.attention.heads, "head", "{}; expected 0 to {}",
@@ -105,10 +107,10 @@ const StackSpec& stack_of(const Spec& spec, const HeadPlace& place) {
 
 }  // namespace
 
-std::string saved_view(const std::string& name, const Model& model, const InspectInput& input,
-                       const HeadPlace& place) {
-  const AttentionKind kind = place.kind;
-  const StackSpec& stack = stack_of(model.spec(), place);
+std::string saved_view(const std::string& name, const model::Model& model,
+                       const study::InspectInput& input, const model::HeadPlace& place) {
+  const model::AttentionKind kind = place.kind;
+  const model::StackSpec& stack = stack_of(model.spec(), place);
   Routes routes(name, model);
   Saving saving(routes, run_request(input));
   saving.add("api/models");
@@ -119,10 +121,10 @@ std::string saved_view(const std::string& name, const Model& model, const Inspec
   const bool small = stack.layers * stack.attention.heads * rows * keys <= kWholeWeights;
   const int64_t step = (std::max(rows, keys) + kThumbnail - 1) / kThumbnail;
   for (int64_t l = 0; l < stack.layers; ++l) {
-    const MixerKind mixer =
-        stack.mixers.empty() ? MixerKind::attention : stack.mixers[static_cast<size_t>(l)];
-    const bool attends = mixer == MixerKind::attention || mixer == MixerKind::latent;
-    if (kind != AttentionKind::cross && !attends) continue;
+    const model::MixerKind mixer =
+        stack.mixers.empty() ? model::MixerKind::attention : stack.mixers[static_cast<size_t>(l)];
+    const bool attends = mixer == model::MixerKind::attention || mixer == model::MixerKind::latent;
+    if (kind != model::AttentionKind::cross && !attends) continue;
     if (small || l == place.layer) saving.add_map(kind, l, heads, 1);
     if (step > 1) saving.add_map(kind, l, heads, step);
   }

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "fovea/inspect.h"
+#include "fovea/study/inspect.h"
 
 namespace fovea::inspector {
 
@@ -10,7 +10,7 @@ namespace fovea::inspector {
 // of all heads of the layer of `place`; the maps of the other layers are thumbnails, unless all
 // maps are small. `name` is the model's name; the head at `place` is shown first. Throws
 // InvalidArgument if the text is invalid or if there is no head at `place`.
-std::string saved_view(const std::string& name, const Model& model, const InspectInput& input,
-                       const HeadPlace& place);
+std::string saved_view(const std::string& name, const model::Model& model,
+                       const study::InspectInput& input, const model::HeadPlace& place);
 
 }  // namespace fovea::inspector

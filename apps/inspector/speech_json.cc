@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/ordered_json.h"
-#include "fovea/transcribe.h"
+#include "fovea/infer/transcribe.h"
 
 namespace fovea::inspector {
 namespace {
@@ -23,11 +23,11 @@ Json in_steps(const std::vector<float>& values, float least, float most) {
 
 }  // namespace
 
-std::string speech_json(const Model& model, std::string sound) {
+std::string speech_json(const model::Model& model, std::string sound) {
   const auto bytes = std::make_shared<const std::string>(std::move(sound));
-  const WordsInSound found = words_in_sound(model, open_sound(bytes, "sound"));
+  const infer::WordsInSound found = infer::words_in_sound(model, media::open_sound(bytes, "sound"));
   Json words = Json::array();
-  for (const TranscribedWord& word : found.words)
+  for (const infer::TranscribedWord& word : found.words)
     words.push_back({{"word", word.word},
                      {"start", word.start},
                      {"end", word.end},

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/ordered_json.h"
-#include "fovea/read_file.h"
+#include "fovea/core/read_file.h"
 #include "inspector/routes.h"
 
 namespace fovea::inspector {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/unnamed_file.h"
-#include "fovea/error.h"
+#include "fovea/core/error.h"
 #include "jobs/journal.h"
 #include "terminal/terminal.h"
 

@@ -6,8 +6,8 @@
 #include <filesystem>
 
 #include "base/ordered_json.h"
-#include "fovea/error.h"
-#include "fovea/read_file.h"
+#include "fovea/core/error.h"
+#include "fovea/core/read_file.h"
 
 namespace fovea::jobs {
 namespace {

@@ -7,8 +7,7 @@
 #include <deque>
 #include <thread>
 
-#include "fovea/doctor.h"
-#include "fovea/error.h"
+#include "fovea/core/error.h"
 #include "jobs/journal.h"
 #include "jobs/line_queue.h"
 #include "jobs/ranks.h"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "fovea/error.h"
+#include "fovea/core/error.h"
 #include "terminal/terminal.h"
 
 namespace fovea::jobs {

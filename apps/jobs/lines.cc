@@ -16,7 +16,7 @@ BlockReader::BlockReader(std::vector<std::string> files) : files_(std::move(file
 
 std::optional<LineBlock> BlockReader::next(size_t lines) {
   while (reader_ != nullptr || opened_ < files_.size()) {
-    if (reader_ == nullptr) reader_ = std::make_unique<LineReader>(files_[opened_++]);
+    if (reader_ == nullptr) reader_ = std::make_unique<text::LineReader>(files_[opened_++]);
     LineBlock block{reader_->name(), lines_read_, reader_->lines_read(), reader_->next(lines)};
     if (!block.lines.empty()) {
       lines_read_ += block.lines.size();

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "fovea/text_lines.h"
+#include "fovea/text/text_lines.h"
 
 namespace fovea::jobs {
 
@@ -29,7 +29,7 @@ class BlockReader {
  private:
   std::vector<std::string> files_;
   size_t opened_ = 0, lines_read_ = 0;
-  std::unique_ptr<LineReader> reader_;
+  std::unique_ptr<text::LineReader> reader_;
 };
 
 }  // namespace fovea::jobs

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <thread>
 
-#include "fovea/error.h"
+#include "fovea/core/error.h"
 
 namespace fovea::jobs {
 namespace {

@@ -12,8 +12,8 @@
 #include <cstdlib>
 #include <stop_token>
 
-#include "fovea/doctor.h"
-#include "fovea/error.h"
+#include "fovea/core/error.h"
+#include "fovea/core/machine.h"
 #include "terminal/signals.h"
 #include "terminal/terminal.h"
 

@@ -2,12 +2,14 @@
 
 #include <utility>
 
-#include "fovea/model_path.h"
+#include "fovea/model/model_path.h"
 
 namespace fovea::cli {
 
 Option of_model(Option option) {
-  option.set = [set = std::move(option.set)](const std::string& typed) { set(find_model(typed)); };
+  option.set = [set = std::move(option.set)](const std::string& typed) {
+    set(model::find_model(typed));
+  };
   return option;
 }
 

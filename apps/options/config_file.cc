@@ -8,7 +8,7 @@
 
 #include "base/nearest.h"
 #include "base/ordered_json.h"
-#include "fovea/text_lines.h"
+#include "fovea/text/text_lines.h"
 #include "options/yaml.h"
 
 namespace fovea::cli {
@@ -63,7 +63,7 @@ std::vector<std::string>& config_sections() {
 }
 
 Json read_config(const std::string& path) {
-  const std::string content = read_text(path, kConfigBytes);
+  const std::string content = text::read_text(path, kConfigBytes);
   const size_t first = content.find_first_not_of(" \t\r\n");
   Json config;
   try {

@@ -2,7 +2,7 @@
 
 #include <functional>
 
-#include "fovea/options.h"
+#include "fovea/core/options.h"
 #include "options/options.h"
 
 namespace fovea::cli {

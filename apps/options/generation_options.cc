@@ -41,8 +41,8 @@ bool is_changeable(const Option& option) {
 }
 
 // Refuses options that have no effect with the others.
-void refuse_unused(const OptionTable& table, const GenerateOptions& options, bool greedy) {
-  const Sampling& s = options.sampling;
+void refuse_unused(const OptionTable& table, const infer::GenerateOptions& options, bool greedy) {
+  const infer::Sampling& s = options.sampling;
   const bool beams = options.beams > 1, samples = !beams && s.temperature > 0;
   const std::string sampling = beams ? "--beams 1" : "--temperature above 0";
   require(table, !beams || s.temperature == 0, {"--temperature"}, "--beams 1");
@@ -137,8 +137,9 @@ void GenerationOptions::declare_draft(OptionTable& table) {
                                draft_tokens_, -1, kMostGuesses)));
 }
 
-void GenerationOptions::settle(const Model& model, WeightPrecision precision, OptionTable& table) {
-  options = generation_defaults(model);
+void GenerationOptions::settle(const model::Model& model, model::WeightPrecision precision,
+                               OptionTable& table) {
+  options = infer::generation_defaults(model);
   biases_.clear();
   table.apply();
   for (const std::string& stop : options.stop) {
@@ -178,7 +179,7 @@ std::string GenerationOptions::changeable(const OptionTable& table) {
   return lines;
 }
 
-void GenerationOptions::take_draft(WeightPrecision precision, const OptionTable& table) {
+void GenerationOptions::take_draft(model::WeightPrecision precision, const OptionTable& table) {
   if (draft_.empty()) {
     if (table.given("--draft-tokens")) throw UsageError("--draft-tokens: requires --draft");
     return;

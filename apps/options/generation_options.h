@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "fovea/generate.h"
+#include "fovea/infer/generate.h"
 #include "options/grammar_options.h"
 #include "options/options.h"
 
@@ -17,7 +17,7 @@ class GenerationOptions {
   void declare(OptionTable& table, const std::vector<std::string>& omitted = {});
   // Applies typed options to the model's defaults, chooses a seed and opens the draft model. Throws
   // UsageError for invalid combinations.
-  void settle(const Model& model, WeightPrecision precision, OptionTable& table);
+  void settle(const model::Model& model, model::WeightPrecision precision, OptionTable& table);
   // Changes an option after settle(), by its name or an alias without the dashes. Throws
   // UsageError, and InvalidArgument if the value is out of range.
   void change(OptionTable& table, const std::string& name, const std::string& value);
@@ -25,12 +25,12 @@ class GenerationOptions {
   static std::string changeable(const OptionTable& table);
 
   GrammarOptions grammar;
-  GenerateOptions options;
-  std::optional<Model> draft;
+  infer::GenerateOptions options;
+  std::optional<model::Model> draft;
 
  private:
   void declare_draft(OptionTable& table);
-  void take_draft(WeightPrecision precision, const OptionTable& table);
+  void take_draft(model::WeightPrecision precision, const OptionTable& table);
   void take_sampling();
 
   int64_t seed_ = -1, draft_tokens_ = -1;

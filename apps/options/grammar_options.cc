@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "fovea/error.h"
-#include "fovea/generate.h"
-#include "fovea/text_lines.h"
+#include "fovea/core/error.h"
+#include "fovea/infer/generate.h"
+#include "fovea/text/text_lines.h"
 
 namespace fovea::cli {
 namespace {
@@ -29,7 +29,7 @@ void GrammarOptions::declare(OptionTable& table) {
                  choices_));
 }
 
-Constraint GrammarOptions::constraint(const Model& model, int64_t most_tokens) {
+text::Constraint GrammarOptions::constraint(const model::Model& model, int64_t most_tokens) {
   struct Way {
     const char* option;
     bool given;
@@ -46,19 +46,19 @@ Constraint GrammarOptions::constraint(const Model& model, int64_t most_tokens) {
   }
   if (given == nullptr) return {};
   const std::string& file = schema_file_.empty() ? grammar_file_ : schema_file_;
-  const std::string text = file.empty() ? "" : read_text(file, kGrammarBytes);
+  const std::string text = file.empty() ? "" : text::read_text(file, kGrammarBytes);
   try {
     if (!vocabulary_) {
-      std::vector<int32_t> ends = end_ids(model);
+      std::vector<int32_t> ends = infer::end_ids(model);
       const auto end = model.tokenizer().eos_id();
       if (ends.empty() && end) ends.push_back(*end);
-      vocabulary_ = std::make_shared<const JsonVocabulary>(model.tokenizer(), ends);
+      vocabulary_ = std::make_shared<const text::JsonVocabulary>(model.tokenizer(), ends);
     }
-    if (!choices_.empty()) return choice_constraint(vocabulary_, choices_, most_tokens);
-    if (!regex_.empty()) return regex_constraint(vocabulary_, regex_, most_tokens);
-    if (!grammar_.empty()) return gbnf_constraint(vocabulary_, grammar_, most_tokens);
-    if (!grammar_file_.empty()) return gbnf_constraint(vocabulary_, text, most_tokens);
-    return json_constraint(vocabulary_, schema_.empty() ? text : schema_, most_tokens);
+    if (!choices_.empty()) return text::choice_constraint(vocabulary_, choices_, most_tokens);
+    if (!regex_.empty()) return text::regex_constraint(vocabulary_, regex_, most_tokens);
+    if (!grammar_.empty()) return text::gbnf_constraint(vocabulary_, grammar_, most_tokens);
+    if (!grammar_file_.empty()) return text::gbnf_constraint(vocabulary_, text, most_tokens);
+    return text::json_constraint(vocabulary_, schema_.empty() ? text : schema_, most_tokens);
   } catch (const Error& error) {  // "grammar: ...": names the option or the file instead
     const std::string message = error.what();
     const std::string word = message.substr(0, message.find(':'));

@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "base/weighted_path.h"
-#include "fovea/doctor.h"
-#include "fovea/error.h"
+#include "fovea/core/error.h"
+#include "fovea/model/model_path.h"
 #include "jobs/ranks.h"
 #include "terminal/terminal.h"
 
@@ -39,8 +39,8 @@ Option adapter_option(std::vector<std::string>& typed) {
                  typed));
 }
 
-std::vector<AdapterUse> adapters_of(const std::vector<std::string>& typed) {
-  std::vector<AdapterUse> adapters;
+std::vector<model::AdapterUse> adapters_of(const std::vector<std::string>& typed) {
+  std::vector<model::AdapterUse> adapters;
   for (const std::string& value : typed) {
     const auto [path, weight] = split_weight(value);
     if (weight && !std::isfinite(*weight))
@@ -50,15 +50,15 @@ std::vector<AdapterUse> adapters_of(const std::vector<std::string>& typed) {
   return adapters;
 }
 
-std::string identity_of(const std::vector<AdapterUse>& adapters) {
+std::string identity_of(const std::vector<model::AdapterUse>& adapters) {
   std::string text;
-  for (const AdapterUse& use : adapters)
-    text += fmt::format("{:016x}:{} ", model_fingerprint(use.folder, false), use.weight);
+  for (const model::AdapterUse& use : adapters)
+    text += fmt::format("{:016x}:{} ", model::model_fingerprint(use.folder, false), use.weight);
   return text;
 }
 
-HeadPlace head_place(const char* option, std::string_view text) {
-  HeadPlace place;
+model::HeadPlace head_place(const char* option, std::string_view text) {
+  model::HeadPlace place;
   const char* const end = text.data() + text.size();
   const auto layer = std::from_chars(text.data(), end, place.layer);
   const bool dot = layer.ec == std::errc() && layer.ptr != end && *layer.ptr == '.';
@@ -77,14 +77,14 @@ Option mute_option(std::vector<std::string>& typed) {
                  typed));
 }
 
-Model without_heads(const Model& model, const std::vector<std::string>& typed) {
-  static constexpr std::pair<std::string_view, AttentionKind> kKinds[] = {
-      {"encoder:", AttentionKind::encoder}, {"cross:", AttentionKind::cross}};
-  std::vector<HeadPlace> muted;
+model::Model without_heads(const model::Model& model, const std::vector<std::string>& typed) {
+  static constexpr std::pair<std::string_view, model::AttentionKind> kKinds[] = {
+      {"encoder:", model::AttentionKind::encoder}, {"cross:", model::AttentionKind::cross}};
+  std::vector<model::HeadPlace> muted;
   for (const std::string& text : typed) {
-    HeadPlace place;
+    model::HeadPlace place;
     std::string_view rest = text;
-    AttentionKind kind = AttentionKind::self;
+    model::AttentionKind kind = model::AttentionKind::self;
     for (const auto& [name, named] : kKinds)
       if (rest.starts_with(name)) kind = named, rest.remove_prefix(name.size());
     place = head_place("--mute", rest);
@@ -104,16 +104,17 @@ Option mmproj_option(std::string& file) {
                  ".gguf file of llama.cpp with an encoder of images for a model of texts", file));
 }
 
-Model open_model(const std::string& folder, WeightPrecision precision, CachePrecision cache,
-                 const std::vector<AdapterUse>& adapters, const std::string& mmproj) {
-  Model model = Model::open(folder, precision, cache, adapters);
+model::Model open_model(const std::string& folder, model::WeightPrecision precision,
+                        model::CachePrecision cache, const std::vector<model::AdapterUse>& adapters,
+                        const std::string& mmproj) {
+  model::Model model = model::Model::open(folder, precision, cache, adapters);
   warn(model.warnings());
   return mmproj.empty() ? model : model.with_image_encoder(mmproj, precision);
 }
 
-Embedder open_embedder(const std::string& folder, WeightPrecision precision,
-                       const std::vector<AdapterUse>& adapters) {
-  Embedder embedder = Embedder::open(folder, precision, adapters);
+infer::Embedder open_embedder(const std::string& folder, model::WeightPrecision precision,
+                              const std::vector<model::AdapterUse>& adapters) {
+  infer::Embedder embedder = infer::Embedder::open(folder, precision, adapters);
   warn(embedder.warnings());
   return embedder;
 }

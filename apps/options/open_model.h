@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "fovea/embed.h"
-#include "fovea/inspect.h"
-#include "fovea/model.h"
+#include "fovea/infer/embed.h"
+#include "fovea/model/model.h"
+#include "fovea/study/inspect.h"
 #include "options/options.h"
 
 namespace fovea::cli {
@@ -18,37 +18,42 @@ extern bool strict;  // --strict
 // --adapter DIR[:WEIGHT], which may be repeated; `typed` receives the values.
 Option adapter_option(std::vector<std::string>& typed);
 // Returns the adapters of these values. What follows the last colon is a weight if it is a number.
-std::vector<AdapterUse> adapters_of(const std::vector<std::string>& typed);
+std::vector<model::AdapterUse> adapters_of(const std::vector<std::string>& typed);
 // Returns a text that identifies the files of the adapters and their weights.
-std::string identity_of(const std::vector<AdapterUse>& adapters);
+std::string identity_of(const std::vector<model::AdapterUse>& adapters);
 
 // --mute LAYER.HEAD...; `typed` is the texts of the option.
 Option mute_option(std::vector<std::string>& typed);
 // Returns the model without the output of these heads.
-Model without_heads(const Model& model, const std::vector<std::string>& typed);
+model::Model without_heads(const model::Model& model, const std::vector<std::string>& typed);
 // Returns the head of a text such as "3.5": layer 3, head 5. `option` names it in errors.
-HeadPlace head_place(const char* option, std::string_view text);
+model::HeadPlace head_place(const char* option, std::string_view text);
 
 // --mmproj FILE
 Option mmproj_option(std::string& file);
 
 // Opens a model and prints the warnings about its files. `mmproj`: a file with an encoder of
 // images; empty = the model's, if it has one.
-Model open_model(const std::string& folder, WeightPrecision precision = WeightPrecision::full,
-                 CachePrecision cache = CachePrecision::automatic,
-                 const std::vector<AdapterUse>& adapters = {}, const std::string& mmproj = {});
+model::Model open_model(const std::string& folder,
+                        model::WeightPrecision precision = model::WeightPrecision::full,
+                        model::CachePrecision cache = model::CachePrecision::automatic,
+                        const std::vector<model::AdapterUse>& adapters = {},
+                        const std::string& mmproj = {});
 
-Embedder open_embedder(const std::string& folder, WeightPrecision precision,
-                       const std::vector<AdapterUse>& adapters = {});
+infer::Embedder open_embedder(const std::string& folder, model::WeightPrecision precision,
+                              const std::vector<model::AdapterUse>& adapters = {});
 
 // The choices of --dtype for the precision of a model's weights, and their values.
 extern const std::vector<std::string> kWeightPrecisions;
-inline WeightPrecision weight_precision(int choice) {
-  return static_cast<WeightPrecision>(choice + static_cast<int>(WeightPrecision::stored));
+inline model::WeightPrecision weight_precision(int choice) {
+  return static_cast<model::WeightPrecision>(choice +
+                                             static_cast<int>(model::WeightPrecision::stored));
 }
 
 // --cache-dtype; `value` is a CachePrecision.
 Option cache_option(int& value);
-inline CachePrecision cache_precision(int choice) { return static_cast<CachePrecision>(choice); }
+inline model::CachePrecision cache_precision(int choice) {
+  return static_cast<model::CachePrecision>(choice);
+}
 
 }  // namespace fovea::cli

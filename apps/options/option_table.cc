@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/nearest.h"
-#include "fovea/options.h"
+#include "fovea/core/options.h"
 #include "options/foreign_options.h"
 #include "options/options.h"
 #include "options/refusals.h"

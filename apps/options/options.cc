@@ -14,7 +14,7 @@
 
 #include "base/fields.h"
 #include "base/nearest.h"
-#include "fovea/doctor.h"
+#include "fovea/core/machine.h"
 
 namespace fovea::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "fovea/error.h"
+#include "fovea/core/error.h"
 
 namespace fovea::cli {
 

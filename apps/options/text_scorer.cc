@@ -5,24 +5,25 @@
 
 namespace fovea::cli {
 
-TextScorer open_scorer(const std::string& folder, WeightPrecision precision,
-                       const std::vector<AdapterUse>& adapters) {
+TextScorer open_scorer(const std::string& folder, model::WeightPrecision precision,
+                       const std::vector<model::AdapterUse>& adapters) {
   if (model_use(folder) == ModelUse::multi_vector) {
-    const auto model = MultiVectorEmbedder::open(folder, precision, adapters);
+    const auto model = infer::MultiVectorEmbedder::open(folder, precision, adapters);
     warn(model.warnings());
     return [model](const std::string& query, const std::vector<std::string>& texts,
-                   const RerankOptions& options) {
-      EmbedOptions embed;
+                   const infer::RerankOptions& options) {
+      infer::EmbedOptions embed;
       embed.truncate = options.truncate;
       embed.batch_tokens = options.batch_tokens;
       embed.stop = options.stop;
       return model.score(query, texts, embed);
     };
   }
-  const Reranker model = Reranker::open(folder, precision, adapters);
+  const infer::Reranker model = infer::Reranker::open(folder, precision, adapters);
   warn(model.warnings());
-  return [model](const std::string& query, const std::vector<std::string>& texts,
-                 const RerankOptions& options) { return model.score(query, texts, options); };
+  return
+      [model](const std::string& query, const std::vector<std::string>& texts,
+              const infer::RerankOptions& options) { return model.score(query, texts, options); };
 }
 
 }  // namespace fovea::cli

@@ -11,8 +11,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "fovea/error.h"
-#include "fovea/model_path.h"
+#include "fovea/core/error.h"
+#include "fovea/model/model_path.h"
 #include "options/config_file.h"
 #include "options/field_options.h"
 #include "options/open_model.h"
@@ -225,16 +225,16 @@ void refuse_change_of_model(const TrainRequest& request, const OptionTable& tabl
 // A run that is shorter than the preset recommends has a shorter warm-up, and more evaluations per
 // step.
 void shorten_intervals(TrainRequest& request, const OptionTable& table) {
-  const TrainOptions recommended = preset_training(request.preset);
-  TrainOptions& o = request.options;
+  const train::TrainOptions recommended = train::preset_training(request.preset);
+  train::TrainOptions& o = request.options;
   const bool shorter = o.steps < recommended.steps;
   if (!table.given("--steps") || !shorter || !o.from.empty()) return;
-  const auto shorten = [&](const char* name, int64_t TrainOptions::*field) {
+  const auto shorten = [&](const char* name, int64_t train::TrainOptions::*field) {
     if (table.given(name) || o.*field <= 0 || o.*field != recommended.*field) return;
     o.*field = std::max<int64_t>(1, o.*field * o.steps / recommended.steps);
   };
-  shorten("--warmup", &TrainOptions::warmup);
-  shorten("--evaluate-every", &TrainOptions::evaluate_every);
+  shorten("--warmup", &train::TrainOptions::warmup);
+  shorten("--evaluate-every", &train::TrainOptions::evaluate_every);
 }
 
 // Returns the names of the fields that have an option in the command or the environment.
@@ -255,22 +255,23 @@ void apply_config(TrainRequest& request, OptionTable& table) {
   const Json config = read_config(request.config);
   const char* const verb = "train";
   if (config.contains(verb)) apply_training(request.config, verb, config[verb], table);
-  Json spec = Json::parse(write_spec(request.spec));
+  Json spec = Json::parse(model::write_spec(request.spec));
   spec.merge_patch(without_sections(config));
-  request.spec = read_spec(spec.dump(), request.config);
+  request.spec = model::read_spec(spec.dump(), request.config);
 }
 
 }  // namespace
 
 void TrainRequest::take_preset(bool from_model) {
-  spec = fovea::preset(preset);
+  spec = fovea::model::preset(preset);
   spec.vocabulary = 0;  // determined by the text, not by the published model
-  options = from_model ? fine_tuning_options(preset) : preset_training(preset);
+  options = from_model ? train::fine_tuning_options(preset) : train::preset_training(preset);
 }
 
 void TrainRequest::declare(OptionTable& table) {
   take_preset(false);
-  options.learning_rate = fine_tuning_options(preset).learning_rate;  // the help shows both cases
+  options.learning_rate =
+      train::fine_tuning_options(preset).learning_rate;  // the help shows both cases
   if (distils) {
     Option teacher = place("TEACHER", {}, "model directory or .gguf file of the teacher",
                            options.distillation.teacher);
@@ -321,7 +322,8 @@ void TrainRequest::declare(OptionTable& table) {
 void TrainRequest::declare_model(OptionTable& table) {
   table.section("Data");
   std::string presets;
-  for (const std::string& name : preset_names()) presets += (presets.empty() ? "" : ", ") + name;
+  for (const std::string& name : model::preset_names())
+    presets += (presets.empty() ? "" : ", ") + name;
   table.add(as(
       "NAME", text("--preset", {}, "model architecture and training options: " + presets, preset)));
   table.add(
@@ -332,7 +334,7 @@ void TrainRequest::declare_model(OptionTable& table) {
 // Sets the preset or the config file if STUDENT names one.
 void TrainRequest::choose_student(OptionTable& table) {
   table.apply("STUDENT");
-  const std::vector<std::string> presets = preset_names();
+  const std::vector<std::string> presets = model::preset_names();
   if (std::find(presets.begin(), presets.end(), student_) != presets.end()) {
     preset = student_;
   } else if (student_.ends_with(".json")) {
@@ -365,8 +367,8 @@ void TrainRequest::apply(OptionTable& table) {
   table.apply();
   if (table.given("--steps")) options.epochs = 0;  // that of --config
   shorten_intervals(*this, table);
-  options.from = find_model(options.from);
-  options.distillation.teacher = find_model(options.distillation.teacher);
+  options.from = model::find_model(options.from);
+  options.distillation.teacher = model::find_model(options.distillation.teacher);
   if (distils && begins_with_model()) options.from = student_;
   options.given = fields_given(table);
   refuse_change_of_model(*this, table);
@@ -385,7 +387,7 @@ Json list_of(const std::string& words) {
 }  // namespace
 
 std::string config_of(const TrainRequest& request, const OptionTable& table) {
-  Json config = Json::parse(write_spec(request.spec));
+  Json config = Json::parse(model::write_spec(request.spec));
   for (const Option& option : table.all()) {
     if (!option.in_config) continue;
     std::string key = option.name.substr(2);

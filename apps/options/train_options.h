@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "fovea/spec.h"
-#include "fovea/train.h"
+#include "fovea/model/spec.h"
+#include "fovea/train/train.h"
 #include "options/options.h"
 
 namespace fovea::cli {
@@ -12,8 +12,8 @@ namespace fovea::cli {
 // those of `fovea distil`, where the argument STUDENT replaces --from, --preset and --config.
 struct TrainRequest {
   bool distils = false;
-  Spec spec;
-  TrainOptions options;
+  model::Spec spec;
+  train::TrainOptions options;
   std::string preset = "nano";
   std::string config;
   double dropout = 0;

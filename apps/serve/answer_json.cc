@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include "fovea/doctor.h"
+#include "fovea/core/machine.h"
 
 namespace fovea::serve {
 namespace {
@@ -53,7 +53,7 @@ Json TokenCounts::json() const {
           {"prompt_tokens_details", {{"cached_tokens", cached}}}};
 }
 
-LogprobList::LogprobList(std::optional<Tokenizer> tokenizer, bool chat)
+LogprobList::LogprobList(std::optional<text::Tokenizer> tokenizer, bool chat)
     : tokenizer_(std::move(tokenizer)), chat_(chat) {}
 
 std::string LogprobList::text(int32_t id) const {
@@ -68,7 +68,7 @@ std::string LogprobList::entry(int32_t id, float logprob) const {
                      finite(logprob), bytes);
 }
 
-void LogprobList::add(int32_t id, const TokenLogprob& logprob) {
+void LogprobList::add(int32_t id, const infer::TokenLogprob& logprob) {
   std::string top;
   if (chat_) {
     for (const auto& [other, value] : logprob.top) next(top) += entry(other, value) + '}';
@@ -124,7 +124,7 @@ std::string json_object(const Json& object, const Members& members) {
 
 std::string sse_event(const std::string& data) { return "data: " + data + "\n\n"; }
 
-Json timings_json(const Generation& generation) {
+Json timings_json(const infer::Generation& generation) {
   const auto written = static_cast<int64_t>(generation.ids.size());
   const int64_t computed = generation.prompt_tokens - generation.cached_tokens;
   Json timings = {{"cache_n", generation.cached_tokens},
@@ -141,8 +141,8 @@ Json timings_json(const Generation& generation) {
   return timings;
 }
 
-const char* finish_reason(FinishReason finish) {
-  return finish == FinishReason::length ? "length" : "stop";
+const char* finish_reason(infer::FinishReason finish) {
+  return finish == infer::FinishReason::length ? "length" : "stop";
 }
 
 }  // namespace fovea::serve

@@ -29,8 +29,8 @@ struct TokenCounts {
 // as text, since a tree of JSON values would take five times the memory.
 class LogprobList {
  public:
-  LogprobList(std::optional<Tokenizer> tokenizer, bool chat);
-  void add(int32_t id, const TokenLogprob& logprob);
+  LogprobList(std::optional<text::Tokenizer> tokenizer, bool chat);
+  void add(int32_t id, const infer::TokenLogprob& logprob);
   void add_first(int32_t id);  // the first token of a prompt, which has no log-probability
   bool empty() const { return tokens_.empty(); }
   size_t bytes() const { return tokens_.size() + logprobs_.size() + top_.size() + offsets_.size(); }
@@ -41,7 +41,7 @@ class LogprobList {
   // Returns an entry in the chat format, without the closing brace.
   std::string entry(int32_t id, float logprob) const;
 
-  std::optional<Tokenizer> tokenizer_;
+  std::optional<text::Tokenizer> tokenizer_;
   bool chat_;
   size_t offset_ = 0;  // in characters of the text
   std::string tokens_, logprobs_, top_,
@@ -56,7 +56,7 @@ std::string json_object(const Json& object, const Members& members);
 // "data: ...\n\n"
 std::string sse_event(const std::string& data);
 
-Json timings_json(const Generation& generation);
-const char* finish_reason(FinishReason finish);
+Json timings_json(const infer::Generation& generation);
+const char* finish_reason(infer::FinishReason finish);
 
 }  // namespace fovea::serve

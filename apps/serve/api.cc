@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "fovea/doctor.h"
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
+#include "fovea/core/machine.h"
 #include "serve/answer_json.h"
 #include "serve/answer_limits.h"
 #include "serve/classification.h"
@@ -250,11 +250,11 @@ void Api::languages(const http::Request&, const Answer& answer) {
 
 void Api::tokenize(const http::Request& request, const Answer& answer) {
   const auto [served, asked] = read(request, reads_text, kTokenize);
-  const Tokenizer& tokenizer = served->needs_tokenizer();
+  const text::Tokenizer& tokenizer = served->needs_tokenizer();
   if (!asked.text_list.empty())
     return answer->send({200, "application/json", {}, token_lists(asked, tokenizer)});
   if (asked.text.empty()) check_has_text(parse_body(request.body));
-  EncodingOptions options;
+  text::EncodingOptions options;
   options.add_special_tokens = asked.add_special;
   options.truncate_and_pad = false;
   options.special = asked.special(true);
@@ -278,7 +278,7 @@ void Api::tokenize(const http::Request& request, const Answer& answer) {
 
 void Api::detokenize(const http::Request& request, const Answer& answer) {
   const auto [served, asked] = read(request, reads_text, kDetokenize);
-  const Tokenizer& tokenizer = served->needs_tokenizer();
+  const text::Tokenizer& tokenizer = served->needs_tokenizer();
   int64_t bytes = 0;
   for (const int32_t id : asked.ids) bytes += std::ssize(tokenizer.text_of(id));
   check_answer_bytes(bytes, "tokens", "with fewer tokens");

@@ -6,8 +6,8 @@
 #include <new>
 
 #include "base/stop.h"
-#include "fovea/excerpt.h"
-#include "fovea/options.h"
+#include "fovea/core/excerpt.h"
+#include "fovea/core/options.h"
 #include "http/request_head.h"
 #include "serve/answer_json.h"
 

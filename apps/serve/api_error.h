@@ -3,7 +3,7 @@
 #include <exception>
 #include <string>
 
-#include "fovea/error.h"
+#include "fovea/core/error.h"
 #include "http/http.h"
 #include "serve/request.h"
 

@@ -9,8 +9,8 @@
 
 namespace fovea::serve {
 
-AttentionTraceList::AttentionTraceList(const AttentionTraceOptions& trace,
-                                       std::optional<Tokenizer> tokenizer,
+AttentionTraceList::AttentionTraceList(const infer::AttentionTraceOptions& trace,
+                                       std::optional<text::Tokenizer> tokenizer,
                                        const std::vector<int32_t>& prompt)
     : trace_options_(trace), tokenizer_(std::move(tokenizer)) {
   if (trace_options_.attention) ids_ = prompt;
@@ -22,7 +22,7 @@ std::string AttentionTraceList::text(int32_t id) const {
   return json_line(Json(tokenizer_ ? tokenizer_->bytes_of(id) : std::to_string(id)));
 }
 
-void AttentionTraceList::add(int32_t id, const AttentionTrace& trace) {
+void AttentionTraceList::add(int32_t id, const infer::AttentionTrace& trace) {
   if (trace_options_.attention) {
     std::string keys;
     for (const auto& [place, weight] : trace.keys) {

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "fovea/error.h"
-#include "fovea/excerpt.h"
+#include "fovea/core/error.h"
+#include "fovea/core/excerpt.h"
 #include "serve/data_url.h"
 
 namespace fovea::serve {
@@ -64,17 +64,17 @@ std::vector<ChatPicture> take_pictures(Json& messages) {
   return pictures;
 }
 
-Image PictureDecoder::operator()(size_t picture) {
+media::Image PictureDecoder::operator()(size_t picture) {
   const ChatPicture& one = pictures_[picture];
   const std::string bytes = bytes_of(one);
   try {
-    Image image = decode_image(bytes, one.place);
+    media::Image image = media::decode_image(bytes, one.place);
     pixels_ += image.height * image.width;
-    if (pixels_ > kMostPixels)
+    if (pixels_ > media::kMostPixels)
       refuse_picture(
           one.place,
           fmt::format("the pictures of the request have more than {} pixels; expected fewer",
-                      kMostPixels),
+                      media::kMostPixels),
           "out_of_range");
     return image;
   } catch (const Error& error) {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "fovea/image.h"
+#include "fovea/media/image.h"
 #include "serve/request.h"
 
 namespace fovea::serve {
@@ -22,7 +22,7 @@ std::vector<ChatPicture> take_pictures(Json& messages);
 class PictureDecoder {
  public:
   explicit PictureDecoder(const std::vector<ChatPicture>& pictures) : pictures_(pictures) {}
-  Image operator()(size_t picture);
+  media::Image operator()(size_t picture);
 
  private:
   const std::vector<ChatPicture>& pictures_;

@@ -24,7 +24,7 @@ Json list_head(const char* prefix, const std::string& model) {
 
 Json usage_of(int64_t tokens) { return {{"prompt_tokens", tokens}, {"total_tokens", tokens}}; }
 
-std::string classify_body(const Classifications& result, const std::string& model) {
+std::string classify_body(const infer::Classifications& result, const std::string& model) {
   Json body = list_head("classify-", model);
   Json data = Json::array();
   for (int64_t i = 0; i < result.count; ++i) {
@@ -40,7 +40,7 @@ std::string classify_body(const Classifications& result, const std::string& mode
   return json_line(body);
 }
 
-std::string predict_body(const Classifications& result, bool many) {
+std::string predict_body(const infer::Classifications& result, bool many) {
   Json all = Json::array();
   for (int64_t i = 0; i < result.count; ++i) {
     Json labels = Json::array();
@@ -53,26 +53,26 @@ std::string predict_body(const Classifications& result, bool many) {
 
 void classify(const ApiRequest& request, const ServedPtr& model, const ExchangePtr& exchange,
               ErrorShape shape, const char* param,
-              const std::function<std::string(const Classifications&)>& render) {
-  const Classifier& classifier = model->needs_classifier();
+              const std::function<std::string(const infer::Classifications&)>& render) {
+  const infer::Classifier& classifier = model->needs_classifier();
   // A label with its score takes fewer bytes in JSON than this and the label's name.
   int64_t row_bytes = 64;
   for (const std::string& label : classifier.labels()) row_bytes += 64 + 2 * std::ssize(label);
   check_answer_bytes(std::ssize(request.pairs) * row_bytes, param, "with fewer texts");
-  for (const TextInput& input : request.pairs)
+  for (const infer::TextInput& input : request.pairs)
     if (input.text.empty())
       throw ApiError{400, fmt::format("{}: expected at least one character in each text", param),
                      param, "empty"};
-  ClassifyOptions options = request.classification;
+  infer::ClassifyOptions options = request.classification;
   options.name_of_text = [param](size_t i) { return fmt::format("{}[{}]", param, i); };
   options.stop = [exchange] { return exchange->gone(); };
-  answer_from<Classifications>(
+  answer_from<infer::Classifications>(
       model->classify_queue, exchange, shape,
       [&](auto done) { return model->classify_queue->submit(request.pairs, options, done); },
       render);
 }
 
-std::string score_body(const RerankScores& scores, const std::string& model) {
+std::string score_body(const infer::RerankScores& scores, const std::string& model) {
   Json body = list_head("score-", model);
   Json data = Json::array();
   for (size_t i = 0; i < scores.values.size(); ++i)
@@ -100,10 +100,11 @@ std::string ranks_body(const std::vector<float>& scores, const ApiRequest& reque
 }
 
 // Returns the similarity of vectors first[i] and second[i], and the tokens of all pairs.
-RerankScores similarities(const Embedder& embedder, const Embeddings& vectors,
-                          const std::vector<size_t>& first, const std::vector<size_t>& second) {
+infer::RerankScores similarities(const infer::Embedder& embedder, const infer::Embeddings& vectors,
+                                 const std::vector<size_t>& first,
+                                 const std::vector<size_t>& second) {
   const ArrayView view = vectors.view();
-  RerankScores scores;
+  infer::RerankScores scores;
   for (size_t i = 0; i < first.size(); ++i) {
     scores.values.push_back(embedder.similarity(view.row<float>(static_cast<int64_t>(first[i])),
                                                 view.row<float>(static_cast<int64_t>(second[i]))));
@@ -116,9 +117,9 @@ RerankScores similarities(const Embedder& embedder, const Embeddings& vectors,
 // cross-encoder, a late interaction model or an embedding model.
 void score_pairs(const std::vector<std::string>& first, const std::vector<std::string>& second,
                  const ServedPtr& model, const ExchangePtr& exchange, ErrorShape shape,
-                 const std::function<std::string(const RerankScores&)>& render) {
+                 const std::function<std::string(const infer::RerankScores&)>& render) {
   if (model->multi_vector_queue) {
-    return answer_from<RerankScores>(
+    return answer_from<infer::RerankScores>(
         model->multi_vector_queue, exchange, shape,
         [&](auto done) {
           return model->multi_vector_queue->submit_scores(first, second, {}, done);
@@ -126,10 +127,10 @@ void score_pairs(const std::vector<std::string>& first, const std::vector<std::s
         render);
   }
   if (!model->embedder) {
-    RerankQueue& queue = model->needs_reranker();
-    RerankOptions options;
+    infer::RerankQueue& queue = model->needs_reranker();
+    infer::RerankOptions options;
     options.stop = [exchange] { return exchange->gone(); };
-    return answer_from<RerankScores>(
+    return answer_from<infer::RerankScores>(
         model->rerank_queue, exchange, shape,
         [&](auto done) { return queue.submit(first, second, options, done); }, render);
   }
@@ -142,12 +143,12 @@ void score_pairs(const std::vector<std::string>& first, const std::vector<std::s
   for (const std::string& text : first) firsts.push_back(place(text));
   for (const std::string& text : second) seconds.push_back(place(text));
   firsts.resize(seconds.size(), firsts.front());
-  EmbedOptions options;
+  infer::EmbedOptions options;
   options.stop = [exchange] { return exchange->gone(); };
-  answer_from<Embeddings>(
+  answer_from<infer::Embeddings>(
       model->embed_queue, exchange, shape,
       [&](auto done) { return model->embed_queue->submit(texts, options, done); },
-      [=, embedder = *model->embedder](const Embeddings& vectors) {
+      [=, embedder = *model->embedder](const infer::Embeddings& vectors) {
         return render(similarities(embedder, vectors, firsts, seconds));
       });
 }
@@ -188,7 +189,7 @@ void answer_similarity(const ApiRequest& request, const ServedPtr& model,
                        const ExchangePtr& exchange) {
   model->needs_embedder();
   score_pairs({request.query}, request.texts, model, exchange, ErrorShape::embeddings,
-              [](const RerankScores& scores) { return json_line(Json(scores.values)); });
+              [](const infer::RerankScores& scores) { return json_line(Json(scores.values)); });
 }
 
 }  // namespace fovea::serve

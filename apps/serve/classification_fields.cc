@@ -31,7 +31,7 @@ void put_predict_inputs(const Json& value, ApiRequest& request) {
     for (size_t i = 0; whole && i < texts.size(); ++i)
       if (!texts[i].is_string()) refuse_value("inputs", kExpected);
     if (!whole) refuse_value("inputs", kExpected);
-    TextInput input{texts[0].get<std::string>(), {}};
+    infer::TextInput input{texts[0].get<std::string>(), {}};
     if (texts.size() == 2) input.pair = texts[1].get<std::string>();
     request.pairs.push_back(std::move(input));
   };

@@ -278,7 +278,9 @@ std::vector<Field> trace_fields() {
        [](const Json&, ApiRequest&) {}},
       {"fovea.attention", kBoth, FieldType::object, 0, 16, "none",
        "the tokens with the largest attention weights of one decoder head",
-       [](const Json&, ApiRequest& r) { r.trace.attention = AttentionTraceOptions::Attention(); }},
+       [](const Json&, ApiRequest& r) {
+         r.trace.attention = infer::AttentionTraceOptions::Attention();
+       }},
       {"fovea.attention.layer", kBoth, FieldType::integer, 0, 65535, "0", "counted from 0",
        [](const Json& v, ApiRequest& r) { r.trace.attention->layer = v; }},
       {"fovea.attention.head", kBoth, FieldType::integer, 0, 65535, "0", "counted from 0",

@@ -79,10 +79,12 @@ void GenerationJob::submit_all(const PreparedPrompts& prepared) {
 }
 
 // Returns false if the client has disconnected.
-bool GenerationJob::submit(size_t number, const ImagePrompt& prompt) {
+bool GenerationJob::submit(size_t number, const infer::ImagePrompt& prompt) {
   const uint64_t submitted = model_->needs_engine().submit(
       prompt, request_.options,
-      [self = shared_from_this(), number](const Event& event) { return self->take(number, event); },
+      [self = shared_from_this(), number](const infer::Event& event) {
+        return self->take(number, event);
+      },
       request_.trace);
   if (submitted == 0) throw too_busy();
   return submissions_->add(submitted);
@@ -92,7 +94,7 @@ double GenerationJob::seconds() const {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
 }
 
-bool GenerationJob::take(size_t prompt, const Event& event) {
+bool GenerationJob::take(size_t prompt, const infer::Event& event) {
   if (failed_ || submissions_->cancelled() || exchange_->gone()) return false;
   if (event.error != nullptr) {
     fail({status_of(event.error->kind()), event.error->what(), "", ""});
@@ -137,8 +139,8 @@ void GenerationJob::score_prompts(const std::vector<std::vector<int32_t>>& promp
   }
 }
 
-void GenerationJob::finish_choice(size_t index, const Event& event) {
-  const Generation& generation = *event.finished;
+void GenerationJob::finish_choice(size_t index, const infer::Event& event) {
+  const infer::Generation& generation = *event.finished;
   if (event.answer == 0) {
     counts_.prompt += generation.prompt_tokens;
     counts_.cached += generation.cached_tokens;
@@ -182,7 +184,7 @@ const char* GenerationJob::put_calls(Json calls, Json& message) const {
   return "function_call";
 }
 
-std::string GenerationJob::whole_choice(size_t index, const Generation& generation) {
+std::string GenerationJob::whole_choice(size_t index, const infer::Generation& generation) {
   LogprobList& logprobs = choices_[index].logprobs;
   if (wants_logprobs()) {
     for (size_t i = 0; i < generation.logprobs.size() && i < generation.ids.size(); ++i) {
@@ -243,7 +245,7 @@ Members GenerationJob::extras(Choice& choice, const std::vector<int32_t>& ids) c
   return members;
 }
 
-void GenerationJob::stream_event(size_t index, const Event& event) {
+void GenerationJob::stream_event(size_t index, const infer::Event& event) {
   Choice& choice = choices_[index];
   if (!choice.begun) begin_choice(index);
   if (event.id >= 0) {
@@ -266,7 +268,7 @@ void GenerationJob::stream_piece(size_t index, const std::string& text) {
   send_chunk(json_object(json, extras(choice, std::exchange(choice.ids, {}))));
 }
 
-void GenerationJob::stream_end(size_t index, const Generation& generation) {
+void GenerationJob::stream_end(size_t index, const infer::Generation& generation) {
   Choice& choice = choices_[index];
   const char* reason = finish_reason(generation.finish);
   if (calls_) {

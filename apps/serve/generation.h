@@ -38,19 +38,19 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
 
   void score_and_submit(const PreparedPrompts& prompts);
   void submit_all(const PreparedPrompts& prompts);
-  bool submit(size_t number, const ImagePrompt& prompt);
-  bool take(size_t prompt, const Event& event);
-  void finish_choice(size_t index, const Event& event);
+  bool submit(size_t number, const infer::ImagePrompt& prompt);
+  bool take(size_t prompt, const infer::Event& event);
+  void finish_choice(size_t index, const infer::Event& event);
   double seconds() const;  // seconds since the request started
-  void stream_event(size_t index, const Event& event);
+  void stream_event(size_t index, const infer::Event& event);
   void stream_piece(size_t index, const std::string& text);
-  void stream_end(size_t index, const Generation& generation);
+  void stream_end(size_t index, const infer::Generation& generation);
   void send_chunk(const std::string& choice);
   // Returns the members of a choice besides its text: log-probabilities, token ids and traces.
   Members extras(Choice& choice, const std::vector<int32_t>& ids) const;
   void begin_choice(size_t index);
   const char* put_calls(Json calls, Json& message) const;
-  std::string whole_choice(size_t index, const Generation& generation);
+  std::string whole_choice(size_t index, const infer::Generation& generation);
   void fail(const ApiError& error);
   void finish();
   void finish_stream();

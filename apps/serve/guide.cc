@@ -2,13 +2,13 @@
 
 #include <limits>
 
-#include "fovea/grammar.h"
+#include "fovea/text/grammar.h"
 #include "serve/served_model.h"
 
 namespace fovea::serve {
 namespace {
 
-Constraint only(const std::vector<int32_t>& ids, int64_t vocabulary) {
+text::Constraint only(const std::vector<int32_t>& ids, int64_t vocabulary) {
   std::vector<bool> allowed(static_cast<size_t>(vocabulary));
   for (const int32_t id : ids) allowed[static_cast<size_t>(id)] = true;
   return [allowed = std::move(allowed)](std::span<const int32_t>, std::span<float> logits) {
@@ -20,17 +20,19 @@ Constraint only(const std::vector<int32_t>& ids, int64_t vocabulary) {
 
 }  // namespace
 
-Constraint constraint_of(const Guide& guide, ServedModel& model, int64_t most) {
+text::Constraint constraint_of(const Guide& guide, ServedModel& model, int64_t most) {
   switch (guide.kind) {
-    case Guide::Kind::grammar: return gbnf_constraint(model.json_vocabulary(), guide.text, most);
-    case Guide::Kind::regex: return regex_constraint(model.json_vocabulary(), guide.text, most);
+    case Guide::Kind::grammar:
+      return text::gbnf_constraint(model.json_vocabulary(), guide.text, most);
+    case Guide::Kind::regex:
+      return text::regex_constraint(model.json_vocabulary(), guide.text, most);
     case Guide::Kind::choices:
-      return choice_constraint(model.json_vocabulary(), guide.choices, most);
+      return text::choice_constraint(model.json_vocabulary(), guide.choices, most);
     case Guide::Kind::ids: return only(guide.ids, model.facts.vocabulary);
-    case Guide::Kind::json_object: return json_constraint(model.json_vocabulary(), "", most);
+    case Guide::Kind::json_object: return text::json_constraint(model.json_vocabulary(), "", most);
     case Guide::Kind::schema: break;
   }
-  return json_constraint(model.json_vocabulary(), guide.text, most);
+  return text::json_constraint(model.json_vocabulary(), guide.text, most);
 }
 
 }  // namespace fovea::serve

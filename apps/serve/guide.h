@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "fovea/json_grammar.h"
+#include "fovea/text/json_grammar.h"
 
 namespace fovea::serve {
 
@@ -21,6 +21,6 @@ struct Guide {
 };
 
 // Returns the constraint of a guide for at most `most` tokens. Throws the library's errors.
-Constraint constraint_of(const Guide& guide, ServedModel& model, int64_t most);
+text::Constraint constraint_of(const Guide& guide, ServedModel& model, int64_t most);
 
 }  // namespace fovea::serve

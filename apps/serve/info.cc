@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "fovea/doctor.h"
+#include "fovea/core/machine.h"
 #include "serve/answer_limits.h"
 
 namespace fovea::serve {
@@ -41,14 +41,14 @@ Json info_json(const ServedModel& model) {
           {"version", version()}};
 }
 
-std::string token_lists(const ApiRequest& request, const Tokenizer& tokenizer) {
-  EncodingOptions options;
+std::string token_lists(const ApiRequest& request, const text::Tokenizer& tokenizer) {
+  text::EncodingOptions options;
   options.add_special_tokens = request.with_special;
   options.truncate_and_pad = false;
   options.special = request.special(true);
   std::string body = "[";
   for (const std::string& text : request.text_list) {
-    const Encoding found = tokenizer.encoding(text, options);
+    const text::Encoding found = tokenizer.encoding(text, options);
     body += body.size() > 1 ? ",[" : "[";
     for (size_t i = 0; i < found.ids.size(); ++i) {
       const bool added = found.special_mask[i] != 0;

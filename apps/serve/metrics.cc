@@ -24,32 +24,35 @@ struct Gauge {
   int64_t Status::*value;
 };
 
-constexpr Gauge<EngineStatus> kEngineGauges[] = {
+constexpr Gauge<infer::EngineStatus> kEngineGauges[] = {
     {"fovea_sequences_running", "gauge", "Sequences that are being generated.",
-     &EngineStatus::running},
-    {"fovea_requests_waiting", "gauge", "Requests that wait.", &EngineStatus::waiting},
-    {"fovea_cache_bytes", "gauge", "Size of the key-value cache.", &EngineStatus::cache_bytes},
+     &infer::EngineStatus::running},
+    {"fovea_requests_waiting", "gauge", "Requests that wait.", &infer::EngineStatus::waiting},
+    {"fovea_cache_bytes", "gauge", "Size of the key-value cache.",
+     &infer::EngineStatus::cache_bytes},
     {"fovea_cache_used_bytes", "gauge", "Used bytes of the key-value cache.",
-     &EngineStatus::cache_used_bytes},
-    {"fovea_generations_total", "counter", "Accepted prompts.", &EngineStatus::requests},
-    {"fovea_prompt_tokens_total", "counter", "Prompt tokens.", &EngineStatus::prompt_tokens},
+     &infer::EngineStatus::cache_used_bytes},
+    {"fovea_generations_total", "counter", "Accepted prompts.", &infer::EngineStatus::requests},
+    {"fovea_prompt_tokens_total", "counter", "Prompt tokens.", &infer::EngineStatus::prompt_tokens},
     {"fovea_cached_tokens_total", "counter", "Prompt tokens found in the cache.",
-     &EngineStatus::cached_tokens},
-    {"fovea_generated_tokens_total", "counter", "Generated tokens.", &EngineStatus::written_tokens},
-    {"fovea_steps_total", "counter", "Forward passes.", &EngineStatus::steps},
+     &infer::EngineStatus::cached_tokens},
+    {"fovea_generated_tokens_total", "counter", "Generated tokens.",
+     &infer::EngineStatus::written_tokens},
+    {"fovea_steps_total", "counter", "Forward passes.", &infer::EngineStatus::steps},
     {"fovea_guessed_tokens_total", "counter", "Speculative tokens checked.",
-     &EngineStatus::guessed_tokens},
+     &infer::EngineStatus::guessed_tokens},
     {"fovea_accepted_tokens_total", "counter", "Speculative tokens accepted.",
-     &EngineStatus::accepted_tokens},
+     &infer::EngineStatus::accepted_tokens},
 };
 
 // Metrics of models that compute vectors or scores.
-constexpr Gauge<QueueStatus> kQueueGauges[] = {
-    {"fovea_queue_waiting", "gauge", "Requests that wait.", &QueueStatus::waiting},
-    {"fovea_queue_waiting_tokens", "gauge", "Tokens that wait.", &QueueStatus::waiting_tokens},
-    {"fovea_queue_requests_total", "counter", "Accepted requests.", &QueueStatus::requests},
-    {"fovea_queue_tokens_total", "counter", "Tokens computed.", &QueueStatus::tokens},
-    {"fovea_queue_batches_total", "counter", "Batches computed.", &QueueStatus::batches},
+constexpr Gauge<infer::QueueStatus> kQueueGauges[] = {
+    {"fovea_queue_waiting", "gauge", "Requests that wait.", &infer::QueueStatus::waiting},
+    {"fovea_queue_waiting_tokens", "gauge", "Tokens that wait.",
+     &infer::QueueStatus::waiting_tokens},
+    {"fovea_queue_requests_total", "counter", "Accepted requests.", &infer::QueueStatus::requests},
+    {"fovea_queue_tokens_total", "counter", "Tokens computed.", &infer::QueueStatus::tokens},
+    {"fovea_queue_batches_total", "counter", "Batches computed.", &infer::QueueStatus::batches},
 };
 
 template <class Status, size_t count>
@@ -103,8 +106,8 @@ void Metrics::next_token(double seconds) {
 }
 
 std::string Metrics::text(const std::vector<std::shared_ptr<ServedModel>>& models) const {
-  std::vector<std::pair<std::string, EngineStatus>> engines;
-  std::vector<std::pair<std::string, QueueStatus>> queues;
+  std::vector<std::pair<std::string, infer::EngineStatus>> engines;
+  std::vector<std::pair<std::string, infer::QueueStatus>> queues;
   for (const auto& model : models) {
     const std::string& name = model->facts.name;
     // An adapter uses the engine of its base.

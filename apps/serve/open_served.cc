@@ -4,20 +4,22 @@
 #include <ctime>
 #include <filesystem>
 
-#include "fovea/error.h"
+#include "fovea/core/error.h"
+#include "fovea/core/read_file.h"
 #include "fovea/open.h"
-#include "fovea/plan.h"
-#include "fovea/read_file.h"
+#include "fovea/train/plan.h"
 
 namespace fovea::serve {
 namespace {
 
 // `model`: see Engine::submit().
-TextEngine text_engine(const std::shared_ptr<Engine>& engine, size_t model, int64_t most_waiting) {
+TextEngine text_engine(const std::shared_ptr<infer::Engine>& engine, size_t model,
+                       int64_t most_waiting) {
   TextEngine text;
   text.most_waiting = most_waiting;
-  text.submit = [engine, model](const ImagePrompt& prompt, const GenerateOptions& options,
-                                Engine::Sink sink, const AttentionTraceOptions& trace) {
+  text.submit = [engine, model](const infer::ImagePrompt& prompt,
+                                const infer::GenerateOptions& options, infer::Engine::Sink sink,
+                                const infer::AttentionTraceOptions& trace) {
     return engine->submit(prompt, options, std::move(sink), trace, model);
   };
   text.cancel = [engine](uint64_t request) { engine->cancel(request); };
@@ -27,7 +29,7 @@ TextEngine text_engine(const std::shared_ptr<Engine>& engine, size_t model, int6
 }
 
 // Splits "de-en" into {"de", "en"}.
-TranslationDirection direction_of(const std::string& languages) {
+infer::TranslationDirection direction_of(const std::string& languages) {
   const size_t dash = languages.find('-');
   if (dash == std::string::npos || dash == 0 || dash + 1 == languages.size()) {
     throw Error(ErrorKind::InvalidArgument,
@@ -37,7 +39,7 @@ TranslationDirection direction_of(const std::string& languages) {
 }
 
 // Reads the languages that the tokenizer_config.json of a Marian model names.
-TranslationDirection direction_in(const std::string& folder) {
+infer::TranslationDirection direction_in(const std::string& folder) {
   const std::string path = folder + "/tokenizer_config.json";
   constexpr size_t kMostBytes = size_t{16} << 20;
   const Json config = std::filesystem::exists(path)
@@ -52,12 +54,13 @@ TranslationDirection direction_in(const std::string& folder) {
 
 // Returns the directions of a translation model. `languages`, if set, selects one of those in its
 // files, or replaces them if none is equal.
-std::vector<TranslationDirection> directions_of(const Model& model, const std::string& folder,
-                                                const std::string& languages) {
-  std::vector<TranslationDirection> told = translation_directions(model);
-  const TranslationDirection one =
+std::vector<infer::TranslationDirection> directions_of(const model::Model& model,
+                                                       const std::string& folder,
+                                                       const std::string& languages) {
+  std::vector<infer::TranslationDirection> told = infer::translation_directions(model);
+  const infer::TranslationDirection one =
       languages.empty() ? direction_in(folder) : direction_of(languages);
-  for (TranslationDirection& each : told) {
+  for (infer::TranslationDirection& each : told) {
     if (each.source.empty()) each.source = one.source;
     if (!languages.empty() && each.source == one.source && each.target == one.target) return {each};
   }
@@ -65,7 +68,7 @@ std::vector<TranslationDirection> directions_of(const Model& model, const std::s
   return told;
 }
 
-Translator translator_of(const Model& model, const std::string& folder,
+Translator translator_of(const model::Model& model, const std::string& folder,
                          const ServedOptions& options) {
   Translator translator;
   translator.directions = directions_of(model, folder, options.languages);
@@ -73,21 +76,21 @@ Translator translator_of(const Model& model, const std::string& folder,
   translator.request = [model, most = options.engine.most_sequences](
                            const std::string& line, const std::string& source_prefix,
                            int64_t hypotheses) {
-    TranslateOptions asked;
+    infer::TranslateOptions asked;
     asked.source_prefix = source_prefix;
     asked.beams = std::min(std::max(asked.beams, hypotheses), most);
     asked.best = hypotheses;
-    return translation_request(model, asked, line);
+    return infer::translation_request(model, asked, line);
   };
   return translator;
 }
 
-void set_facts(const Spec& spec, const ServedOptions& options, ServedModel& served) {
+void set_facts(const model::Spec& spec, const ServedOptions& options, ServedModel& served) {
   served.facts = {.name = options.name,
                   .created = std::time(nullptr),
                   .context = spec.context,
                   .vocabulary = spec.vocabulary,
-                  .parameters = plan(spec).parameters,
+                  .parameters = train::plan(spec).parameters,
                   .width = spec.width};
 }
 
@@ -102,28 +105,28 @@ std::shared_ptr<http::HandlerPool> worker_of(const ServedOptions& options) {
 }
 
 // Sets everything of a model that generates text except its engine.
-void set_writer(const Model& model, const std::string& folder, const ServedOptions& options,
+void set_writer(const model::Model& model, const std::string& folder, const ServedOptions& options,
                 ServedModel& served) {
-  const Spec& spec = model.spec();
+  const model::Spec& spec = model.spec();
   set_facts(spec, options, served);
   served.facts.layers = spec.decoder->layers;
   served.facts.heads = spec.decoder->attention.heads;
   served.facts.encoder = spec.encoder.has_value();
   if (model.has_tokenizer()) served.tokenizer = model.tokenizer();
-  served.chat = chat_format(folder, options.template_file, served.tokenizer);
-  if (reads_images(model)) {
-    served.image_mark = image_mark(model);
+  served.chat = text::chat_format(folder, options.template_file, served.tokenizer);
+  if (infer::reads_images(model)) {
+    served.image_mark = infer::image_mark(model);
     served.image_prompt = [model](const std::string& text, size_t count, const auto& image,
                                   const std::vector<std::string>& names) {
-      return image_prompt(model, text, count, image, SpecialTokens::guarded, names);
+      return infer::image_prompt(model, text, count, image, text::SpecialTokens::guarded, names);
     };
   }
-  served.ends = end_ids(model);
-  GenerateOptions requests = generation_defaults(model, program_defaults());
+  served.ends = infer::end_ids(model);
+  infer::GenerateOptions requests = infer::generation_defaults(model, program_defaults());
   if (options.set_requests) options.set_requests(requests);
   set_defaults(served, requests);
   served.score = [model](const std::vector<int32_t>& ids, int64_t alternatives) {
-    return score(model, ids, alternatives);
+    return infer::score(model, ids, alternatives);
   };
   served.worker = worker_of(options);
   served.most_seconds = options.most_seconds;
@@ -136,28 +139,28 @@ void set_writer(const Model& model, const std::string& folder, const ServedOptio
 // Adds the model and its adapters, which share the engine.
 void open_writer(const std::string& folder, const ServedOptions& options, const Warn& warn,
                  std::vector<std::shared_ptr<ServedModel>>& all) {
-  Model model = Model::open(folder, options.precision, options.cache);
+  model::Model model = model::Model::open(folder, options.precision, options.cache);
   if (!options.mmproj.empty()) model = model.with_image_encoder(options.mmproj, options.precision);
   warn_all(model.warnings(), warn);
   set_writer(model, folder, options, *all.emplace_back(std::make_shared<ServedModel>()));
-  EngineOptions engine_options = options.engine;
+  infer::EngineOptions engine_options = options.engine;
   if (!options.draft.empty()) {
-    engine_options.draft = Model::open(options.draft, options.precision);
+    engine_options.draft = model::Model::open(options.draft, options.precision);
     warn_all(engine_options.draft->warnings(), warn);
   }
-  const auto engine = std::make_shared<Engine>(model, engine_options);
+  const auto engine = std::make_shared<infer::Engine>(model, engine_options);
   const std::shared_ptr<ServedModel> base = all.front();
   base->engine = text_engine(engine, 0, engine_options.most_waiting);
   base->open_adapter = [model, folder, options, engine](const std::string& name,
-                                                        const AdapterUse& use) {
-    const Model adapted = model.with_adapters({use});
+                                                        const model::AdapterUse& use) {
+    const model::Model adapted = model.with_adapters({use});
     auto served = std::make_shared<ServedModel>();
     set_writer(adapted, folder, options, *served);
     served->facts.name = name;
     served->facts.parent = options.name;
     // The directory of an adapter of chats may have a chat template.
     if (std::filesystem::is_directory(use.folder)) {
-      if (auto own = chat_format(use.folder, options.template_file, served->tokenizer))
+      if (auto own = text::chat_format(use.folder, options.template_file, served->tokenizer))
         served->chat = std::move(own);
     }
     served->engine = text_engine(engine, engine->add(adapted), options.engine.most_waiting);
@@ -168,23 +171,23 @@ void open_writer(const std::string& folder, const ServedOptions& options, const 
 
 void open_embedder(const std::string& folder, const ServedOptions& options, const Warn& warn,
                    ServedModel& served) {
-  const Embedder embedder = Embedder::open(folder, options.precision);
+  const infer::Embedder embedder = infer::Embedder::open(folder, options.precision);
   warn_all(embedder.warnings(), warn);
   set_facts(embedder.spec(), options, served);
   served.facts.context = embedder.max_tokens();
   served.facts.width = embedder.width();
   served.tokenizer = embedder.tokenizer();
   served.embedder = embedder;
-  served.embed_queue = std::make_shared<EmbedQueue>(
-      embedder, QueueOptions{.most_waiting = options.engine.most_waiting});
+  served.embed_queue = std::make_shared<infer::EmbedQueue>(
+      embedder, infer::QueueOptions{.most_waiting = options.engine.most_waiting});
 }
 
 // A model of token weights alone has no Transformer whose facts could be reported.
 void open_sparse_embedder(const std::string& folder, const ServedOptions& options, const Warn& warn,
                           ServedModel& served) {
-  const auto embedder = SparseEmbedder::open(folder, options.precision);
+  const auto embedder = infer::SparseEmbedder::open(folder, options.precision);
   warn_all(embedder.warnings(), warn);
-  if (const Spec* spec = embedder.spec())
+  if (const model::Spec* spec = embedder.spec())
     set_facts(*spec, options, served);
   else
     served.facts = {.name = options.name,
@@ -194,51 +197,51 @@ void open_sparse_embedder(const std::string& folder, const ServedOptions& option
   served.facts.width = embedder.width();
   served.tokenizer = embedder.tokenizer();
   served.sparse_embedder = embedder;
-  served.sparse_queue = std::make_shared<SparseQueue>(
-      embedder, QueueOptions{.most_waiting = options.engine.most_waiting});
+  served.sparse_queue = std::make_shared<infer::SparseQueue>(
+      embedder, infer::QueueOptions{.most_waiting = options.engine.most_waiting});
 }
 
 void open_multi_vector_embedder(const std::string& folder, const ServedOptions& options,
                                 const Warn& warn, ServedModel& served) {
-  const auto embedder = MultiVectorEmbedder::open(folder, options.precision);
+  const auto embedder = infer::MultiVectorEmbedder::open(folder, options.precision);
   warn_all(embedder.warnings(), warn);
   set_facts(embedder.spec(), options, served);
-  served.facts.context = embedder.max_tokens(TextRole::document);
+  served.facts.context = embedder.max_tokens(infer::TextRole::document);
   served.facts.width = embedder.width();
   served.tokenizer = embedder.tokenizer();
   served.multi_vector_embedder = embedder;
-  served.multi_vector_queue = std::make_shared<MultiVectorQueue>(
-      embedder, QueueOptions{.most_waiting = options.engine.most_waiting});
+  served.multi_vector_queue = std::make_shared<infer::MultiVectorQueue>(
+      embedder, infer::QueueOptions{.most_waiting = options.engine.most_waiting});
 }
 
 void open_reranker(const std::string& folder, const ServedOptions& options, const Warn& warn,
                    ServedModel& served) {
-  const Reranker reranker = Reranker::open(folder, options.precision);
+  const infer::Reranker reranker = infer::Reranker::open(folder, options.precision);
   warn_all(reranker.warnings(), warn);
   set_facts(reranker.spec(), options, served);
   served.facts.context = reranker.max_tokens();
-  const QueueOptions queue = {.most_waiting = options.engine.most_waiting};
-  served.rerank_queue = std::make_shared<RerankQueue>(reranker, queue);
-  served.classifier = Classifier::of(reranker);
-  served.classify_queue = std::make_shared<ClassifyQueue>(*served.classifier, queue);
+  const infer::QueueOptions queue = {.most_waiting = options.engine.most_waiting};
+  served.rerank_queue = std::make_shared<infer::RerankQueue>(reranker, queue);
+  served.classifier = infer::Classifier::of(reranker);
+  served.classify_queue = std::make_shared<infer::ClassifyQueue>(*served.classifier, queue);
   served.tokenizer = served.classifier->tokenizer();
 }
 
 void open_classifier(const std::string& folder, const ServedOptions& options, const Warn& warn,
                      ServedModel& served) {
-  const Classifier classifier = Classifier::open(folder, options.precision);
+  const infer::Classifier classifier = infer::Classifier::open(folder, options.precision);
   warn_all(classifier.warnings(), warn);
   set_facts(classifier.spec(), options, served);
   served.facts.context = classifier.max_tokens();
   served.tokenizer = classifier.tokenizer();
   served.classifier = classifier;
-  served.classify_queue = std::make_shared<ClassifyQueue>(
-      classifier, QueueOptions{.most_waiting = options.engine.most_waiting});
+  served.classify_queue = std::make_shared<infer::ClassifyQueue>(
+      classifier, infer::QueueOptions{.most_waiting = options.engine.most_waiting});
 }
 
 void open_speech(const std::string& folder, const ServedOptions& options, const Warn& warn,
                  ServedModel& served) {
-  const Model model = Model::open(folder, options.precision, options.cache);
+  const model::Model model = model::Model::open(folder, options.precision, options.cache);
   warn_all(model.warnings(), warn);
   set_facts(model.spec(), options, served);
   if (model.has_tokenizer()) served.tokenizer = model.tokenizer();

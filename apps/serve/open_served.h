@@ -12,7 +12,7 @@ namespace fovea::serve {
 // An adapter of a served model: a model of the API that shares the weights of its base.
 struct ServedAdapter {
   std::string name;  // name in the API
-  AdapterUse use;
+  model::AdapterUse use;
 };
 
 struct ServedOptions {
@@ -23,11 +23,11 @@ struct ServedOptions {
   std::string draft;          // directory of a draft model for speculative tokens; empty = none
   std::string mmproj;         // file with the encoder of images; empty = the model's, if it has one
   int64_t draft_tokens = -1;  // speculative tokens per pass, with a draft; -1 = automatic
-  WeightPrecision precision = WeightPrecision::stored;
-  CachePrecision cache = CachePrecision::automatic;
-  EngineOptions engine;
+  model::WeightPrecision precision = model::WeightPrecision::stored;
+  model::CachePrecision cache = model::CachePrecision::automatic;
+  infer::EngineOptions engine;
   double most_seconds = 0;  // limit per request; 0 = unlimited
-  std::function<void(GenerateOptions&)>
+  std::function<void(infer::GenerateOptions&)>
       set_requests;  // overrides the model's defaults; may be empty
 };
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <random>
 
-#include "fovea/error.h"
+#include "fovea/core/error.h"
 #include "serve/answer_limits.h"
 #include "serve/chat_pictures.h"
 #include "serve/continued_message.h"
@@ -21,11 +21,11 @@ namespace {
 
 // A message that only calls tools may have no content, where some templates expect a string: if
 // rendering fails, it is repeated with empty strings.
-std::string rendered(const ServedModel& model, ChatRequest& chat, Json& messages) {
+std::string rendered(const ServedModel& model, text::ChatRequest& chat, Json& messages) {
   const auto render = [&] {
-    return model.image_prompt
-               ? render_with_images(*model.chat, chat, model.needs_tokenizer(), model.image_mark)
-               : model.chat->render(guarded(chat, model.needs_tokenizer()));
+    return model.image_prompt ? text::render_with_images(*model.chat, chat, model.needs_tokenizer(),
+                                                         model.image_mark)
+                              : model.chat->render(text::guarded(chat, model.needs_tokenizer()));
   };
   try {
     return render();
@@ -37,7 +37,7 @@ std::string rendered(const ServedModel& model, ChatRequest& chat, Json& messages
 }
 
 // Rejects fields that the template would silently ignore.
-void check_shown(const ApiRequest& request, bool with_tools, const ChatFormat& chat) {
+void check_shown(const ApiRequest& request, bool with_tools, const text::ChatFormat& chat) {
   const auto refuse = [](const char* param, const char* more) {
     throw ApiError{400,
                    fmt::format("{0}: not supported by the model's chat template; expected none{1}",
@@ -60,7 +60,7 @@ std::string conversation(const ApiRequest& request, bool with_tools, const Serve
                    "server with --chat-template",
                    "messages", "no_chat_template"};
   }
-  ChatRequest chat;
+  text::ChatRequest chat;
   const bool reads_images = model.image_prompt != nullptr;
   Json messages = request.messages;
   if (reads_images) pictures = take_pictures(messages);
@@ -123,7 +123,7 @@ struct MiddleTokens {
   int32_t prefix, suffix, middle;
 };
 
-std::optional<MiddleTokens> middle_tokens(const Tokenizer& tokenizer) {
+std::optional<MiddleTokens> middle_tokens(const text::Tokenizer& tokenizer) {
   // StarCoder and Refact, Qwen and Codestral Mamba, CodeLlama, DeepSeek, CodeGemma.
   static constexpr const char* kNames[][3] = {
       {"<fim_prefix>", "<fim_suffix>", "<fim_middle>"},
@@ -141,7 +141,7 @@ std::optional<MiddleTokens> middle_tokens(const Tokenizer& tokenizer) {
 
 // Returns prefix token, prompt, suffix token, suffix, middle token.
 std::vector<int32_t> ids_with_suffix(const Prompt& prompt, const ApiRequest& request,
-                                     const Tokenizer& tokenizer) {
+                                     const text::Tokenizer& tokenizer) {
   const std::optional<MiddleTokens> tokens = middle_tokens(tokenizer);
   if (!tokens)
     bad_value("suffix", "none: the tokenizer has no tokens to fill in the middle of a text");
@@ -150,7 +150,7 @@ std::vector<int32_t> ids_with_suffix(const Prompt& prompt, const ApiRequest& req
     ids.insert(ids.end(), more.begin(), more.end());
   };
   const auto* const text = std::get_if<std::string>(&prompt);
-  const SpecialTokens special = request.special(false);
+  const text::SpecialTokens special = request.special(false);
   append(text ? tokenizer.encode(*text, special) : std::get<std::vector<int32_t>>(prompt));
   ids.push_back(tokens->suffix);
   append(tokenizer.encode(request.suffix, special));
@@ -163,7 +163,7 @@ std::vector<int32_t> prompt_ids(const Prompt& prompt, const ApiRequest& request,
   if (const auto* ids = std::get_if<std::vector<int32_t>>(&prompt)) {
     if (!ids->empty()) return *ids;
   } else if (const auto& text = std::get<std::string>(prompt); !text.empty()) {
-    EncodingOptions options;
+    text::EncodingOptions options;
     options.truncate_and_pad = false;
     options.special = request.special(false);
     return model.needs_tokenizer().encoding(text, options).ids;
@@ -231,7 +231,7 @@ void bound_answers(ApiRequest& request, const PreparedPrompts& prompts, const Mo
   request.options.min_tokens = std::min(request.options.min_tokens, tokens);
 }
 
-void check_attention_trace(const AttentionTraceOptions& trace, const ModelFacts& facts) {
+void check_attention_trace(const infer::AttentionTraceOptions& trace, const ModelFacts& facts) {
   const auto check = [](const char* param, int64_t value, int64_t most, const char* what) {
     if (value <= most) return;
     throw ApiError{400, fmt::format("{}: expected at most {}, {}", param, most, what), param,
@@ -264,13 +264,14 @@ void read_conversation(const ApiRequest& request, const ServedModel& model,
   std::vector<ChatPicture> pictures;
   const std::string text = conversation(request, prompts.calls.has_value(), model, pictures);
   if (!model.image_prompt) {
-    prompts.ids.push_back(model.needs_tokenizer().encode(text, SpecialTokens::guarded));
+    prompts.ids.push_back(model.needs_tokenizer().encode(text, text::SpecialTokens::guarded));
     return;
   }
   std::vector<std::string> names;
   for (const ChatPicture& picture : pictures) names.push_back(picture.place);
   try {
-    ImagePrompt prompt = model.image_prompt(text, pictures.size(), PictureDecoder(pictures), names);
+    infer::ImagePrompt prompt =
+        model.image_prompt(text, pictures.size(), PictureDecoder(pictures), names);
     prompts.ids.push_back(std::move(prompt.ids));
     prompts.images = std::move(prompt.images);
   } catch (const Error& error) {

@@ -11,9 +11,9 @@
 namespace fovea::serve {
 
 struct PreparedPrompts {
-  std::vector<std::vector<int32_t>> ids;            // token ids of each prompt
-  std::shared_ptr<const PromptImages> images = {};  // the pictures of a chat; null = none
-  std::optional<CallRules> calls = {};              // of the text; unset: it has no calls
+  std::vector<std::vector<int32_t>> ids;                   // token ids of each prompt
+  std::shared_ptr<const model::PromptImages> images = {};  // the pictures of a chat; null = none
+  std::optional<CallRules> calls = {};                     // of the text; unset: it has no calls
 };
 // Tokenises the prompts of a request. Limits its max_tokens by the context and by the size of the
 // response, and converts response_format and tool_choice to a constraint. Throws ApiError.

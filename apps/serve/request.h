@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "base/ordered_json.h"
-#include "fovea/classify.h"
-#include "fovea/embed.h"
-#include "fovea/engine.h"
+#include "fovea/infer/classify.h"
+#include "fovea/infer/embed.h"
+#include "fovea/infer/engine.h"
 #include "serve/guide.h"
 #include "tuning/job.h"
 
@@ -33,7 +33,7 @@ struct ChatEnding {
 // The field values of one request. `options` starts with the model's defaults.
 struct ApiRequest {
   std::string model;
-  GenerateOptions options;
+  infer::GenerateOptions options;
   bool seed_given = false;
   bool max_tokens_given = false;  // true if the client set it to a value other than -1
   bool logprobs = false;          // of chats; `options.logprobs` is the number of alternatives
@@ -48,19 +48,19 @@ struct ApiRequest {
   ChatEnding ending;
   bool functions = false;     // calls in the older form of OpenAI's API
   std::vector<Guide> guides;  // descriptions of the text; at most one applies
-  AttentionTraceOptions trace;
+  infer::AttentionTraceOptions trace;
 
   std::vector<Prompt> inputs;  // of /v1/embeddings and /embed
   bool base64 = false;
-  EmbedOptions embedding;
+  infer::EmbedOptions embedding;
 
   std::string query;               // of /rerank
   std::vector<std::string> texts;  // of /rerank and /translate
-  RerankOptions reranking;
+  infer::RerankOptions reranking;
   bool return_text = false;
 
-  std::vector<TextInput> pairs;  // of /v1/classify and /predict
-  ClassifyOptions classification;
+  std::vector<infer::TextInput> pairs;  // of /v1/classify and /predict
+  infer::ClassifyOptions classification;
   std::vector<std::string> first_texts, second_texts;  // of /v1/score
   int64_t most_results = 0;                            // of /v1/rerank; 0 = all
 
@@ -77,8 +77,9 @@ struct ApiRequest {
   std::vector<tuning::JobMethod> job_methods;  // whose options the request has
   bool add_special = false, with_pieces = false, skip_special = false;
   std::optional<bool> parse_special;  // of /tokenize (default: true) and completions (false)
-  SpecialTokens special(bool parsed) const {
-    return parse_special.value_or(parsed) ? SpecialTokens::parsed : SpecialTokens::as_text;
+  text::SpecialTokens special(bool parsed) const {
+    return parse_special.value_or(parsed) ? text::SpecialTokens::parsed
+                                          : text::SpecialTokens::as_text;
   }
 };
 

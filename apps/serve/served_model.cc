@@ -7,7 +7,7 @@ constexpr int64_t kUnsetTokens = -2;  // -1 is a valid value of max_tokens
 
 }  // namespace
 
-const Tokenizer& ServedModel::needs_tokenizer() const {
+const text::Tokenizer& ServedModel::needs_tokenizer() const {
   if (tokenizer) return *tokenizer;
   throw ApiError{400, "model: has no tokenizer; expected prompts of token ids", "model",
                  "no_tokenizer"};
@@ -21,20 +21,20 @@ const TextEngine& ServedModel::needs_engine() const {
       "model", "wrong_model"};
 }
 
-const Embedder& ServedModel::needs_embedder() const {
+const infer::Embedder& ServedModel::needs_embedder() const {
   if (embedder) return *embedder;
   throw ApiError{
       400, "model: " + facts.name + ": does not compute embeddings; expected an embedding model",
       "model", "wrong_model"};
 }
 
-RerankQueue& ServedModel::needs_reranker() const {
+infer::RerankQueue& ServedModel::needs_reranker() const {
   if (rerank_queue) return *rerank_queue;
   throw ApiError{400, "model: " + facts.name + ": is not a re-ranker; expected a cross-encoder",
                  "model", "wrong_model"};
 }
 
-const SparseEmbedder& ServedModel::needs_sparse_embedder() const {
+const infer::SparseEmbedder& ServedModel::needs_sparse_embedder() const {
   if (sparse_embedder) return *sparse_embedder;
   throw ApiError{400,
                  "model: " + facts.name +
@@ -42,7 +42,7 @@ const SparseEmbedder& ServedModel::needs_sparse_embedder() const {
                  "model", "wrong_model"};
 }
 
-const MultiVectorEmbedder& ServedModel::needs_multi_vector_embedder() const {
+const infer::MultiVectorEmbedder& ServedModel::needs_multi_vector_embedder() const {
   if (multi_vector_embedder) return *multi_vector_embedder;
   throw ApiError{400,
                  "model: " + facts.name +
@@ -50,7 +50,7 @@ const MultiVectorEmbedder& ServedModel::needs_multi_vector_embedder() const {
                  "model", "wrong_model"};
 }
 
-const Classifier& ServedModel::needs_classifier() const {
+const infer::Classifier& ServedModel::needs_classifier() const {
   if (classifier) return *classifier;
   throw ApiError{400,
                  "model: " + facts.name + ": does not label texts; expected a sequence classifier",
@@ -68,22 +68,22 @@ void ServedModel::end_work() {
   if (worker) worker->stop();
 }
 
-std::shared_ptr<const JsonVocabulary> ServedModel::json_vocabulary() {
+std::shared_ptr<const text::JsonVocabulary> ServedModel::json_vocabulary() {
   const std::lock_guard lock(mutex_);
   if (json_vocabulary_) return json_vocabulary_;
   std::vector<int32_t> all = ends;
   if (const auto eos = needs_tokenizer().eos_id(); eos && all.empty()) all.push_back(*eos);
-  json_vocabulary_ = std::make_shared<const JsonVocabulary>(needs_tokenizer(), all);
+  json_vocabulary_ = std::make_shared<const text::JsonVocabulary>(needs_tokenizer(), all);
   return json_vocabulary_;
 }
 
-GenerateOptions program_defaults() {
-  GenerateOptions options;
+infer::GenerateOptions program_defaults() {
+  infer::GenerateOptions options;
   options.max_tokens = kUnsetTokens;
   return options;
 }
 
-void set_defaults(ServedModel& model, const GenerateOptions& options) {
+void set_defaults(ServedModel& model, const infer::GenerateOptions& options) {
   model.defaults = options;
   model.defaults.beams = 1;  // chats and completions are sampled; translations set their own beams
   if (options.max_tokens != kUnsetTokens) model.max_tokens = options.max_tokens;

@@ -9,13 +9,13 @@
 #include <string>
 #include <vector>
 
-#include "fovea/chat.h"
-#include "fovea/classify.h"
-#include "fovea/embed_queue.h"
-#include "fovea/engine.h"
-#include "fovea/json_grammar.h"
-#include "fovea/retrieval_queue.h"
-#include "fovea/translate.h"
+#include "fovea/infer/classify.h"
+#include "fovea/infer/embed_queue.h"
+#include "fovea/infer/engine.h"
+#include "fovea/infer/retrieval_queue.h"
+#include "fovea/infer/translate.h"
+#include "fovea/text/chat.h"
+#include "fovea/text/json_grammar.h"
 #include "http/handler_pool.h"
 #include "serve/request.h"
 
@@ -24,11 +24,11 @@ namespace fovea::serve {
 // The functions of Engine that the API uses; tests replace them. Sinks are called on the engine's
 // thread, possibly before submit() returns.
 struct TextEngine {
-  std::function<uint64_t(const ImagePrompt&, const GenerateOptions&, Engine::Sink,
-                         const AttentionTraceOptions&)>
+  std::function<uint64_t(const infer::ImagePrompt&, const infer::GenerateOptions&,
+                         infer::Engine::Sink, const infer::AttentionTraceOptions&)>
       submit;
   std::function<void(uint64_t)> cancel;
-  std::function<EngineStatus()> status;
+  std::function<infer::EngineStatus()> status;
   std::function<int64_t(int64_t prompt_tokens, int64_t answers)> room;
   int64_t most_waiting = std::numeric_limits<int64_t>::max();
 
@@ -38,10 +38,11 @@ struct TextEngine {
 // An encoder-decoder that translates.
 struct Translator {
   // Returns the engine's request for one line, with `hypotheses` results.
-  std::function<TranslationRequest(const std::string& line, const std::string& source_prefix,
-                                   int64_t hypotheses)>
+  std::function<infer::TranslationRequest(const std::string& line, const std::string& source_prefix,
+                                          int64_t hypotheses)>
       request;
-  std::vector<TranslationDirection> directions;  // at least one; empty codes mean any language
+  std::vector<infer::TranslationDirection>
+      directions;  // at least one; empty codes mean any language
   int64_t most_hypotheses = 1;
 };
 
@@ -58,14 +59,14 @@ struct ModelFacts {
 class ServedModel {
  public:
   ModelFacts facts;
-  std::optional<Tokenizer> tokenizer;
-  std::optional<ChatFormat> chat;  // unset: the model has no chat template
+  std::optional<text::Tokenizer> tokenizer;
+  std::optional<text::ChatFormat> chat;  // unset: the model has no chat template
   // Command-line options override generation_config.json, which overrides the program's defaults.
-  GenerateOptions defaults;
+  infer::GenerateOptions defaults;
   // Returns the prompt of a text that a chat template rendered; unset: the model reads no pictures.
-  std::function<ImagePrompt(const std::string& text, size_t count,
-                            const std::function<Image(size_t)>& image,
-                            const std::vector<std::string>& names)>
+  std::function<infer::ImagePrompt(const std::string& text, size_t count,
+                                   const std::function<media::Image(size_t)>& image,
+                                   const std::vector<std::string>& names)>
       image_prompt;
   std::string image_mark;             // see fovea::image_mark()
   std::vector<int32_t> ends;          // end-of-text tokens
@@ -75,49 +76,50 @@ class ServedModel {
   // sets embedder and embed_queue, one that labels texts sets classifier and classify_queue, one
   // that scores pairs of texts also sets rerank_queue, and one that transcribes sets speech.
   std::optional<TextEngine> engine;
-  // The log-probabilities of the tokens of a text, as score() in fovea/generate.h.
-  std::function<std::vector<TokenLogprob>(const std::vector<int32_t>& ids, int64_t alternatives)>
+  // The log-probabilities of the tokens of a text, as score() in fovea/infer/generate.h.
+  std::function<std::vector<infer::TokenLogprob>(const std::vector<int32_t>& ids,
+                                                 int64_t alternatives)>
       score;
   std::optional<Translator> translator;
-  std::optional<Embedder> embedder;
-  std::shared_ptr<EmbedQueue> embed_queue;  // for embedder
-  std::shared_ptr<RerankQueue> rerank_queue;
+  std::optional<infer::Embedder> embedder;
+  std::shared_ptr<infer::EmbedQueue> embed_queue;  // for embedder
+  std::shared_ptr<infer::RerankQueue> rerank_queue;
   // A model that computes sparse vectors, or vectors of tokens, sets its queue.
-  std::optional<SparseEmbedder> sparse_embedder;
-  std::shared_ptr<SparseQueue> sparse_queue;
-  std::optional<MultiVectorEmbedder> multi_vector_embedder;
-  std::shared_ptr<MultiVectorQueue> multi_vector_queue;
-  std::optional<Classifier> classifier;
-  std::shared_ptr<ClassifyQueue> classify_queue;
-  std::optional<Model> speech;
+  std::optional<infer::SparseEmbedder> sparse_embedder;
+  std::shared_ptr<infer::SparseQueue> sparse_queue;
+  std::optional<infer::MultiVectorEmbedder> multi_vector_embedder;
+  std::shared_ptr<infer::MultiVectorQueue> multi_vector_queue;
+  std::optional<infer::Classifier> classifier;
+  std::shared_ptr<infer::ClassifyQueue> classify_queue;
+  std::optional<model::Model> speech;
   // Does long work of requests one after another: it transcribes, and scores prompts.
   std::shared_ptr<http::HandlerPool> worker;
   // Opens an adapter of this model, which uses its engine and its weights, while requests run. Set
   // for models that generate text and are no adapters.
-  std::function<std::shared_ptr<ServedModel>(const std::string& name, const AdapterUse& use)>
+  std::function<std::shared_ptr<ServedModel>(const std::string& name, const model::AdapterUse& use)>
       open_adapter;
 
   // These functions throw ApiError 400 if the model lacks the capability.
-  const Tokenizer& needs_tokenizer() const;
+  const text::Tokenizer& needs_tokenizer() const;
   const TextEngine& needs_engine() const;
-  const Embedder& needs_embedder() const;
-  RerankQueue& needs_reranker() const;
-  const SparseEmbedder& needs_sparse_embedder() const;
-  const MultiVectorEmbedder& needs_multi_vector_embedder() const;
-  const Classifier& needs_classifier() const;
+  const infer::Embedder& needs_embedder() const;
+  infer::RerankQueue& needs_reranker() const;
+  const infer::SparseEmbedder& needs_sparse_embedder() const;
+  const infer::MultiVectorEmbedder& needs_multi_vector_embedder() const;
+  const infer::Classifier& needs_classifier() const;
   void end_work();  // cancels all requests and stops the engines
   // Returns the vocabulary for constraints; it is created by the first request that requires JSON.
-  std::shared_ptr<const JsonVocabulary> json_vocabulary();
+  std::shared_ptr<const text::JsonVocabulary> json_vocabulary();
 
  private:
   std::mutex mutex_;
-  std::shared_ptr<const JsonVocabulary> json_vocabulary_;
+  std::shared_ptr<const text::JsonVocabulary> json_vocabulary_;
 };
 
 // Returns the program's defaults, with max_tokens unset.
-GenerateOptions program_defaults();
+infer::GenerateOptions program_defaults();
 // Sets the defaults of requests to `options`: program_defaults(), overridden by
 // generation_config.json and the program's options.
-void set_defaults(ServedModel& model, const GenerateOptions& options);
+void set_defaults(ServedModel& model, const infer::GenerateOptions& options);
 
 }  // namespace fovea::serve

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "base/stop.h"
-#include "fovea/transcribe.h"
+#include "fovea/infer/transcribe.h"
 #include "http/multipart.h"
 #include "serve/answer_json.h"
 #include "serve/api_error.h"
@@ -23,7 +23,7 @@ enum class SpeechFormat { json, text, srt, vtt, verbose };
 struct SpeechRequest {
   std::string model, file_name;
   std::shared_ptr<const std::string> sound;
-  TranscribeOptions options;
+  infer::TranscribeOptions options;
   SpeechFormat format = SpeechFormat::json;
   bool words = false, segments = true;  // granularities of verbose_json
   bool stream = false;
@@ -72,7 +72,7 @@ class FieldReader {
   // Returns the sound.
   std::string_view finish() {
     if (!sound_) throw ApiError{400, "file: is missing", "file", "missing"};
-    TranscribeOptions& options = request_.options;
+    infer::TranscribeOptions& options = request_.options;
     if (granular_) request_.segments = segments_;
     if (granular_ && request_.format != SpeechFormat::verbose)
       refuse_field("timestamp_granularities", "response_format verbose_json");
@@ -94,7 +94,7 @@ class FieldReader {
     const std::string text(part.content.substr(0, kMostText));
     if (name != "file" && part.content.size() > kMostText)
       refuse_field(name, fmt::format("at most {} bytes", kMostText));
-    TranscribeOptions& options = request_.options;
+    infer::TranscribeOptions& options = request_.options;
     if (name == "file") {
       sound_ = part.content;
       request_.file_name = part.filename.value_or("file");
@@ -119,7 +119,7 @@ class FieldReader {
 
   // Further fields of /inference.
   void set_of_inference(const std::string& name, const std::string& text) {
-    TranscribeOptions& options = request_.options;
+    infer::TranscribeOptions& options = request_.options;
     if (name == "temperature_inc") {
       increment_ = number_of(name, text, 0, 2);
     } else if (name == "translate") {
@@ -176,9 +176,9 @@ std::shared_ptr<ServedModel> model_for(const SpeechRequest& request, const Serve
   throw unknown_model(request.model);
 }
 
-Json verbose_json(const SpeechRequest& request, const Transcript& transcript) {
+Json verbose_json(const SpeechRequest& request, const infer::Transcript& transcript) {
   std::string language = transcript.language;
-  for (const SpeechLanguage& known : speech_languages())
+  for (const model::SpeechLanguage& known : model::speech_languages())
     if (language == known.code) language = known.name;
   Json json = {{"task", transcript.translated ? "translate" : "transcribe"},
                {"language", language},
@@ -186,27 +186,29 @@ Json verbose_json(const SpeechRequest& request, const Transcript& transcript) {
                {"text", transcript.text}};
   if (request.words) json["words"] = Json::array();
   if (request.segments) json["segments"] = Json::array();
-  for (const TranscribedSegment& segment : transcript.segments) {
+  for (const infer::TranscribedSegment& segment : transcript.segments) {
     if (request.segments)
-      json["segments"].push_back(Json::parse(segment_json(segment, std::ssize(json["segments"]))));
-    for (const TranscribedWord& word : segment.words)
+      json["segments"].push_back(
+          Json::parse(infer::segment_json(segment, std::ssize(json["segments"]))));
+    for (const infer::TranscribedWord& word : segment.words)
       json["words"].push_back({{"word", word.word}, {"start", word.start}, {"end", word.end}});
   }
   return json;
 }
 
-Json usage_of(const Transcript& transcript) {
+Json usage_of(const infer::Transcript& transcript) {
   return {{"type", "duration"}, {"seconds", static_cast<int64_t>(transcript.seconds + 0.999)}};
 }
 
-http::Response response_of(const SpeechRequest& request, const Transcript& transcript) {
-  const auto plain = [&](TranscriptFormat format, const char* type) {
-    return http::Response{200, type, {}, formatted(transcript, format)};
+http::Response response_of(const SpeechRequest& request, const infer::Transcript& transcript) {
+  const auto plain = [&](infer::TranscriptFormat format, const char* type) {
+    return http::Response{200, type, {}, infer::formatted(transcript, format)};
   };
   switch (request.format) {
-    case SpeechFormat::text: return plain(TranscriptFormat::text, "text/plain; charset=utf-8");
-    case SpeechFormat::srt: return plain(TranscriptFormat::srt, "application/x-subrip");
-    case SpeechFormat::vtt: return plain(TranscriptFormat::vtt, "text/vtt; charset=utf-8");
+    case SpeechFormat::text:
+      return plain(infer::TranscriptFormat::text, "text/plain; charset=utf-8");
+    case SpeechFormat::srt: return plain(infer::TranscriptFormat::srt, "application/x-subrip");
+    case SpeechFormat::vtt: return plain(infer::TranscriptFormat::vtt, "text/vtt; charset=utf-8");
     case SpeechFormat::verbose: return json_response(verbose_json(request, transcript));
     case SpeechFormat::json: break;
   }
@@ -228,9 +230,9 @@ ApiError speech_error(const std::exception_ptr& thrown) {
 
 // Returns the sound, which has at most kMostHours; a file of a few bytes may contain days of
 // silence.
-SoundSource limited_sound(const SpeechRequest& request) {
+media::SoundSource limited_sound(const SpeechRequest& request) {
   static constexpr int64_t kMostHours = 6, kMostSamples = kMostHours * 3600 * 16'000;
-  return [sound = open_sound(request.sound, request.file_name), name = request.file_name,
+  return [sound = media::open_sound(request.sound, request.file_name), name = request.file_name,
           read = int64_t{0}](float* samples, int64_t most) mutable {
     stop_if_asked();
     const int64_t count = sound(samples, most);
@@ -245,11 +247,12 @@ SoundSource limited_sound(const SpeechRequest& request) {
 
 // Transcribes one request and sends its response; with `stream`, each segment as soon as it is
 // known.
-void answer_speech(const SpeechRequest& request, const Model& model, http::Exchange& exchange) {
+void answer_speech(const SpeechRequest& request, const model::Model& model,
+                   http::Exchange& exchange) {
   bool begun = false;
   try {
-    TranscribeEvents events;
-    events.segment = [&](const TranscribedSegment& segment) {
+    infer::TranscribeEvents events;
+    events.segment = [&](const infer::TranscribedSegment& segment) {
       if (request.stream && !begun) exchange.begin({200, "text/event-stream", {}, ""});
       begun = request.stream;
       if (begun)
@@ -257,8 +260,8 @@ void answer_speech(const SpeechRequest& request, const Model& model, http::Excha
             sse_event(json_line(Json{{"type", "transcript.text.delta"}, {"delta", segment.text}})));
       return true;
     };
-    const Transcript transcript =
-        transcribe(model, limited_sound(request), request.options, events);
+    const infer::Transcript transcript =
+        infer::transcribe(model, limited_sound(request), request.options, events);
     if (!request.stream) return exchange.send(response_of(request, transcript));
     if (!begun) exchange.begin({200, "text/event-stream", {}, ""});
     exchange.write(sse_event(json_line(Json{{"type", "transcript.text.done"},

@@ -47,7 +47,7 @@ bool is_blank(const Json& message) {
   return text != nullptr && text->empty();
 }
 
-void set_arguments(Json& call, const TemplateHabits& habits) {
+void set_arguments(Json& call, const text::TemplateHabits& habits) {
   if (!call.is_object() || !call.contains("function")) return;
   Json& function = call["function"];
   if (!function.is_object() || !function.contains("arguments")) return;
@@ -62,7 +62,7 @@ void set_arguments(Json& call, const TemplateHabits& habits) {
 }
 
 // Other servers' ids are replaced if the template demands nine letters and digits.
-void set_id(Json& holder, const char* key, const TemplateHabits& habits) {
+void set_id(Json& holder, const char* key, const text::TemplateHabits& habits) {
   if (!holder.is_object() || habits.long_ids) return;
   const auto id = holder.find(key);
   if (id == holder.end() || !id->is_string()) return;
@@ -75,7 +75,7 @@ void set_id(Json& holder, const char* key, const TemplateHabits& habits) {
 }
 
 // Appends a message with calls with the content for which the template shows them.
-void append_calls(Json message, const TemplateHabits& habits, Json& all) {
+void append_calls(Json message, const text::TemplateHabits& habits, Json& all) {
   const bool none = habits.calls_without_content, empty = habits.calls_with_empty;
   if (!is_blank(message) && !habits.calls_with_text && (none || empty)) {
     Json said = message;
@@ -115,7 +115,7 @@ void move_system_text(Json& messages) {
 
 }  // namespace
 
-Json template_messages(const Json& messages, const ChatFormat& format, bool reads_images) {
+Json template_messages(const Json& messages, const text::ChatFormat& format, bool reads_images) {
   Json all = Json::array();
   for (Json message : messages) {
     if (message["role"] == "developer" && !format.knows_developer) message["role"] = "system";
@@ -136,7 +136,7 @@ Json template_messages(const Json& messages, const ChatFormat& format, bool read
   return all;
 }
 
-bool fill_contents(Json& messages, const TemplateHabits& habits) {
+bool fill_contents(Json& messages, const text::TemplateHabits& habits) {
   const bool only_null = habits.calls_without_content && !habits.calls_with_empty;
   bool any = false;
   for (Json& message : messages) {

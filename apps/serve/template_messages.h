@@ -1,16 +1,16 @@
 #pragma once
 
-#include "fovea/chat.h"
+#include "fovea/text/chat.h"
 #include "serve/request.h"
 
 namespace fovea::serve {
 
 // Returns the messages of a request as the model's chat template expects them: roles, contents,
 // arguments and ids of calls. Contents stay parts if `reads_images`; otherwise they are joined.
-Json template_messages(const Json& messages, const ChatFormat& format, bool reads_images);
+Json template_messages(const Json& messages, const text::ChatFormat& format, bool reads_images);
 
 // Replaces missing contents, which some templates cannot read, by empty ones, unless the template
 // would then omit the message's calls. Returns whether there was any.
-bool fill_contents(Json& messages, const TemplateHabits& habits);
+bool fill_contents(Json& messages, const text::TemplateHabits& habits);
 
 }  // namespace fovea::serve

@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "fovea/text_lines.h"
+#include "fovea/text/text_lines.h"
 #include "http/request_head.h"
 #include "serve/answer_json.h"
 #include "serve/answer_limits.h"
@@ -33,7 +33,7 @@ std::vector<std::string> lines_of(const std::string& text) {
 class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
  public:
   TranslationJob(const ApiRequest& request, std::shared_ptr<ServedModel> model,
-                 TranslationDirection direction, std::shared_ptr<http::Exchange> exchange)
+                 infer::TranslationDirection direction, std::shared_ptr<http::Exchange> exchange)
       : request_(request),
         model_(std::move(model)),
         direction_(std::move(direction)),
@@ -49,7 +49,7 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
       lines_.emplace_back();
       for (const std::string& line : lines_of(text)) {
         if (exchange_->gone()) return;
-        if (!is_blank(line)) {
+        if (!text::is_blank(line)) {
           asked_.push_back({lines_.size() - 1, lines_.back().size(), ranks_,
                             model_->translator->request(line, direction_.source_prefix,
                                                         request_.alternatives + 1)});
@@ -67,7 +67,7 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
   struct Asked {
     size_t text, line;
     size_t left;  // hypotheses that are still missing
-    TranslationRequest request;
+    infer::TranslationRequest request;
   };
   // Limits the number of translations, which are kept in memory until the last one arrives.
   void check_lines() const {
@@ -92,8 +92,8 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
   bool submit_more() {
     while (under_way_ < kAtOnce && next_ < asked_.size()) {
       const uint64_t number = model_->needs_engine().submit(
-          ImagePrompt{asked_[next_].request.source}, asked_[next_].request.options,
-          [self = shared_from_this(), line = next_](const Event& event) {
+          infer::ImagePrompt{asked_[next_].request.source}, asked_[next_].request.options,
+          [self = shared_from_this(), line = next_](const infer::Event& event) {
             return self->take(self->asked_[line], event);
           },
           {});
@@ -106,7 +106,7 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
   }
 
   // Processes an event of a line. Called on the engine's thread.
-  bool take(Asked& line, const Event& event) {
+  bool take(Asked& line, const infer::Event& event) {
     const std::lock_guard lock(mutex_);
     if (failed_ || submissions_->cancelled()) return false;
     if (event.error != nullptr)
@@ -168,7 +168,7 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
 
   const ApiRequest request_;
   const std::shared_ptr<ServedModel> model_;
-  const TranslationDirection direction_;
+  const infer::TranslationDirection direction_;
   const std::shared_ptr<http::Exchange> exchange_;
   const std::shared_ptr<Submissions> submissions_;
   const size_t ranks_;  // hypotheses per line
@@ -182,14 +182,14 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
   bool failed_ = false;
 };
 
-bool fits(const TranslationDirection& own, const ApiRequest& request) {
+bool fits(const infer::TranslationDirection& own, const ApiRequest& request) {
   const bool reads = own.source.empty() || request.source == "auto" || own.source == request.source;
   return reads && (own.target.empty() || own.target == request.target);
 }
 
 struct Chosen {
   std::shared_ptr<ServedModel> model;
-  TranslationDirection direction;
+  infer::TranslationDirection direction;
 };
 
 // Returns the first model that translates from the request's source into its target. A model with
@@ -201,7 +201,7 @@ Chosen choose(const std::vector<std::shared_ptr<ServedModel>>& models, const Api
       continue;
     }
     any = true;
-    for (const TranslationDirection& direction : model->translator->directions) {
+    for (const infer::TranslationDirection& direction : model->translator->directions) {
       if (fits(direction, request)) return {model, direction};
     }
   }

@@ -18,7 +18,7 @@ namespace {
 
 // Returns the inputs as texts; token ids are decoded, since the model adds its own special tokens.
 std::vector<std::string> texts_of(const std::vector<Prompt>& inputs, const char* param,
-                                  const Tokenizer& tokenizer) {
+                                  const text::Tokenizer& tokenizer) {
   std::vector<std::string> texts;
   for (const Prompt& input : inputs) {
     const auto* text = std::get_if<std::string>(&input);
@@ -39,13 +39,14 @@ void check_prompt_name(const std::string& name, const std::map<std::string, std:
 }
 
 // A text with the prompt of queries is a query.
-TextRole role_of(const ApiRequest& request) {
-  return request.embedding.prompt_name == "query" ? TextRole::query : TextRole::document;
+infer::TextRole role_of(const ApiRequest& request) {
+  return request.embedding.prompt_name == "query" ? infer::TextRole::query
+                                                  : infer::TextRole::document;
 }
 
-EmbedOptions options_of(const ApiRequest& request, const Embedder& embedder, const char* param,
-                        const std::shared_ptr<http::Exchange>& exchange) {
-  EmbedOptions options = request.embedding;
+infer::EmbedOptions options_of(const ApiRequest& request, const infer::Embedder& embedder,
+                               const char* param, const std::shared_ptr<http::Exchange>& exchange) {
+  infer::EmbedOptions options = request.embedding;
   if (options.dimensions > embedder.width()) {
     throw ApiError{400, fmt::format("dimensions: expected at most {}", embedder.width()),
                    "dimensions", "out_of_range"};
@@ -75,7 +76,8 @@ void add_vector(std::string& out, std::span<const float> values, bool as_base64)
   out += ']';
 }
 
-std::string openai_body(const Embeddings& embeddings, bool as_base64, const std::string& model) {
+std::string openai_body(const infer::Embeddings& embeddings, bool as_base64,
+                        const std::string& model) {
   const ArrayView vectors = embeddings.view();
   std::string body = "{\"object\":\"list\",\"data\":[";
   for (int64_t i = 0; i < embeddings.count; ++i) {
@@ -91,7 +93,7 @@ std::string openai_body(const Embeddings& embeddings, bool as_base64, const std:
                      json_line(model), tokens, tokens);
 }
 
-std::string embed_body(const Embeddings& embeddings) {
+std::string embed_body(const infer::Embeddings& embeddings) {
   const ArrayView vectors = embeddings.view();
   std::string body;
   for (int64_t i = 0; i < embeddings.count; ++i) {
@@ -101,7 +103,7 @@ std::string embed_body(const Embeddings& embeddings) {
   return body + ']';
 }
 
-std::string sparse_body(const SparseVectors& vectors) {
+std::string sparse_body(const infer::SparseVectors& vectors) {
   std::string body = "[";
   for (size_t row = 0; row + 1 < vectors.starts.size(); ++row) {
     body += row > 0 ? ",[" : "[";
@@ -116,7 +118,7 @@ std::string sparse_body(const SparseVectors& vectors) {
   return body + ']';
 }
 
-std::string all_tokens_body(const MultiVectors& vectors) {
+std::string all_tokens_body(const infer::MultiVectors& vectors) {
   std::string body = "[";
   for (int64_t text = 0; text < vectors.count; ++text) {
     body += text > 0 ? ",[" : "[";
@@ -147,16 +149,16 @@ std::string rerank_body(const std::vector<float>& scores, const std::vector<std:
 // Scores by a late interaction model.
 void rank_by_tokens(const ApiRequest& request, const std::shared_ptr<ServedModel>& model,
                     const std::shared_ptr<http::Exchange>& exchange) {
-  EmbedOptions options;
+  infer::EmbedOptions options;
   options.truncate = request.reranking.truncate;
-  answer_from<RerankScores>(
+  answer_from<infer::RerankScores>(
       model->multi_vector_queue, exchange, ErrorShape::embeddings,
       [&](auto done) {
         return model->multi_vector_queue->submit_scores(request.query, request.texts, options,
                                                         done);
       },
       [texts = request.return_text ? request.texts : std::vector<std::string>()](
-          const RerankScores& scores) { return rerank_body(scores.values, texts); });
+          const infer::RerankScores& scores) { return rerank_body(scores.values, texts); });
 }
 
 }  // namespace
@@ -179,34 +181,34 @@ std::string base64(const std::string& bytes) {
 
 void answer_openai_embeddings(const ApiRequest& request, const std::shared_ptr<ServedModel>& model,
                               const std::shared_ptr<http::Exchange>& exchange) {
-  const Embedder& embedder = model->needs_embedder();
-  const EmbedOptions options = options_of(request, embedder, "input", exchange);
+  const infer::Embedder& embedder = model->needs_embedder();
+  const infer::EmbedOptions options = options_of(request, embedder, "input", exchange);
   const auto texts = texts_of(request.inputs, "input", embedder.tokenizer());
-  answer_from<Embeddings>(
+  answer_from<infer::Embeddings>(
       model->embed_queue, exchange, ErrorShape::openai,
       [&](auto done) { return model->embed_queue->submit(texts, options, done); },
-      [as_base64 = request.base64, name = model->facts.name](const Embeddings& embeddings) {
+      [as_base64 = request.base64, name = model->facts.name](const infer::Embeddings& embeddings) {
         return openai_body(embeddings, as_base64, name);
       });
 }
 
 void answer_embed(const ApiRequest& request, const std::shared_ptr<ServedModel>& model,
                   const std::shared_ptr<http::Exchange>& exchange) {
-  const Embedder& embedder = model->needs_embedder();
-  const EmbedOptions options = options_of(request, embedder, "inputs", exchange);
+  const infer::Embedder& embedder = model->needs_embedder();
+  const infer::EmbedOptions options = options_of(request, embedder, "inputs", exchange);
   const auto texts = texts_of(request.inputs, "inputs", embedder.tokenizer());
-  answer_from<Embeddings>(
+  answer_from<infer::Embeddings>(
       model->embed_queue, exchange, ErrorShape::embeddings,
       [&](auto done) { return model->embed_queue->submit(texts, options, done); }, embed_body);
 }
 
 void answer_embed_sparse(const ApiRequest& request, const std::shared_ptr<ServedModel>& model,
                          const std::shared_ptr<http::Exchange>& exchange) {
-  const SparseEmbedder& embedder = model->needs_sparse_embedder();
+  const infer::SparseEmbedder& embedder = model->needs_sparse_embedder();
   check_prompt_name(request.embedding.prompt_name, embedder.prompts());
   const auto texts = texts_of(request.inputs, "inputs", embedder.tokenizer());
   check_vectors(std::ssize(texts), embedder.width(), false, "inputs");
-  answer_from<SparseVectors>(
+  answer_from<infer::SparseVectors>(
       model->sparse_queue, exchange, ErrorShape::embeddings,
       [&](auto done) {
         return model->sparse_queue->submit(texts, role_of(request), request.embedding, done);
@@ -216,16 +218,16 @@ void answer_embed_sparse(const ApiRequest& request, const std::shared_ptr<Served
 
 void answer_embed_all(const ApiRequest& request, const std::shared_ptr<ServedModel>& model,
                       const std::shared_ptr<http::Exchange>& exchange) {
-  const MultiVectorEmbedder& embedder = model->needs_multi_vector_embedder();
+  const infer::MultiVectorEmbedder& embedder = model->needs_multi_vector_embedder();
   check_prompt_name(request.embedding.prompt_name, embedder.prompts());
-  const TextRole role = role_of(request);
+  const infer::TextRole role = role_of(request);
   const auto texts = texts_of(request.inputs, "inputs", embedder.tokenizer());
   int64_t rows = 0;  // at most one token per byte of a text, and some special tokens
   constexpr int64_t kSpecial = 64;
   for (const std::string& text : texts)
     rows += std::min(embedder.max_tokens(role), std::ssize(text) + kSpecial);
   check_vectors(rows, embedder.width(), false, "inputs");
-  answer_from<MultiVectors>(
+  answer_from<infer::MultiVectors>(
       model->multi_vector_queue, exchange, ErrorShape::embeddings,
       [&](auto done) {
         return model->multi_vector_queue->submit(texts, role, request.embedding, done);
@@ -236,14 +238,14 @@ void answer_embed_all(const ApiRequest& request, const std::shared_ptr<ServedMod
 void answer_rerank(const ApiRequest& request, const std::shared_ptr<ServedModel>& model,
                    const std::shared_ptr<http::Exchange>& exchange) {
   if (model->multi_vector_queue) return rank_by_tokens(request, model, exchange);
-  RerankQueue& queue = model->needs_reranker();
-  RerankOptions options = request.reranking;
+  infer::RerankQueue& queue = model->needs_reranker();
+  infer::RerankOptions options = request.reranking;
   options.stop = [exchange] { return exchange->gone(); };
-  answer_from<RerankScores>(
+  answer_from<infer::RerankScores>(
       model->rerank_queue, exchange, ErrorShape::embeddings,
       [&](auto done) { return queue.submit(request.query, request.texts, options, done); },
       [texts = request.return_text ? request.texts : std::vector<std::string>()](
-          const RerankScores& scores) { return rerank_body(scores.values, texts); });
+          const infer::RerankScores& scores) { return rerank_body(scores.values, texts); });
 }
 
 }  // namespace fovea::serve

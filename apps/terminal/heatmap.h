@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "fovea/array.h"
+#include "fovea/core/array.h"
 
 namespace fovea::cli {
 

@@ -9,8 +9,8 @@
 #include <filesystem>
 
 #include "base/files.h"
-#include "fovea/error.h"
-#include "fovea/text_lines.h"
+#include "fovea/core/error.h"
+#include "fovea/text/text_lines.h"
 
 namespace fovea::cli {
 namespace {
@@ -39,7 +39,7 @@ std::vector<std::string> HistoryFile::lines(size_t most) const {
   std::error_code failed;
   if (path_.empty() || !std::filesystem::is_regular_file(path_, failed)) return all;
   try {
-    const std::string content = read_text(path_, kMostBytes);
+    const std::string content = text::read_text(path_, kMostBytes);
     for (size_t begin = 0, end = 0; begin < content.size(); begin = end + 1) {
       end = std::min(content.find('\n', begin), content.size());
       if (end > begin) all.push_back(content.substr(begin, end - begin));

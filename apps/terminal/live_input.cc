@@ -8,7 +8,7 @@
 #include <chrono>
 #include <cstring>
 
-#include "fovea/error.h"
+#include "fovea/core/error.h"
 #include "terminal/signals.h"
 
 namespace fovea::cli {

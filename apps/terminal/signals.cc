@@ -7,8 +7,8 @@
 #include <atomic>
 #include <string_view>
 
-#include "fovea/mapped_file.h"
-#include "fovea/reinforcement.h"
+#include "fovea/core/mapped_file.h"
+#include "fovea/train/reinforcement.h"
 
 namespace fovea::cli {
 namespace {
@@ -33,7 +33,7 @@ void handle(int signal) {
     // In the background, this call would stop the process.
     if (knows_terminal && tcgetpgrp(STDIN_FILENO) == getpgrp())
       tcsetattr(STDIN_FILENO, TCSANOW, &terminal);
-    end_reward_program();
+    train::end_reward_program();
     say("\nfovea: stopped immediately\n");
     _exit(128 + signal);
   }

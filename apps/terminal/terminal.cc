@@ -10,7 +10,7 @@
 #include <cstring>
 #include <string>
 
-#include "fovea/error.h"
+#include "fovea/core/error.h"
 
 namespace fovea::cli {
 namespace {

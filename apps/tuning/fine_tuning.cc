@@ -6,7 +6,7 @@
 #include <random>
 
 #include "base/fields.h"
-#include "fovea/train.h"
+#include "fovea/train/train.h"
 
 namespace fovea::tuning {
 namespace {
@@ -267,7 +267,7 @@ std::vector<Checkpoint> FineTuning::checkpoints(const std::string& id) const {
 }
 
 std::vector<Checkpoint> FineTuning::existing_checkpoints(const Job& job) const {
-  const std::vector<int64_t> steps = snapshots(jobs_.path(job, "model"));
+  const std::vector<int64_t> steps = train::snapshots(jobs_.path(job, "model"));
   std::vector<Checkpoint> there;
   std::copy_if(job.checkpoints.rbegin(), job.checkpoints.rend(), std::back_inserter(there),
                [&](const Checkpoint& checkpoint) {

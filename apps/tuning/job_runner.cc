@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
-#include "fovea/train.h"
+#include "fovea/train/train.h"
 #include "tuning/random_id.h"
 
 namespace fovea::tuning {
@@ -180,7 +180,7 @@ void JobRunner::take_plan(Job& job) {
 
 void JobRunner::read_progress(Job& job) {
   // The log is read last: it has the losses of each snapshot that exists before.
-  const std::vector<int64_t> steps = snapshots(jobs_.path(job, kModel));
+  const std::vector<int64_t> steps = train::snapshots(jobs_.path(job, kModel));
   training_.log->read();
   bool added = false;
   for (const int64_t step : steps) {

@@ -7,7 +7,7 @@
 #include <functional>
 
 #include "base/json.h"
-#include "fovea/train.h"
+#include "fovea/train/train.h"
 #include "tuning/job_store.h"
 
 namespace fovea::tuning {
@@ -19,15 +19,15 @@ constexpr int64_t kAnswerTokens = 256, kAnswersAtOnce = 16;
 
 struct MethodObjective {
   const char* name;
-  Objective objective;
+  train::Objective objective;
 };
 MethodObjective objective_of(JobMethod method) {
   switch (method) {
-    case JobMethod::dpo: return {"dpo", Objective::dpo};
-    case JobMethod::reinforcement: return {"grpo", Objective::grpo};
+    case JobMethod::dpo: return {"dpo", train::Objective::dpo};
+    case JobMethod::reinforcement: return {"grpo", train::Objective::grpo};
     case JobMethod::supervised: break;
   }
-  return {"chats", Objective::chats};
+  return {"chats", train::Objective::chats};
 }
 
 using Add = std::function<void(const char* name, const std::string& value)>;
@@ -49,7 +49,7 @@ std::vector<std::string> common_arguments(const Job& job, const BaseModel& base,
   const JobRequest& request = job.request;
   const bool writes = request.method == JobMethod::reinforcement;
   const auto [objective_name, objective] = objective_of(request.method);
-  const double rate = recommended_rate(objective, true) * job.rate_multiplier;
+  const double rate = train::recommended_rate(objective, true) * job.rate_multiplier;
   std::vector<std::string> all = {"train",           path_of_file(request.training_file),
                                   "--objective",     objective_name,
                                   "--from",          base.path,

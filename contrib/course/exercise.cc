@@ -16,7 +16,7 @@
 #include "base/error.h"
 #include "base/math.h"
 #include "base/ordered_json.h"
-#include "fovea/read_file.h"
+#include "fovea/core/read_file.h"
 
 namespace fovea {
 namespace {

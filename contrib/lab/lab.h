@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "fovea/options.h"
+#include "fovea/core/options.h"
 
 namespace fovea {
 
@@ -27,7 +27,7 @@ struct LabOptions {
   // rules were written for 1.
   double effort = 1;
 };
-void visit(LabOptions& options, OptionVisitor& visitor);  // fovea/options.h
+void visit(LabOptions& options, OptionVisitor& visitor);  // fovea/core/options.h
 
 struct ExperimentSummary {
   std::string name;

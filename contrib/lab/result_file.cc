@@ -8,7 +8,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/machine.h"
-#include "fovea/doctor.h"
+#include "fovea/core/machine.h"
 #include "lab/experiment.h"
 #include "lab/table.h"
 

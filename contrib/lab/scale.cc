@@ -11,7 +11,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/math.h"
-#include "fovea/plan.h"
+#include "fovea/train/plan.h"
 #include "lab/journal.h"
 #include "lab/report.h"
 #include "lab/scaling_law.h"
@@ -93,7 +93,7 @@ void fit(ScaleResult& result, uint64_t seed) {
                 number(&LawConstants::data_exponent)};
   const double flops = result.budget;
   const auto tokens = [flops](const LawConstants& each) {
-    return flops / rule_flops(each.best_size(flops), 1);
+    return flops / train::rule_flops(each.best_size(flops), 1);
   };
   result.parameters =
       fitted(law, resampled, [flops](const LawConstants& each) { return each.best_size(flops); });
@@ -200,7 +200,8 @@ ScaleResult fit_scaling_law(const ScaleOptions& o,
     }
   }
   const ScaleRun& largest = result.runs.back();
-  result.budget = o.budget > 0 ? o.budget : 100 * rule_flops(largest.parameters, largest.tokens);
+  result.budget =
+      o.budget > 0 ? o.budget : 100 * train::rule_flops(largest.parameters, largest.tokens);
   lab::predict(result, o.seed);
   lab::fit(result, o.seed);
   lab::write_scale(result, o.out);

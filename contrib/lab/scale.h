@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "fovea/options.h"
+#include "fovea/core/options.h"
 
 namespace fovea {
 
@@ -22,7 +22,7 @@ struct ScaleOptions {
   double budget = 0;            // FLOPs to plan for; 0 = 100 times those of the largest run
   uint64_t seed = 1;
 };
-void visit(ScaleOptions& options, OptionVisitor& visitor);  // fovea/options.h
+void visit(ScaleOptions& options, OptionVisitor& visitor);  // fovea/core/options.h
 
 // A number with percentiles 2.5 and 97.5 of its values in resampled fits.
 struct FittedNumber {

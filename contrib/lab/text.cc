@@ -10,8 +10,8 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "fovea/core/random.h"
-#include "fovea/text_lines.h"
-#include "fovea/train_tokenizer.h"
+#include "fovea/text/text_lines.h"
+#include "fovea/train/train_tokenizer.h"
 
 namespace fovea::lab {
 namespace {
@@ -39,11 +39,11 @@ std::vector<fs::path> files_of(const std::vector<std::string>& paths) {
 
 // Passes the text of a file to `use`, or that of each of its JSON lines.
 void each_document(const fs::path& path, const std::function<void(const std::string&)>& use) {
-  if (!is_json_lines(path)) return use(read_text(path.string()));
-  LineReader reader(path.string());
+  if (!is_json_lines(path)) return use(text::read_text(path.string()));
+  text::LineReader reader(path.string());
   for (std::vector<std::string> lines; !(lines = reader.next(1)).empty();) {
     const std::string place = fmt::format("{}:{}", path.string(), reader.lines_read());
-    if (!is_blank(lines[0])) use(get_string(parse_json(lines[0], place), "text", place));
+    if (!text::is_blank(lines[0])) use(get_string(parse_json(lines[0], place), "text", place));
   }
 }
 
@@ -78,11 +78,12 @@ Batch batch_of(const std::vector<int32_t>& ids, const std::vector<int32_t>& labe
 Text::Text(const std::vector<std::string>& paths, int64_t bpe) : paths_(paths) {
   const std::vector<fs::path> files = files_of(paths);
   const bool several = files.size() != 1 || is_json_lines(files[0]);  // documents
-  const Tokenizer tokenizer =
-      train_tokenizer({paths.begin(), paths.end()},
-                      {.kind = bpe > 0 ? TokenizerKind::bpe : TokenizerKind::character,
-                       .vocabulary = bpe,
-                       .end_of_text = several})
+  const text::Tokenizer tokenizer =
+      train::train_tokenizer(
+          {paths.begin(), paths.end()},
+          {.kind = bpe > 0 ? text::TokenizerKind::bpe : text::TokenizerKind::character,
+           .vocabulary = bpe,
+           .end_of_text = several})
           ->tokenizer;
   vocabulary_ = tokenizer.size();
   Hasher hasher;

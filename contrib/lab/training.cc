@@ -15,15 +15,15 @@
 namespace fovea::lab {
 namespace {
 
-std::vector<MixerKind> mixers_of(const std::string& names) {
-  std::vector<MixerKind> mixers;
+std::vector<model::MixerKind> mixers_of(const std::string& names) {
+  std::vector<model::MixerKind> mixers;
   for (size_t begin = 0; begin <= names.size();) {
     const size_t end = std::min(names.find('+', begin), names.size());
     const std::string name = names.substr(begin, end - begin);
-    mixers.push_back(name == "rnn"    ? MixerKind::rnn
-                     : name == "gru"  ? MixerKind::gru
-                     : name == "lstm" ? MixerKind::lstm
-                                      : MixerKind::attention);
+    mixers.push_back(name == "rnn"    ? model::MixerKind::rnn
+                     : name == "gru"  ? model::MixerKind::gru
+                     : name == "lstm" ? model::MixerKind::lstm
+                                      : model::MixerKind::attention);
     begin = end + 1;
   }
   return mixers;
@@ -31,11 +31,11 @@ std::vector<MixerKind> mixers_of(const std::string& names) {
 
 // The matrices of a mixer, in squares of the width: query, key, value and output, or two for each
 // gate.
-int64_t squares_of(MixerKind mixer) {
+int64_t squares_of(model::MixerKind mixer) {
   switch (mixer) {
-    case MixerKind::rnn: return 2;
-    case MixerKind::gru: return 6;
-    case MixerKind::lstm: return 8;
+    case model::MixerKind::rnn: return 2;
+    case model::MixerKind::gru: return 6;
+    case model::MixerKind::lstm: return 8;
     default: return 4;
   }
 }
@@ -54,24 +54,24 @@ double rate_at(const Schooling& schooling, int64_t step) {
 
 }  // namespace
 
-Spec small_decoder(int64_t layers, int64_t width, int64_t vocabulary, int64_t context) {
-  Spec s;
+model::Spec small_decoder(int64_t layers, int64_t width, int64_t vocabulary, int64_t context) {
+  model::Spec s;
   s.vocabulary = vocabulary;
   s.context = context;
   s.width = width;
   s.decoder->layers = layers;
   s.decoder->attention.heads = 4;
-  s.decoder->position.kind = PositionKind::sinusoidal;
+  s.decoder->position.kind = model::PositionKind::sinusoidal;
   // Embeddings get elements of about 1, as large as those of the sinusoids.
   s.init_deviation = 1 / std::sqrt(static_cast<float>(width));
   s.scaled_embedding = true;
   return s;
 }
 
-Spec small_mixture(const std::string& mixers, int64_t layers, int64_t width, int64_t vocabulary,
-                   int64_t context) {
-  Spec s = small_decoder(layers, width, vocabulary, context);
-  StackSpec& d = *s.decoder;
+model::Spec small_mixture(const std::string& mixers, int64_t layers, int64_t width,
+                          int64_t vocabulary, int64_t context) {
+  model::Spec s = small_decoder(layers, width, vocabulary, context);
+  model::StackSpec& d = *s.decoder;
   d.mixers = mixers_of(mixers);
   int64_t squares = 0;
   for (int64_t i = 0; i < layers; ++i)
@@ -81,13 +81,13 @@ Spec small_mixture(const std::string& mixers, int64_t layers, int64_t width, int
   return s;
 }
 
-Spec with_positions(Spec spec, const std::string& name) {
-  PositionSpec& p = (spec.decoder ? *spec.decoder : *spec.encoder).position;
-  p.kind = name == "learned"      ? PositionKind::learned
-           : name == "sinusoidal" ? PositionKind::sinusoidal
-           : name == "rotary"     ? PositionKind::rotary
-                                  : PositionKind::none;
-  if (name == "alibi") p.bias = DistanceBias::alibi;
+model::Spec with_positions(model::Spec spec, const std::string& name) {
+  model::PositionSpec& p = (spec.decoder ? *spec.decoder : *spec.encoder).position;
+  p.kind = name == "learned"      ? model::PositionKind::learned
+           : name == "sinusoidal" ? model::PositionKind::sinusoidal
+           : name == "rotary"     ? model::PositionKind::rotary
+                                  : model::PositionKind::none;
+  if (name == "alibi") p.bias = model::DistanceBias::alibi;
   return spec;
 }
 

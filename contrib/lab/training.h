@@ -9,14 +9,14 @@
 namespace fovea::lab {
 
 // Returns a small pre-norm decoder with sinusoids: the model that experiments vary.
-Spec small_decoder(int64_t layers, int64_t width, int64_t vocabulary, int64_t context);
+model::Spec small_decoder(int64_t layers, int64_t width, int64_t vocabulary, int64_t context);
 // The same, with recurrent layers ("rnn", "gru", "lstm"), attention ("attention") or both
 // ("lstm+attention"). The hidden layers of recurrent models are widened or narrowed until the
 // parameters of a layer equal those of attention (up to biases).
-Spec small_mixture(const std::string& mixers, int64_t layers, int64_t width, int64_t vocabulary,
-                   int64_t context);
+model::Spec small_mixture(const std::string& mixers, int64_t layers, int64_t width,
+                          int64_t vocabulary, int64_t context);
 // The same, with the positions "none", "learned", "sinusoidal", "rotary" or "alibi".
-Spec with_positions(Spec spec, const std::string& name);
+model::Spec with_positions(model::Spec spec, const std::string& name);
 
 // Returns tokens below `vocabulary`, each drawn with equal probability.
 std::vector<int32_t> random_tokens(int64_t count, int64_t vocabulary, uint64_t seed, int64_t part);

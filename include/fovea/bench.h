@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "fovea/embed.h"
-#include "fovea/image_model.h"
-#include "fovea/model.h"
-#include "fovea/train.h"
-#include "fovea/transcribe.h"
-#include "fovea/translate.h"
+#include "fovea/infer/embed.h"
+#include "fovea/infer/image_model.h"
+#include "fovea/infer/transcribe.h"
+#include "fovea/infer/translate.h"
+#include "fovea/model/model.h"
+#include "fovea/train/train.h"
 
 namespace fovea {
 
@@ -19,11 +19,11 @@ enum class HeadsWay { batched, loop };
 struct BenchOptions {
   // Training: a preset of a decoder or of an encoder of images.
   std::string preset = "nano";
-  Precision precision = Precision::automatic;  // training: of matrix products
-  int64_t steps = 50;                          // training: steps to measure
-  int64_t prompt = 512;                        // generation: tokens of the prompt
-  int64_t decode = 64;                         // generation: tokens to generate per sequence
-  int64_t depth = 16;                          // generation: tokens before the measured decoding
+  train::Precision precision = train::Precision::automatic;  // training: of matrix products
+  int64_t steps = 50;                                        // training: steps to measure
+  int64_t prompt = 512;                                      // generation: tokens of the prompt
+  int64_t decode = 64;  // generation: tokens to generate per sequence
+  int64_t depth = 16;   // generation: tokens before the measured decoding
   // Sequences or pictures per step. 0 = training: 16 for baby, 8 for pictures, else the batch of
   // preset_training(); generation: 1.
   int64_t batch = 0;
@@ -31,7 +31,7 @@ struct BenchOptions {
   // Prompts, embedding, translation, transcription, pictures: measured runs, after one that is not.
   int64_t runs = 5;
 };
-void visit(BenchOptions& options, OptionVisitor& visitor);  // fovea/options.h
+void visit(BenchOptions& options, OptionVisitor& visitor);  // fovea/core/options.h
 
 struct TrainBench {
   std::string preset, precision, isa;
@@ -70,7 +70,7 @@ struct GenerationBench {
   int64_t prompt = 0, decode = 0, batch = 0;  // prompt tokens, new tokens per sequence, sequences
   int64_t depth = 0;                          // tokens before the measured decoding
   int64_t weight_bytes = 0;
-  std::vector<FormatBytes> weight_formats;  // largest first
+  std::vector<model::FormatBytes> weight_formats;  // largest first
   double prompt_seconds = 0;  // reading one sequence of `prompt` tokens and choosing the next one
   double prompt_tokens_per_second = 0;
   double decode_seconds = 0;  // `decode` steps of all sequences, after prompts of `depth` tokens
@@ -82,7 +82,7 @@ struct GenerationBench {
 
 // Measures how fast a decoder-only model reads a prompt of random tokens and generates tokens.
 // Throws InvalidArgument for other models, or if the tokens exceed the model's context.
-GenerationBench bench_generation(const Model& model, const BenchOptions& options);
+GenerationBench bench_generation(const model::Model& model, const BenchOptions& options);
 
 struct EmbedBench {
   std::string isa;
@@ -94,7 +94,7 @@ struct EmbedBench {
 
 // Measures the embedding of `texts`. Throws InvalidArgument if there are none, and the errors of
 // Embedder::embed().
-EmbedBench bench_embedding(const Embedder& embedder, const std::vector<std::string>& texts,
+EmbedBench bench_embedding(const infer::Embedder& embedder, const std::vector<std::string>& texts,
                            const BenchOptions& options);
 
 struct ImageBench {
@@ -108,7 +108,7 @@ struct ImageBench {
 // Measures the labels (of a model that has them) or the vectors of `count` random pictures of the
 // model's size, in batches of BenchOptions::batch (0 = 8). Throws InvalidArgument if the count is
 // below 1.
-ImageBench bench_images(const ImageModel& model, int64_t count, const BenchOptions& options);
+ImageBench bench_images(const infer::ImageModel& model, int64_t count, const BenchOptions& options);
 
 struct TranslationBench {
   std::string isa;
@@ -122,8 +122,8 @@ struct TranslationBench {
 
 // Measures the translation of `lines`. Throws InvalidArgument if there are none, and the errors of
 // translate().
-TranslationBench bench_translation(const Model& model, const std::vector<std::string>& lines,
-                                   const TranslateOptions& translation,
+TranslationBench bench_translation(const model::Model& model, const std::vector<std::string>& lines,
+                                   const infer::TranslateOptions& translation,
                                    const BenchOptions& options);
 
 struct TranscriptionBench {
@@ -138,7 +138,8 @@ struct TranscriptionBench {
 
 // Measures the transcription of `windows` windows of noise, with exactly `max_tokens` tokens in
 // each; of the other options, `beams` counts. Throws the errors of transcribe().
-TranscriptionBench bench_transcription(const Model& model, const TranscribeOptions& transcription,
+TranscriptionBench bench_transcription(const model::Model& model,
+                                       const infer::TranscribeOptions& transcription,
                                        const BenchOptions& options);
 
 // The rates of this machine that bound those of a model.

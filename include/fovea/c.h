@@ -141,7 +141,7 @@ typedef void (*fovea_logits_callback)(const int32_t* ids, size_t count, float* l
 
 enum { FOVEA_EARLY_STOPPING_NO = 0, FOVEA_EARLY_STOPPING_YES = 1, FOVEA_EARLY_STOPPING_NEVER = 2 };
 
-// fovea/generate.h describes each field.
+// fovea/infer/generate.h describes each field.
 typedef struct fovea_generate_options {
   size_t size;
   // Sampling.
@@ -180,7 +180,7 @@ typedef struct fovea_generate_options {
   fovea_text_callback on_text;
   fovea_logits_callback on_logits;
   void* user;
-  // Further sampling: see `samplers` and the fields after it in fovea/generate.h.
+  // Further sampling: see `samplers` and the fields after it in fovea/infer/generate.h.
   float xtc_probability, xtc_threshold;
   float mirostat_tau, mirostat_eta;
   int64_t mirostat;      // 2 = Mirostat 2.0; 0 = off
@@ -193,7 +193,7 @@ typedef struct fovea_generate_options {
   size_t dry_breaker_id_count;
   const char* const* banned;  // texts that are never generated
   size_t banned_count;
-  // Further beam search: see fovea/generate.h.
+  // Further beam search: see fovea/infer/generate.h.
   const char* const* required;  // texts that every hypothesis contains
   size_t required_count;
   int64_t beam_groups;
@@ -249,7 +249,7 @@ FOVEA_API fovea_status fovea_model_score(fovea_model* model, const int32_t* ids,
 
 // ---- Traces ----
 
-// Set one of `text`, `ids` and `input`; fovea/trace.h describes them.
+// Set one of `text`, `ids` and `input`; fovea/study/trace.h describes them.
 typedef struct fovea_trace_options {
   size_t size;
   const char* text;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "fovea/model.h"
+#include "fovea/model/model.h"
 
 namespace fovea {
 
@@ -26,7 +26,8 @@ struct Comparison {
 // InvalidArgument if a model has an encoder, if the sizes of the vocabularies differ, or if there
 // are fewer than two tokens, BadFile if a file cannot be read, and Failed if `progress` returned
 // false.
-Comparison compare(const Model& model, const Model& full, const std::vector<std::string>& data,
+Comparison compare(const model::Model& model, const model::Model& full,
+                   const std::vector<std::string>& data,
                    const std::function<bool(double fraction)>& progress = {});
 
 }  // namespace fovea

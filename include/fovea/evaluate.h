@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "fovea/image_model.h"
-#include "fovea/metrics.h"
-#include "fovea/model.h"
-#include "fovea/train.h"
-#include "fovea/translate.h"
+#include "fovea/infer/image_model.h"
+#include "fovea/infer/metrics.h"
+#include "fovea/infer/translate.h"
+#include "fovea/model/model.h"
+#include "fovea/train/train.h"
 
 namespace fovea {
 
@@ -31,42 +31,27 @@ struct EvaluationData {
   int64_t context = 0;
   // Evaluates the first windows of `text`, pairs or labelled texts only; 0 = all.
   int64_t limit = 0;
-  std::string chat_template;        // conversations: as in TrainOptions
-  TrainOn train_on = TrainOn::all;  // conversations: the answers to predict
+  std::string chat_template;                      // conversations: as in TrainOptions
+  train::TrainOn train_on = train::TrainOn::all;  // conversations: the answers to predict
   // How to translate the sources of `pairs` for BLEU, chrF and ROUGE-L. If it is unset or beams is
   // 0, the sources are not translated. The source prefix also applies to the loss.
-  std::optional<TranslateOptions> translation = {};
+  std::optional<infer::TranslateOptions> translation = {};
 };
-void visit(EvaluationData& data, OptionVisitor& visitor);  // fovea/options.h
-
-struct Evaluation {
-  std::string objective;  // the name of the EvaluationTask: "next_token", "masked", ...
-  double loss = 0;        // mean negative log-likelihood per predicted token, in nats
-  double perplexity = 0;  // exp(loss)
-  // Bits per byte of UTF-8 text, comparable across tokenizers; 0 = not applicable.
-  double bits_per_byte = 0;
-  int64_t tokens = 0;  // predicted tokens; for classifiers, labels
-  int64_t bytes = 0;   // bytes of the predicted text; 0 = not applicable
-  // Pairs, labelled texts or conversations; 0 for windows of a text.
-  int64_t sequences = 0;
-  int64_t unknown = 0;                     // next_token: unknown tokens in the text
-  MetricValues metrics = {};               // those of evaluation_task(objective) that apply
-  std::optional<LabelReport> labels = {};  // classifiers: the scores of each label
-  std::vector<std::string> notes = {};     // messages, such as the number of skipped texts
-};
+void visit(EvaluationData& data, OptionVisitor& visitor);  // fovea/core/options.h
 
 // Measures the loss and the other metrics on `data`. A decoder-only model reads the text in
 // consecutive windows of its context and predicts each token but the first once. `progress`
 // receives the completed fraction, on the caller's thread; return false to stop, which throws
 // Failed. Throws InvalidArgument if an option is out of range or the data does not fit the model,
 // BadFile if a file cannot be read.
-Evaluation evaluate(const Model& model, const EvaluationData& data,
-                    const std::function<bool(double fraction)>& progress = {});
+infer::Evaluation evaluate(const model::Model& model, const EvaluationData& data,
+                           const std::function<bool(double fraction)>& progress = {});
 
 // Measures a model on pictures with labels or captions: the loss and the scores of a classifier, or
 // how many texts and pictures a model of pictures and texts retrieves, each among all others.
 // Throws the errors of evaluate().
-Evaluation evaluate_images(const ImageModel& model, const std::vector<std::string>& images,
-                           const std::function<bool(double fraction)>& progress = {});
+infer::Evaluation evaluate_images(const infer::ImageModel& model,
+                                  const std::vector<std::string>& images,
+                                  const std::function<bool(double fraction)>& progress = {});
 
 }  // namespace fovea

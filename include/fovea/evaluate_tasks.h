@@ -4,9 +4,9 @@
 #include <functional>
 #include <string>
 
-#include "fovea/metrics.h"
-#include "fovea/model.h"
-#include "fovea/options.h"
+#include "fovea/core/options.h"
+#include "fovea/infer/metrics.h"
+#include "fovea/model/model.h"
 
 namespace fovea {
 
@@ -25,7 +25,7 @@ struct TaskData {
   std::string delimiter = " ";   // between a context and its continuation
   std::string samples_out = {};  // file for a JSON line per record with its outputs; empty = none
 };
-void visit(TaskData& data, OptionVisitor& visitor);  // fovea/options.h
+void visit(TaskData& data, OptionVisitor& visitor);  // fovea/core/options.h
 
 struct TaskEvaluation {
   int64_t records = 0, choices = 0, generated = 0;  // all, and of each kind
@@ -34,13 +34,13 @@ struct TaskEvaluation {
   // choice with the greatest log-probability, or log-probability / length of the continuation in
   // this unit; "exact_match"; "rouge_1", "rouge_2", "rouge_l" and "rouge_lsum" from 0 to 1. Each is
   // followed by its standard error, such as "accuracy_stderr", unless it is of one record.
-  MetricValues metrics;
+  infer::MetricValues metrics;
 };
 
 // Throws BadFile, with file and line, if a record is invalid; InvalidArgument if an option is out
 // of range or the model does not fit. `progress` receives the completed fraction, on the caller's
 // thread; return false to stop, which throws Failed.
-TaskEvaluation evaluate_tasks(const Model& model, const TaskData& data,
+TaskEvaluation evaluate_tasks(const model::Model& model, const TaskData& data,
                               const std::function<bool(double fraction)>& progress = {});
 
 }  // namespace fovea

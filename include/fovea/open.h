@@ -4,11 +4,11 @@
 #include <variant>
 #include <vector>
 
-#include "fovea/classify.h"
-#include "fovea/embed.h"
-#include "fovea/image_model.h"
-#include "fovea/model.h"
-#include "fovea/retrieval.h"
+#include "fovea/infer/classify.h"
+#include "fovea/infer/embed.h"
+#include "fovea/infer/image_model.h"
+#include "fovea/infer/retrieval.h"
+#include "fovea/model/model.h"
 
 namespace fovea {
 
@@ -32,10 +32,12 @@ ModelUse model_use(const std::string& path);
 
 // Opens a model by the class that model_use() names. `adapters`: as for Model::open(). Throws the
 // errors of model_use() and of the class's open().
-using AnyModel = std::variant<Model, Embedder, SparseEmbedder, MultiVectorEmbedder, Reranker,
-                              Classifier, ImageModel>;
-AnyModel open(const std::string& path, WeightPrecision precision = WeightPrecision::stored,
-              CachePrecision cache = CachePrecision::automatic,
-              const std::vector<AdapterUse>& adapters = {});
+using AnyModel =
+    std::variant<model::Model, infer::Embedder, infer::SparseEmbedder, infer::MultiVectorEmbedder,
+                 infer::Reranker, infer::Classifier, infer::ImageModel>;
+AnyModel open(const std::string& path,
+              model::WeightPrecision precision = model::WeightPrecision::stored,
+              model::CachePrecision cache = model::CachePrecision::automatic,
+              const std::vector<model::AdapterUse>& adapters = {});
 
 }  // namespace fovea

@@ -3,7 +3,7 @@
 // conversation: no text in it, including the names of members, may become a special token.
 
 #include "base/json.h"
-#include "fovea/chat.h"
+#include "fovea/text/chat.h"
 #include "fuzz.h"
 #include "tokenizer/state/state.h"
 
@@ -25,22 +25,23 @@ std::tm moment() {
 
 // Returns a small tokenizer. The names of its special tokens do not occur in JSON outside strings;
 // "e", for example, would occur in false and in 1e5.
-const Tokenizer& tokenizer() {
+const text::Tokenizer& tokenizer() {
   constexpr const char* kJson = R"({"added_tokens": [
     {"id": 3, "content": "<s>", "special": true},
     {"id": 4, "content": "<|im_end|>", "special": true},
     {"id": 5, "content": "m", "special": true}],
     "model": {"type": "WordLevel", "vocab": {"u": 0, "b": 1, "c": 2}, "unk_token": "u"}})";
-  static const Tokenizer small(parse_tokenizer({kJson, ""}, "tokenizer.json", "config.json"));
+  static const text::Tokenizer small(
+      text::parse_tokenizer({kJson, ""}, "tokenizer.json", "config.json"));
   return small;
 }
 
 void keep_as_text(std::string_view json) {
-  ChatRequest request;
+  text::ChatRequest request;
   request.messages = request.tools = request.documents = request.variables = json;
-  const ChatRequest safe = guarded(request, tokenizer());
+  const text::ChatRequest safe = text::guarded(request, tokenizer());
   for (const std::string* text : {&safe.messages, &safe.tools, &safe.documents, &safe.variables}) {
-    for (const int32_t id : tokenizer().encode(*text, SpecialTokens::guarded)) {
+    for (const int32_t id : tokenizer().encode(*text, text::SpecialTokens::guarded)) {
       require(!tokenizer().is_special(id), "no text of a conversation becomes a special token");
     }
   }
@@ -53,13 +54,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace fovea;
   const auto [source, variables] = two_texts(data, size);
   succeeds([&, part = variables.empty() ? source : variables] { keep_as_text(part); });
-  const RenderLimits limits{.steps = 20'000, .output_bytes = 1 << 16, .value_bytes = 1 << 20};
+  const text::RenderLimits limits{.steps = 20'000, .output_bytes = 1 << 16, .value_bytes = 1 << 20};
   succeeds_soon([&, source = source, variables = variables] {
-    const ChatTemplate parsed = ChatTemplate::parse(source, "fuzz");
+    const text::ChatTemplate parsed = text::ChatTemplate::parse(source, "fuzz");
     const auto result = parsed.render(variables.empty() ? kVariables : variables, limits, moment);
     require(result.text.size() <= limits.output_bytes, "the text respects its limit");
     size_t done = 0;
-    for (const auto& span : result.assistant.value_or(std::vector<ChatTemplate::Span>())) {
+    for (const auto& span : result.assistant.value_or(std::vector<text::ChatTemplate::Span>())) {
       require(span.begin >= done && span.end >= span.begin && span.end <= result.text.size(),
               "spans lie within the text, in order");
       done = span.begin;

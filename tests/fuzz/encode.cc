@@ -8,40 +8,40 @@
 namespace fovea {
 namespace {
 
-const std::vector<Tokenizer>& tokenizers() {
-  static const std::vector<Tokenizer> all = [] {
-    std::vector<Tokenizer> found;
+const std::vector<text::Tokenizer>& tokenizers() {
+  static const std::vector<text::Tokenizer> all = [] {
+    std::vector<text::Tokenizer> found;
     constexpr const char* path = "tests/goldens/tokenizers.json";
     const nlohmann::json goldens = read_json(path);
     for (const auto& kind : goldens["kinds"])
-      found.emplace_back(parse_tokenizer({kind["tokenizer"].dump(), ""}, path, ""));
+      found.emplace_back(text::parse_tokenizer({kind["tokenizer"].dump(), ""}, path, ""));
     return found;
   }();
   return all;
 }
 
-void encode(const Tokenizer& tokenizer, std::string_view text) {
-  const Encoding whole = tokenizer.encoding(text, {.add_special_tokens = false});
+void encode(const text::Tokenizer& tokenizer, std::string_view text) {
+  const text::Encoding whole = tokenizer.encoding(text, {.add_special_tokens = false});
   require(whole.ids == tokenizer.encode(text), "encoding() and encode() agree");
   require(whole.ids.size() <= 64 * text.size() + (1 << 17),
           "the number of ids is bounded by the text");
   uint32_t begin = 0;
-  for (const Offsets& at : whole.byte_offsets) {
+  for (const text::Offsets& at : whole.byte_offsets) {
     require(at.begin <= at.end && at.end <= text.size(), "a token lies within its text");
     if (at.begin == at.end) continue;  // an empty token may have any position
     require(at.begin >= begin, "tokens are in order");
     begin = at.begin;
   }
   std::string streamed;
-  StreamingDecoder decoder(tokenizer);
+  text::StreamingDecoder decoder(tokenizer);
   for (const int32_t id : whole.ids) streamed += decoder.add(id);
   streamed += decoder.finish();
   const std::string decoded = tokenizer.decode(whole.ids);
   require(streamed == decoded, "decoding token by token gives the same text");
-  require(utf8::valid_prefix(decoded) == decoded.size(), "decoded text is UTF-8");
+  require(text::utf8::valid_prefix(decoded) == decoded.size(), "decoded text is UTF-8");
   require(decoded.size() <= 64 * (whole.tokens.bytes() + 1) + (1 << 17),
           "the decoded text is bounded by the tokens");
-  tokenizer.encode(text, SpecialTokens::parsed);
+  tokenizer.encode(text, text::SpecialTokens::parsed);
   tokenizer.unknown(text);
 }
 
@@ -51,7 +51,7 @@ void encode(const Tokenizer& tokenizer, std::string_view text) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace fovea;
   if (size == 0) return 0;
-  const Tokenizer& tokenizer = tokenizers()[data[0] % tokenizers().size()];
+  const text::Tokenizer& tokenizer = tokenizers()[data[0] % tokenizers().size()];
   succeeds_soon([&] { encode(tokenizer, text_of(data + 1, size - 1)); });
   return 0;
 }

@@ -20,11 +20,11 @@ void within(const Gguf& file, const char* data, size_t bytes) {
 }
 
 void pack_as_stored(const StoredTensor& stored, const TensorSource& file) {
-  const FileTensor plain = {stored.name, Stored::plain, {stored.name}};
+  const model::FileTensor plain = {stored.name, model::Stored::plain, {stored.name}};
   const std::vector<Shape> shapes = {stored.shape};
-  if (!format_as_stored(plain, stored, shapes)) return;
-  const auto weights = blocks_from_file(plain, stored, shapes, file);
-  PackingQueue queue;
+  if (!model::format_as_stored(plain, stored, shapes)) return;
+  const auto weights = model::blocks_from_file(plain, stored, shapes, file);
+  model::PackingQueue queue;
   int64_t counted = 0;
   queue.add_to_count(weights, [&](int64_t nonfinite) { counted = nonfinite; });
   queue.run();
@@ -41,14 +41,16 @@ void use(const std::string& path) {
     within(*file, value.bytes.data(), value.bytes.size());
   for (const GgufTensor& tensor : file->tensors()) within(*file, tensor.data, tensor.bytes);
   succeeds([&] {
-    const GgufTensors tensors(file);
+    const model::GgufTensors tensors(file);
     for (const StoredTensor& stored : tensors.stored()) {
       succeeds([&] { tensors.tensor(stored.name); });
       succeeds([&] { pack_as_stored(stored, tensors); });
     }
   });
-  succeeds([&] { read_gguf_spec(path); });
-  succeeds([&] { use_tokenizer(Tokenizer(parse_tokenizer(tokenizer_files(*file), path, path))); });
+  succeeds([&] { model::read_gguf_spec(path); });
+  succeeds([&] {
+    use_tokenizer(text::Tokenizer(text::parse_tokenizer(text::tokenizer_files(*file), path, path)));
+  });
 }
 
 }  // namespace

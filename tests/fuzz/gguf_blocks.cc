@@ -18,7 +18,7 @@ constexpr std::array kTypes = {"Q4_0", "Q4_1", "Q5_0", "Q5_1",   "Q8_0",   "Q2_K
                                "Q4_K", "Q5_K", "Q6_K", "IQ4_NL", "IQ4_XS", "MXFP4"};
 
 // Blocks are written as they were read, and counting finds the numbers that are not finite.
-void use_blocks(const GgufFormat& type, const uint8_t* data, size_t size) {
+void use_blocks(const model::GgufFormat& type, const uint8_t* data, size_t size) {
   const BlockFormat& format = block_format(type.format);
   const auto bytes = static_cast<size_t>(type.reader.bytes);
   std::vector<uint8_t> written(bytes);
@@ -26,7 +26,7 @@ void use_blocks(const GgufFormat& type, const uint8_t* data, size_t size) {
   for (; size >= bytes; data += bytes, size -= bytes) {
     WeightBlock block;
     type.reader.read(data, block);
-    write_gguf_block(type.format, block, written.data());
+    model::write_gguf_block(type.format, block, written.data());
     require(std::equal(written.begin(), written.end(), data), "writing is the inverse of reading");
     decode_block(format, block, values.data());
     const auto bad =
@@ -37,7 +37,7 @@ void use_blocks(const GgufFormat& type, const uint8_t* data, size_t size) {
 }
 
 // Every block of numbers in the range has finite values, near the numbers.
-void quantise(const GgufFormat& type, const uint8_t* data, size_t size) {
+void quantise(const model::GgufFormat& type, const uint8_t* data, size_t size) {
   const BlockFormat& format = block_format(type.format);
   const auto count = static_cast<size_t>(format.block);
   if (format.offset == 128) return;  // Q8_0 is rounded without a search
@@ -63,7 +63,7 @@ void quantise(const GgufFormat& type, const uint8_t* data, size_t size) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace fovea;
   if (size == 0) return 0;
-  const GgufFormat& type = *find_gguf_format(kTypes[data[0] % kTypes.size()]);
+  const model::GgufFormat& type = *model::find_gguf_format(kTypes[data[0] % kTypes.size()]);
   use_blocks(type, data + 1, size - 1);
   quantise(type, data + 1, size - 1);
   return 0;

@@ -11,11 +11,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const bool regex = data[0] == 'r';
   const auto [text, choices] = two_texts(data + 1, size - 1);
   succeeds([&, text = text, choices = choices] {
-    Grammar::Bytes all;
+    text::Grammar::Bytes all;
     all.set();
-    const SchemaGrammar grammar = regex ? regex_grammar(text, all) : gbnf_grammar(text, all);
-    GrammarAutomaton automaton(grammar.grammar, grammar.root);
-    if (automaton.need(automaton.start()) >= Grammar::kNever) return;  // refused as a constraint
+    const text::SchemaGrammar grammar =
+        regex ? text::regex_grammar(text, all) : text::gbnf_grammar(text, all);
+    text::GrammarAutomaton automaton(grammar.grammar, grammar.root);
+    if (automaton.need(automaton.start()) >= text::Grammar::kNever)
+      return;  // refused as a constraint
     write_under(automaton, choices);
   });
   return 0;

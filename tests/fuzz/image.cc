@@ -8,17 +8,18 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace fovea;
   constexpr int64_t kSmall = 1 << 20;  // pixels; larger pictures only cost the fuzzer time
   succeeds_soon([&] {
-    const Image image = decode_image(text_of(data, size), "picture");
+    const media::Image image = media::decode_image(text_of(data, size), "picture");
     require(std::ssize(image.pixels) == image.height * image.width * 3, "each pixel has 3 bytes");
-    ImageProcessor processor;
+    media::ImageProcessor processor;
     processor.resize = {0, 0, 8};
     processor.crop = {8, 8, 0};
     if (image.height * image.width > kSmall) return;
     require(processor.fitted(image, "picture").pixels.size() == 8 * 8 * 3, "it fits");
     processor = {.resize = {8, 8, 0}, .longest = 24, .divides = true};
-    const ImageTiles tiles = tiles_of(processor, image, "picture");
+    const media::ImageTiles tiles = media::tiles_of(processor, image, "picture");
     require(std::ssize(tiles.images) == tiles.rows * tiles.columns + 1, "the tiles and the whole");
-    for (const Image& tile : tiles.images) require(tile.pixels.size() == 8 * 8 * 3, "a tile fits");
+    for (const media::Image& tile : tiles.images)
+      require(tile.pixels.size() == 8 * 8 * 3, "a tile fits");
   });
   return 0;
 }

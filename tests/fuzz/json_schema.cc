@@ -10,11 +10,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace fovea;
   const auto [schema, choices] = two_texts(data, size);
   succeeds([&, schema = schema, choices = choices] {
-    Grammar::Bytes all;
+    text::Grammar::Bytes all;
     all.set();
-    const SchemaGrammar grammar = schema_grammar(schema, all);
-    GrammarAutomaton automaton(grammar.grammar, grammar.root);
-    if (automaton.need(automaton.start()) >= Grammar::kNever) return;  // json_constraint refuses it
+    const text::SchemaGrammar grammar = text::schema_grammar(schema, all);
+    text::GrammarAutomaton automaton(grammar.grammar, grammar.root);
+    if (automaton.need(automaton.start()) >= text::Grammar::kNever)
+      return;  // json_constraint refuses it
     require(nlohmann::json::accept(write_under(automaton, choices)), "the generated text is JSON");
   });
   return 0;

@@ -13,16 +13,17 @@ namespace {
 constexpr int64_t kWidth = 16;      // of the text model, as of the seeds
 constexpr int64_t kSmallSide = 64;  // a larger picture only costs the fuzzer time
 
-Image grey_picture(int64_t height, int64_t width) {
+media::Image grey_picture(int64_t height, int64_t width) {
   return {height, width, std::vector<uint8_t>(static_cast<size_t>(3 * height * width), 99)};
 }
 
 void see(const std::string& path) {
-  Spec text;
+  model::Spec text;
   text.width = kWidth;
-  const auto encoder = open_mmproj(path, text, Weights::mapped, {});
+  const auto encoder = model::open_mmproj(path, text, model::Weights::mapped, {});
   if (encoder->side() > kSmallSide || encoder->processor.longest > kSmallSide) return;
-  for (const Image& tile : tiles_of(encoder->processor, grey_picture(5, 9), "picture").images)
+  for (const media::Image& tile :
+       media::tiles_of(encoder->processor, grey_picture(5, 9), "picture").images)
     require((*encoder)(tile).shape() == Shape{encoder->tokens(), kWidth},
             "a vector for each token");
 }

@@ -9,13 +9,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace fovea;
   const auto [expression, text] = two_texts(data, size);
   // Patterns are read from JSON and texts are normalised, so both are UTF-8.
-  if (utf8::valid_prefix(expression) < expression.size()) return 0;
-  if (utf8::valid_prefix(text) < text.size()) return 0;
+  if (text::utf8::valid_prefix(expression) < expression.size()) return 0;
+  if (text::utf8::valid_prefix(text) < text.size()) return 0;
   succeeds_soon([expression = expression, text = text] {
-    std::vector<Stretch> stretches;
-    Pattern::regex(std::string(expression), "fuzz").find(text, stretches);
+    std::vector<text::Stretch> stretches;
+    text::Pattern::regex(std::string(expression), "fuzz").find(text, stretches);
     uint32_t done = 0;
-    for (const Stretch& stretch : stretches) {
+    for (const text::Stretch& stretch : stretches) {
       require(stretch.begin == done && stretch.end >= done, "stretches are adjacent");
       done = stretch.end;
     }

@@ -8,9 +8,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace fovea;
   succeeds([&] {
     const std::string path = "spiece.model";
-    const std::string json = tokenizer_json_from_sentencepiece(
-        parse_sentencepiece(text_of(data, size), path), path, "{}", "tokenizer_config.json");
-    use_tokenizer(Tokenizer(parse_tokenizer({json, ""}, path, "")));
+    const std::string json = text::tokenizer_json_from_sentencepiece(
+        text::parse_sentencepiece(text_of(data, size), path), path, "{}", "tokenizer_config.json");
+    use_tokenizer(text::Tokenizer(text::parse_tokenizer({json, ""}, path, "")));
   });
   return 0;
 }

@@ -6,13 +6,13 @@
 #include <cstring>
 #include <memory>
 
-#include "fovea/sound.h"
+#include "fovea/media/sound.h"
 #include "fuzz.h"
 
 namespace {
 
 // Reads at most a minute; a compressed file may hold hours in a few bytes.
-void read_some(const fovea::SoundSource& sound) {
+void read_some(const fovea::media::SoundSource& sound) {
   constexpr int64_t kMost = 60 * 16000;
   float samples[4096];
   for (int64_t all = 0; all < kMost;) {
@@ -29,10 +29,10 @@ void read_some(const fovea::SoundSource& sound) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto bytes = std::make_shared<const std::string>(fovea::text_of(data, size));
-  fovea::succeeds_soon([&] { read_some(fovea::open_sound(bytes, "file")); });
+  fovea::succeeds_soon([&] { read_some(fovea::media::open_sound(bytes, "file")); });
   fovea::succeeds_soon([&] {
-    read_some(
-        fovea::open_sound_stream("stream", {}, [&, at = size_t{0}](char* to, int64_t most) mutable {
+    read_some(fovea::media::open_sound_stream(
+        "stream", {}, [&, at = size_t{0}](char* to, int64_t most) mutable {
           const size_t count = std::min(static_cast<size_t>(most), bytes->size() - at);
           std::memcpy(to, bytes->data() + at, count);
           at += count;

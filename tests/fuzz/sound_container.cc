@@ -8,14 +8,14 @@
 #include "audio/container_decoder.h"
 #include "fuzz.h"
 
-extern "C" fovea::OpenLibavDecoder fovea_open_libav_decoder;
+extern "C" fovea::media::OpenLibavDecoder fovea_open_libav_decoder;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace fovea;
   const std::string bytes(text_of(data, size));
   succeeds_soon([&] {
     std::string error;
-    const std::unique_ptr<ContainerDecoder> decoder(fovea_open_libav_decoder(bytes, error));
+    const std::unique_ptr<media::ContainerDecoder> decoder(fovea_open_libav_decoder(bytes, error));
     require((decoder == nullptr) == !error.empty(), "a refusal has a reason");
     if (decoder == nullptr || decoder->channels() < 1 || decoder->channels() > 64) return;
     constexpr int64_t kFrames = 1024, kMost = 60 * 48000;  // a file of few bytes may hold hours

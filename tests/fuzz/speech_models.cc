@@ -28,12 +28,14 @@ void read_all(const TensorSource& tensors) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace fovea;
   const MemoryFile file({reinterpret_cast<const char*>(data), size});
-  succeeds([&] { read_all(Ct2Tensors(std::make_shared<const Ct2File>(file.path()), {})); });
+  succeeds([&] {
+    read_all(model::Ct2Tensors(std::make_shared<const model::Ct2File>(file.path()), {}));
+  });
   succeeds([&] {
     const GgmlFile ggml(file.path());
-    read_all(GgufTensors(ggml));
-    const TokenizerFiles files = tokenizer_of_ranks(ggml_tokens(ggml));
-    use_tokenizer(Tokenizer(parse_tokenizer(files, file.path(), file.path())));
+    read_all(model::GgufTensors(ggml));
+    const text::TokenizerFiles files = text::tokenizer_of_ranks(text::ggml_tokens(ggml));
+    use_tokenizer(text::Tokenizer(text::parse_tokenizer(files, file.path(), file.path())));
   });
   return 0;
 }

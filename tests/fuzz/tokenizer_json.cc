@@ -12,7 +12,7 @@ namespace {
 constexpr std::string_view kTexts[] = {"", "Hello, world", " a  b\n\n123 l'été 日本 <s>[CLS]",
                                        "\xff\xc3(\xed\xa0\x80 \xe2\x80\x8d\xf0\x9f\x91\xa9"};
 
-void use(const Tokenizer& tokenizer, const Tokenizer& again) {
+void use(const text::Tokenizer& tokenizer, const text::Tokenizer& again) {
   require(tokenizer.size() == again.size() && tokenizer.hash() == again.hash(),
           "a tokenizer is the same after writing and reading");
   for (const std::string_view text : kTexts) {
@@ -29,7 +29,7 @@ void use(const Tokenizer& tokenizer, const Tokenizer& again) {
               "the decoded text is bounded by the tokens");
     });
     succeeds_soon([&] {
-      const Encoding both = tokenizer.encoding(text, text);
+      const text::Encoding both = tokenizer.encoding(text, text);
       require(both.tokens.bytes() + both.ids.size() <= 1024 * text.size() + (size_t{8} << 20),
               "the size of the tokens is bounded by the text");
     });
@@ -43,14 +43,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace fovea;
   static const TemporaryFolder folder;
   const auto [file, config] = two_texts(data, size);
-  std::shared_ptr<const TokenizerState> state;
+  std::shared_ptr<const text::TokenizerState> state;
   if (!succeeds_soon([&, file = file, config = config] {
-        state = parse_tokenizer({std::string(file), std::string(config)}, "tokenizer.json",
-                                "tokenizer_config.json");
+        state = text::parse_tokenizer({std::string(file), std::string(config)}, "tokenizer.json",
+                                      "tokenizer_config.json");
       }))
     return 0;
-  const Tokenizer tokenizer(state);
+  const text::Tokenizer tokenizer(state);
   tokenizer.save(folder.path());
-  use(tokenizer, Tokenizer::open(folder.path()));
+  use(tokenizer, text::Tokenizer::open(folder.path()));
   return 0;
 }

@@ -13,7 +13,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size >= 2 * sizeof count) std::memcpy(&count, data + sizeof count, sizeof count);
   succeeds([&] {
     const auto vectors = static_cast<int64_t>(count % kMostVectors);
-    const VectorGraph graph(text_of(data, size), "graph.hnsw", vectors, kWidth, Similarity::dot);
+    const infer::VectorGraph graph(text_of(data, size), "graph.hnsw", vectors, kWidth,
+                                   infer::Similarity::dot);
     const float query[kWidth] = {1, -1, 0.5f, 0};
     const auto found = graph.nearest(query, 10);
     require(found.size() <= 10, "at most the requested number of vectors is found");

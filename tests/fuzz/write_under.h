@@ -13,13 +13,13 @@ inline constexpr size_t kMostBytes = 256;  // longer texts get the shortest comp
 inline constexpr size_t kMostMemory = size_t{64} << 20;
 
 // Returns the allowed next bytes; if `to_the_end`, only those of a shortest completion.
-inline std::vector<uint8_t> next_bytes(GrammarAutomaton& automaton, int32_t state,
+inline std::vector<uint8_t> next_bytes(text::GrammarAutomaton& automaton, int32_t state,
                                        bool to_the_end) {
   std::vector<uint8_t> found;
   int64_t least = automaton.need(state);
   for (int byte = 0; byte < 256; ++byte) {
     const int32_t next = automaton.step(state, static_cast<uint8_t>(byte));
-    if (next == GrammarAutomaton::kDead) continue;
+    if (next == text::GrammarAutomaton::kDead) continue;
     if (to_the_end && automaton.need(next) >= least) continue;
     found.push_back(static_cast<uint8_t>(byte));
   }
@@ -27,7 +27,7 @@ inline std::vector<uint8_t> next_bytes(GrammarAutomaton& automaton, int32_t stat
 }
 
 // Returns a text of the grammar; `choices` select its bytes.
-inline std::string write_under(GrammarAutomaton& automaton, std::string_view choices) {
+inline std::string write_under(text::GrammarAutomaton& automaton, std::string_view choices) {
   std::string written;
   int32_t state = automaton.start();
   while (!automaton.accepts(state)) {

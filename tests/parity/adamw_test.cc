@@ -29,9 +29,9 @@ StepTokens batch_of(const Tensor& all, int64_t step) {
   return batch;
 }
 
-void expect_weights(const ModelFiles& files, Transformer& model, const SafeTensors& expected,
-                    int64_t step) {
-  for (const auto& [name, found] : checkpoint_tensors(model, *files.origin.family)) {
+void expect_weights(const model::ModelFiles& files, model::Transformer& model,
+                    const SafeTensors& expected, int64_t step) {
+  for (const auto& [name, found] : model::checkpoint_tensors(model, *files.origin.family)) {
     const Tensor want = expected.tensor("step" + std::to_string(step) + "." + name);
     ASSERT_EQ(found.shape(), want.shape()) << name;
     double worst = 0, scale = 0;
@@ -50,18 +50,19 @@ TEST(AdamW, MatchesPyTorch) {
   const SafeTensors expected("tests/goldens/adamw.safetensors");
   const Tensor ids = expected.tensor("ids"), losses = expected.tensor("losses"),
                norms = expected.tensor("norms");
-  ModelFiles files = open_model_files("tests/goldens/gpt2_relu", Weights::owned);
-  Transformer& model = files.model;
-  OptimizerOptions options;
+  model::ModelFiles files =
+      model::open_model_files("tests/goldens/gpt2_relu", model::Weights::owned);
+  model::Transformer& model = files.model;
+  train::OptimizerOptions options;
   options.beta1 = 0.9;
   options.beta2 = 0.99;
   options.epsilon = 1e-4;
   options.weight_decay = 0.1;
   options.clip = 1;
-  Optimizer optimizer(parameters_of(model), options);
+  train::Optimizer optimizer(model::parameters_of(model), options);
   for (int64_t step = 0; step < 10; ++step) {
     const StepTokens batch = batch_of(ids, step);
-    Pass pass;
+    model::Pass pass;
     pass.mask.causal = true;
     const Tensor loss = cross_entropy(model.logits(model.hidden(batch.ids, pass)), batch.targets);
     backward(loss);

@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "formats/peft/adapters.h"
 #include "formats/peft/save.h"
-#include "fovea/convert.h"
+#include "fovea/model/convert.h"
 #include "open/directory.h"
 #include "safetensors/safetensors.h"
 #include "support/expect_error.h"
@@ -55,12 +55,12 @@ class Adapters : public testing::TestWithParam<const char*> {
       shifted.data_as<int32_t>()[i] = i % T + 1 < T ? given.data_as<int32_t>()[i + 1] : int32_t{-1};
     return shifted;
   }
-  Tensor logits(const Transformer& model) const {
+  Tensor logits(const model::Transformer& model) const {
     const NoGradient off;
     return model.logits(model.hidden(ids(), {}));
   }
-  ModelFiles open(Weights weights = Weights::mapped, double weight = 1) const {
-    return open_model_files(base_, weights, {}, {{folder_, weight}});
+  model::ModelFiles open(model::Weights weights = model::Weights::mapped, double weight = 1) const {
+    return model::open_model_files(base_, weights, {}, {{folder_, weight}});
   }
 
   static Tensor convert_ids(const Tensor& given) {
@@ -77,24 +77,25 @@ class Adapters : public testing::TestWithParam<const char*> {
 
 TEST_P(Adapters, GiveTheLogitsOfPeft) {
   expect_alike(logits(open().model), expected_->tensor("logits"), "logits");
-  expect_alike(logits(open(Weights::packed).model), expected_->tensor("logits"), "packed logits");
+  expect_alike(logits(open(model::Weights::packed).model), expected_->tensor("logits"),
+               "packed logits");
 }
 
 TEST_P(Adapters, GiveTheLossAndGradientsOfPeft) {
-  ModelFiles files = open();
-  for (const auto& [name, parameter] : parameters_of(files.model))
+  model::ModelFiles files = open();
+  for (const auto& [name, parameter] : model::parameters_of(files.model))
     if (parameter->trainable) parameter->value.want_gradient();
   const Tensor loss = files.model.loss(files.model.hidden(ids(), {}), {}, labels());
   const double expected = expected_->tensor("loss").data_as<float>()[0];
   EXPECT_NEAR(number_of(loss), expected, kRelative * expected);
   backward(loss);
   // The tensors of a file whose values are the gradients.
-  for (const auto& [name, parameter] : parameters_of(files.model)) {
+  for (const auto& [name, parameter] : model::parameters_of(files.model)) {
     if (!parameter->trainable) continue;
     ASSERT_TRUE(parameter->value.gradient()) << name;
     parameter->value = copy(parameter->value.gradient().detach());
   }
-  const auto found = adapter_tensors(files.model, *files.origin.family);
+  const auto found = model::adapter_tensors(files.model, *files.origin.family);
   int compared = 0;
   for (const auto& [name, gradient] : found) {
     std::string theirs = "grad." + name;
@@ -111,27 +112,28 @@ TEST_P(Adapters, GiveTheLossAndGradientsOfPeft) {
 }
 
 TEST_P(Adapters, AreMergedAsByPeft) {
-  ModelFiles files = open();
-  merge_adapters(files.model);
-  EXPECT_FALSE(has_adapters(files.model));
+  model::ModelFiles files = open();
+  model::merge_adapters(files.model);
+  EXPECT_FALSE(model::has_adapters(files.model));
   expect_alike(logits(files.model), expected_->tensor("merged.logits"), "merged.logits");
   const std::string out = temporary_ / "merged";
-  convert_model(base_, out, {}, {{folder_}});
-  const ModelFiles merged = open_model_files(out, Weights::mapped);
+  model::convert_model(base_, out, {}, {{folder_}});
+  const model::ModelFiles merged = model::open_model_files(out, model::Weights::mapped);
   expect_alike(logits(merged.model), expected_->tensor("merged.logits"), "converted");
 }
 
 TEST_P(Adapters, AreWrittenAsTheyWereRead) {
-  ModelFiles files = open();
-  const PeftConfig config(folder_);
+  model::ModelFiles files = open();
+  const model::PeftConfig config(folder_);
   const nlohmann::json given = read_json(config.path());
-  save_adapter(temporary_.path(), files.model, files.origin,
-               {.base = config.base(),
-                .rank = given["r"],
-                .alpha = given["lora_alpha"],
-                .rslora = config.rslora(),
-                .dropout = config.dropout()});
-  const SafeTensors before(folder_ + "/" + kAdapterTensors), after(temporary_ / kAdapterTensors);
+  model::save_adapter(temporary_.path(), files.model, files.origin,
+                      {.base = config.base(),
+                       .rank = given["r"],
+                       .alpha = given["lora_alpha"],
+                       .rslora = config.rslora(),
+                       .dropout = config.dropout()});
+  const SafeTensors before(folder_ + "/" + model::kAdapterTensors),
+      after(temporary_ / model::kAdapterTensors);
   ASSERT_EQ(after.stored().size(), before.stored().size());
   for (const StoredTensor& was : before.stored()) {
     const StoredTensor* is = after.find(was.name);
@@ -139,32 +141,37 @@ TEST_P(Adapters, AreWrittenAsTheyWereRead) {
     ASSERT_EQ(is->shape, was.shape) << was.name;
     EXPECT_EQ(std::memcmp(is->data, was.data, was.bytes), 0) << was.name;
   }
-  const nlohmann::json written = read_json(temporary_ / kAdapterConfig);
+  const nlohmann::json written = read_json(temporary_ / model::kAdapterConfig);
   for (const char* key : {"r", "lora_alpha", "use_dora", "use_rslora", "fan_in_fan_out", "bias",
                           "peft_type", "task_type", "rank_pattern", "alpha_pattern"})
     EXPECT_EQ(written[key], given[key]) << key;
-  const ModelFiles again = open_model_files(base_, Weights::mapped, {}, {{temporary_.path()}});
+  const model::ModelFiles again =
+      model::open_model_files(base_, model::Weights::mapped, {}, {{temporary_.path()}});
   expect_alike(logits(again.model), expected_->tensor("logits"), "logits after writing");
 }
 
 TEST_P(Adapters, HaveTheSameLogitsAsGguf) {
   const std::string gguf = temporary_ / "adapter.gguf", name = GetParam();
-  const auto converted = [&] { convert_model(base_, gguf, {.adapter_only = true}, {{folder_}}); };
+  const auto converted = [&] {
+    model::convert_model(base_, gguf, {.adapter_only = true}, {{folder_}});
+  };
   if (name == "dora" || name == "saved_head") {
     expect_error(ErrorKind::Unsupported, {"llama.cpp"}, converted);
     return;
   }
   converted();
-  const ModelFiles files = open_model_files(base_, Weights::mapped, {}, {{gguf}});
+  const model::ModelFiles files =
+      model::open_model_files(base_, model::Weights::mapped, {}, {{gguf}});
   EXPECT_EQ(to_floats(logits(files.model)), to_floats(logits(open().model)));
 }
 
 TEST_P(Adapters, AreSummedWithWeights) {
   if (std::string(GetParam()) == "saved_head") return;  // such an adapter has no weights
-  const Tensor plain = logits(open_model_files(base_, Weights::mapped).model);
+  const Tensor plain = logits(model::open_model_files(base_, model::Weights::mapped).model);
   const auto sum = [&](double one, double other) {
-    return logits(
-        open_model_files(base_, Weights::mapped, {}, {{folder_, one}, {folder_, other}}).model);
+    return logits(model::open_model_files(base_, model::Weights::mapped, {},
+                                          {{folder_, one}, {folder_, other}})
+                      .model);
   };
   expect_alike(sum(0.25, 0.75), expected_->tensor("logits"), "parts");
   expect_alike(sum(2, -2), plain, "none");
@@ -193,14 +200,14 @@ class AdaptersOutsideTheStacks : public testing::Test {
     EXPECT_EQ(count, 14);
   }
 
-  static Tensor logits_of(const Transformer& model) {
+  static Tensor logits_of(const model::Transformer& model) {
     const NoGradient off;
     const auto ids = read_json(kFolder + "/expected.json")["ids"].get<std::vector<int32_t>>();
     const Tensor row = empty({1, std::ssize(ids)}, DType::i32);
     std::copy(ids.begin(), ids.end(), row.data_as<int32_t>());
     return model.logits(model.hidden(row, {}));
   }
-  static void expect_logits(const Transformer& model, const std::vector<float>& expected,
+  static void expect_logits(const model::Transformer& model, const std::vector<float>& expected,
                             const char* how) {
     const Tensor found = logits_of(model);
     expect_alike(found, tensor_of(expected, found.shape()), how);
@@ -213,9 +220,11 @@ class AdaptersOutsideTheStacks : public testing::Test {
 TEST_F(AdaptersOutsideTheStacks, GiveTheLogitsOfPeft) {
   each([](const std::string&, const std::string& base, const std::string& adapter,
           const std::vector<float>& expected) {
-    for (const Weights weights : {Weights::mapped, Weights::packed})
-      expect_logits(open_model_files(base, weights, {}, {{adapter}}).model, expected, "logits");
-    expect_logits(open_model_files(adapter, Weights::mapped).model, expected, "its own base");
+    for (const model::Weights weights : {model::Weights::mapped, model::Weights::packed})
+      expect_logits(model::open_model_files(base, weights, {}, {{adapter}}).model, expected,
+                    "logits");
+    expect_logits(model::open_model_files(adapter, model::Weights::mapped).model, expected,
+                  "its own base");
   });
 }
 
@@ -223,45 +232,53 @@ TEST_F(AdaptersOutsideTheStacks, AreMergedAndWritten) {
   each([&](const std::string& name, const std::string& base, const std::string& adapter,
            const std::vector<float>& expected) {
     const std::string merged = temporary_ / (name + ".merged"), again = temporary_ / name;
-    convert_model(base, merged, {}, {{adapter}});
-    expect_logits(open_model_files(merged, Weights::mapped).model, expected, "merged");
-    const auto write = [&] { convert_model(base, again, {.adapter_only = true}, {{adapter}}); };
+    model::convert_model(base, merged, {}, {{adapter}});
+    expect_logits(model::open_model_files(merged, model::Weights::mapped).model, expected,
+                  "merged");
+    const auto write = [&] {
+      model::convert_model(base, again, {.adapter_only = true}, {{adapter}});
+    };
     if (name == "untied_both" || name == "untied_dora_head") {
       expect_error(ErrorKind::InvalidArgument, {"adapts no layer of the stacks"}, write);
     } else {
       write();
-      expect_logits(open_model_files(base, Weights::mapped, {}, {{again}}).model, expected,
-                    "again");
+      expect_logits(model::open_model_files(base, model::Weights::mapped, {}, {{again}}).model,
+                    expected, "again");
     }
     if (!name.starts_with("tied") && !name.starts_with("untied")) return;
-    convert_model(base, merged + ".gguf", {}, {{adapter}});
-    expect_logits(open_model_files(merged + ".gguf", Weights::mapped).model, expected, "GGUF");
+    model::convert_model(base, merged + ".gguf", {}, {{adapter}});
+    expect_logits(model::open_model_files(merged + ".gguf", model::Weights::mapped).model, expected,
+                  "GGUF");
   });
 }
 
 TEST_F(AdaptersOutsideTheStacks, AreWeightedUnlessTheyReplaceValues) {
   const std::string base = kFolder + "/untied", adapter = kFolder + "/untied_both";
   const auto opened = [&](double one, double other) {
-    return open_model_files(base, Weights::mapped, {}, {{adapter, one}, {adapter, other}});
+    return model::open_model_files(base, model::Weights::mapped, {},
+                                   {{adapter, one}, {adapter, other}});
   };
-  expect_alike(logits_of(opened(0.25, 0.75).model),
-               logits_of(open_model_files(base, Weights::mapped, {}, {{adapter}}).model), "parts");
+  expect_alike(
+      logits_of(opened(0.25, 0.75).model),
+      logits_of(model::open_model_files(base, model::Weights::mapped, {}, {{adapter}}).model),
+      "parts");
   expect_alike(logits_of(opened(2, -2).model),
-               logits_of(open_model_files(base, Weights::mapped).model), "none");
+               logits_of(model::open_model_files(base, model::Weights::mapped).model), "none");
   expect_error(ErrorKind::InvalidArgument, {"untied_tokens", "modules_to_save", "weight is 0.5"},
                [&] {
-                 open_model_files(base, Weights::mapped, {}, {{kFolder + "/untied_tokens", 0.5}});
+                 model::open_model_files(base, model::Weights::mapped, {},
+                                         {{kFolder + "/untied_tokens", 0.5}});
                });
   expect_error(ErrorKind::InvalidArgument,
                {"tied_tokens", "tied_head", "expected adapters that agree"}, [&] {
-                 open_model_files(kFolder + "/tied", Weights::mapped, {},
-                                  {{kFolder + "/tied_tokens"}, {kFolder + "/tied_head"}});
+                 model::open_model_files(kFolder + "/tied", model::Weights::mapped, {},
+                                         {{kFolder + "/tied_tokens"}, {kFolder + "/tied_head"}});
                });
 }
 
 // A server's base shares its weights, which such an adapter changes.
 TEST_F(AdaptersOutsideTheStacks, AreNoAdaptersOfASharedBase) {
-  const Model base = Model::open(kFolder + "/untied");
+  const model::Model base = model::Model::open(kFolder + "/untied");
   expect_error(ErrorKind::Unsupported,
                {"untied_both", "changes embedding.token", "weights are shared"},
                [&] { base.with_adapters({{kFolder + "/untied_both"}}); });

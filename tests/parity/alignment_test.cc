@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "formats/peft/adapters.h"
-#include "fovea/train.h"
+#include "fovea/train/train.h"
 #include "loop/policy.h"
 #include "losses/advantages.h"
 #include "open/directory.h"
@@ -32,11 +32,11 @@ class Alignment : public testing::Test {
   }
 
   // The texts as answers that were written: chosen and rejected ones in turn.
-  WrittenBatch answers() const {
+  train::WrittenBatch answers() const {
     const Tensor ids = expected_.tensor("ids"), mask = expected_.tensor("mask"),
                  lengths = expected_.tensor("lengths");
     const auto at = [](const Tensor& x, int64_t i) { return x.data_as<int64_t>()[i]; };
-    WrittenBatch batch;
+    train::WrittenBatch batch;
     for (int64_t text = 0, begin = 0; text < lengths.size(); begin += at(lengths, text++)) {
       int64_t first = begin, end = begin + at(lengths, text);
       while (at(mask, first) == 0) ++first;
@@ -50,31 +50,31 @@ class Alignment : public testing::Test {
   }
 
   // Takes the steps of the goldens, and compares losses and updates.
-  void expect_steps(const std::string& run, const WrittenBatch& batch,
-                    const PolicyTraining& training) const {
-    ModelFiles files = open_model_files(kAligned, Weights::owned);
-    Linear head(files.model.spec.width, 1, true);
+  void expect_steps(const std::string& run, const train::WrittenBatch& batch,
+                    const train::PolicyTraining& training) const {
+    model::ModelFiles files = model::open_model_files(kAligned, model::Weights::owned);
+    model::Linear head(files.model.spec.width, 1, true);
     head.weight.value = zeros({1, files.model.spec.width});
     head.bias.value = zeros({1});
-    std::vector<NamedParameter> parameters = parameters_of(files.model);
+    std::vector<model::NamedParameter> parameters = model::parameters_of(files.model);
     if (training.ppo) {
       parameters.push_back({"value_head.weight", &head.weight});
       parameters.push_back({"value_head.bias", &head.bias});
     }
     const auto tensors = [&] {
-      auto all = checkpoint_tensors(files.model, *files.origin.family);
+      auto all = model::checkpoint_tensors(files.model, *files.origin.family);
       if (!training.ppo) return all;
       all["value_head.weight"] = head.weight.value;
       all["value_head.bias"] = head.bias.value;
       return all;
     };
     const auto start = copied(tensors());
-    Optimizer optimizer(parameters, {.beta2 = 0.999, .weight_decay = 0.1, .clip = 1});
+    train::Optimizer optimizer(parameters, {.beta2 = 0.999, .weight_decay = 0.1, .clip = 1});
     const std::vector<double> expected = losses(run);
     for (int64_t step = 0; step < kAlignedSteps; ++step) {
-      const double loss =
-          backward_on_batch(files.model, training.ppo ? &head : nullptr, batch, 0, step, training)
-              .loss;
+      const double loss = train::backward_on_batch(files.model, training.ppo ? &head : nullptr,
+                                                   batch, 0, step, training)
+                              .loss;
       EXPECT_NEAR(loss, expected[static_cast<size_t>(step)], 1e-4) << run << ", step " << step;
       optimizer.update(step + 1, 1e-3, optimizer.gradient_norm());
     }
@@ -91,44 +91,45 @@ class Alignment : public testing::Test {
 
 // The whole way from the records: the template, the reference, the loss and the optimiser.
 TEST_F(Alignment, ByDpoTakesTheStepsOfPyTorch) {
-  TrainOptions o;
+  train::TrainOptions o;
   o.data = {kAlignment + "pairs.jsonl"};
   o.from = kAligned;
-  o.objective = Objective::dpo;
+  o.objective = train::Objective::dpo;
   o.out = folder_ / "out";
   o.steps = kAlignedSteps;
   o.batch = 6;
   o.learning_rate = 1e-3;
-  o.schedule = Schedule::constant;
+  o.schedule = train::Schedule::constant;
   o.warmup = 0;
   o.beta2 = 0.999;
   o.validation = 0;
   o.sample_tokens = 0;
-  o.precision = Precision::fp32;
-  train({}, o);
+  o.precision = train::Precision::fp32;
+  train::train({}, o);
   const std::map<int64_t, double> found = logged(o, "loss");
   const std::vector<double> expected = losses("dpo");
   for (int64_t step = 0; step < kAlignedSteps; ++step)
     EXPECT_NEAR(found.at(step + 1), expected[static_cast<size_t>(step)], 1e-4) << step;
   const auto tensors_of = [](const std::string& folder) {
-    ModelFiles files = open_model_files(folder, Weights::owned);
-    return checkpoint_tensors(files.model, *files.origin.family);
+    model::ModelFiles files = model::open_model_files(folder, model::Weights::owned);
+    return model::checkpoint_tensors(files.model, *files.origin.family);
   };
   EXPECT_LE(update_difference(tensors_of(o.from), tensors_of(o.out), expected_, "dpo"),
             kAlignedUpdate);
 }
 
 TEST_F(Alignment, ByGrpoTakesTheStepsOfPyTorch) {
-  WrittenBatch batch = answers();
-  PolicyTraining training;
+  train::WrittenBatch batch = answers();
+  train::PolicyTraining training;
   training.batch = 4;  // several passes, of different lengths
   training.options.batch_epochs = kAlignedSteps;
   training.options.kl_weight = 0.04;
-  const ModelFiles files = open_model_files(kAligned, Weights::mapped);
-  batch.old = batch.reference = read_tokens(files.model, nullptr, batch, training).log_p;
+  const model::ModelFiles files = model::open_model_files(kAligned, model::Weights::mapped);
+  batch.old = batch.reference = train::read_tokens(files.model, nullptr, batch, training).log_p;
   std::vector<double> rewards;
   for (size_t i = 0; i < batch.count(); ++i) rewards.push_back(i % 2 == 0 ? 1 : 0);
-  const std::vector<double> advantages = group_advantages(rewards, 2, AdvantageKind::grpo);
+  const std::vector<double> advantages =
+      train::group_advantages(rewards, 2, train::AdvantageKind::grpo);
   for (size_t i = 0; i < batch.count(); ++i)
     batch.advantages.insert(batch.advantages.end(), static_cast<size_t>(batch.length(i)),
                             static_cast<float>(advantages[i]));
@@ -136,25 +137,25 @@ TEST_F(Alignment, ByGrpoTakesTheStepsOfPyTorch) {
 }
 
 TEST_F(Alignment, ByPpoTakesTheStepsOfPyTorch) {
-  WrittenBatch batch = answers();
-  PolicyTraining training;
+  train::WrittenBatch batch = answers();
+  train::PolicyTraining training;
   training.ppo = true;
   training.batch = 5;
   training.options.batch_epochs = kAlignedSteps;
-  const ModelFiles files = open_model_files(kAligned, Weights::mapped);
-  batch.old = read_tokens(files.model, nullptr, batch, training).log_p;
+  const model::ModelFiles files = model::open_model_files(kAligned, model::Weights::mapped);
+  batch.old = train::read_tokens(files.model, nullptr, batch, training).log_p;
   batch.values.assign(batch.old.size(), 0);  // the head is 0
   std::vector<double> all;
   for (size_t i = 0; i < batch.count(); ++i) {
     const auto T = static_cast<size_t>(batch.length(i));
     std::vector<double> rewards(T, 0), values(T, 0);
     rewards.back() = i % 2 == 0 ? 1 : 0;
-    const std::vector<double> found =
-        generalised_advantages(rewards, values, training.options.gamma, training.options.lambda);
+    const std::vector<double> found = train::generalised_advantages(
+        rewards, values, training.options.gamma, training.options.lambda);
     all.insert(all.end(), found.begin(), found.end());
   }
   batch.returns = floats(all);
-  whiten(all);
+  train::whiten(all);
   batch.advantages = floats(all);
   expect_steps("ppo", batch, training);
 }

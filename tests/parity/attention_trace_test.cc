@@ -9,8 +9,8 @@
 #include <filesystem>
 #include <future>
 
-#include "fovea/engine.h"
-#include "fovea/trace.h"
+#include "fovea/infer/engine.h"
+#include "fovea/study/trace.h"
 #include "safetensors/safetensors.h"
 #include "support/shared_folder.h"
 
@@ -22,14 +22,14 @@ struct Shown {
   std::vector<std::vector<float>> states;  // for each id, those of the preceding token
 };
 
-Shown shown(const Model& model, const std::vector<int32_t>& prompt, int64_t layer) {
+Shown shown(const model::Model& model, const std::vector<int32_t>& prompt, int64_t layer) {
   Shown shown;
   std::promise<void> done;
-  Engine engine(model);
-  GenerateOptions options;
+  infer::Engine engine(model);
+  infer::GenerateOptions options;
   options.max_tokens = 4;
   options.ignore_end = true;
-  const auto sink = [&](const Event& event) {
+  const auto sink = [&](const infer::Event& event) {
     if (event.trace != nullptr) {
       shown.ids.push_back(event.id);
       shown.states.push_back(event.trace->hidden);
@@ -37,7 +37,7 @@ Shown shown(const Model& model, const std::vector<int32_t>& prompt, int64_t laye
     if (event.finished != nullptr || event.error != nullptr) done.set_value();
     return true;
   };
-  AttentionTraceOptions trace;
+  infer::AttentionTraceOptions trace;
   trace.hidden = layer;
   engine.submit(prompt, options, sink, trace);
   done.get_future().wait();
@@ -49,9 +49,9 @@ class HiddenStatesOfFamilies : public ::testing::TestWithParam<const char*> {};
 TEST_P(HiddenStatesOfFamilies, MatchATrace) {
   const std::string folder = shared(std::string("fixtures/models/") + GetParam());
   if (!std::filesystem::is_directory(folder)) GTEST_SKIP() << "needs " << folder;
-  const Model model = Model::open(folder);
+  const model::Model model = model::Model::open(folder);
   const std::vector<int32_t> prompt{84, 104, 101, 32, 101, 121, 101};
-  TraceOptions options;
+  study::TraceOptions options;
   options.out = std::filesystem::temp_directory_path() /
                 fmt::format("fovea_watching_{}_{}.safetensors", GetParam(), getpid());
   const int64_t layers = model.spec().decoder->layers;
@@ -60,7 +60,7 @@ TEST_P(HiddenStatesOfFamilies, MatchATrace) {
     ASSERT_EQ(found.ids.size(), 4u);
     options.ids = prompt;
     options.ids.insert(options.ids.end(), found.ids.begin(), found.ids.end());
-    trace(model, options);
+    study::trace(model, options);
     const SafeTensors traced(options.out);
     const Tensor states = traced.tensor(fmt::format("hidden.{}", layer));  // [1, T, C]
     const int64_t C = states.dim(2);

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "fovea/generate.h"
+#include "fovea/infer/generate.h"
 #include "support/shared_folder.h"
 
 namespace fovea {
@@ -16,26 +16,28 @@ using Ids = std::vector<int32_t>;
 
 class DraftsOfFamilies : public ::testing::TestWithParam<const char*> {};
 
-void expect_same_with_drafts(const Model& model, const std::vector<std::string>& drafts) {
+void expect_same_with_drafts(const model::Model& model, const std::vector<std::string>& drafts) {
   const Ids prompt{84, 104, 101, 32, 101, 121, 101, 32, 111, 102, 32, 97};
   for (const float temperature : {0.0f, 1.0f}) {
-    GenerateOptions options;
+    infer::GenerateOptions options;
     options.sampling.temperature = temperature;
     options.sampling.seed = 5;
     options.max_tokens = 40;
     options.ignore_end = true;
     options.guesses = 0;
-    const std::vector<Generation> alone = generate(model, prompt, options);
+    const std::vector<infer::Generation> alone = infer::generate(model, prompt, options);
     options.guesses = -1;
-    EXPECT_EQ(generate(model, prompt, options)[0].ids, alone[0].ids);
+    EXPECT_EQ(infer::generate(model, prompt, options)[0].ids, alone[0].ids);
     options.guesses = 3;
     for (const std::string& family : drafts) {
-      const Model draft = Model::open(shared("fixtures/models/" + family), WeightPrecision::stored);
-      const std::vector<Generation> found = generate(model, prompt, options, {}, &draft);
+      const model::Model draft =
+          model::Model::open(shared("fixtures/models/" + family), model::WeightPrecision::stored);
+      const std::vector<infer::Generation> found =
+          infer::generate(model, prompt, options, {}, &draft);
       EXPECT_EQ(found[0].ids, alone[0].ids) << family;
       EXPECT_GT(found[0].guessed_tokens, 0) << family;
     }
-    const std::vector<Generation> own = generate(model, prompt, options, {}, &model);
+    const std::vector<infer::Generation> own = infer::generate(model, prompt, options, {}, &model);
     EXPECT_EQ(own[0].ids, alone[0].ids);
     // Rotations may depend on the length of the text; the keys of the draft model are then rotated
     // slightly differently.
@@ -46,8 +48,8 @@ void expect_same_with_drafts(const Model& model, const std::vector<std::string>&
 TEST_P(DraftsOfFamilies, DoNotChangeTheResult) {
   if (!std::filesystem::is_directory(shared(std::string("fixtures/models/") + GetParam())))
     GTEST_SKIP() << "needs the reference fixtures (FOVEA_SHARED)";
-  const Model model =
-      Model::open(shared(std::string("fixtures/models/") + GetParam()), WeightPrecision::stored);
+  const model::Model model = model::Model::open(
+      shared(std::string("fixtures/models/") + GetParam()), model::WeightPrecision::stored);
   if (model.spec().encoder) return expect_same_with_drafts(model, {"t5", "bart", "marian"});
   expect_same_with_drafts(model, {"gpt2", "qwen2", "bloom", "mistral"});
 }

@@ -13,8 +13,8 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "fovea/model.h"
-#include "fovea/trace.h"
+#include "fovea/model/model.h"
+#include "fovea/study/trace.h"
 #include "generate/generate.h"
 #include "open/directory.h"
 #include "safetensors/safetensors.h"
@@ -112,11 +112,11 @@ class Parity : public ::testing::TestWithParam<std::string> {
   }
 
   SafeTensors traced(const std::string& input, bool gradients) {
-    TraceOptions options;
+    study::TraceOptions options;
     options.input = input;
     options.gradients = gradients;
     options.out = out_ / "found.safetensors";
-    trace(Model::open(folder_), options);
+    study::trace(model::Model::open(folder_), options);
     return SafeTensors(options.out);
   }
 
@@ -196,10 +196,10 @@ std::vector<int32_t> row_of(const Tensor& ids, int64_t row, int64_t begin, int64
 
 // Compares generated tokens with those of transformers. Decoders generate after the prompt and past
 // end tokens; encoder-decoders after the start token, up to the end token.
-void expect_answer(const std::string& folder, const char* name, GenerateOptions options) {
+void expect_answer(const std::string& folder, const char* name, infer::GenerateOptions options) {
   const SafeTensors file(folder + "/expected.safetensors");
   if (file.find(name) == nullptr) return;
-  const ModelFiles files = open_model_files(folder, Weights::mapped);
+  const model::ModelFiles files = model::open_model_files(folder, model::Weights::mapped);
   const bool translates = files.model.spec.encoder.has_value();
   const Tensor prompts = file.tensor("input_ids"), mask = file.tensor("attention_mask");
   const Tensor expected = file.tensor(name);
@@ -207,7 +207,8 @@ void expect_answer(const std::string& folder, const char* name, GenerateOptions 
   options.sampling.temperature = 0;
   options.max_tokens = expected.dim(1) - begin;
   options.ignore_end = !translates;
-  const Generator generator{files.model, nullptr, rules_of(files.origin, files.end_ids)};
+  const infer::Generator generator{files.model, nullptr,
+                                   infer::rules_of(files.origin, files.end_ids)};
   for (int64_t b = 0; b < prompts.dim(0); ++b) {
     const std::vector<int32_t> valid = row_of(mask, b, 0, prompts.dim(1));
     const auto length = std::accumulate(valid.begin(), valid.end(), int64_t{0});
@@ -217,8 +218,9 @@ void expect_answer(const std::string& folder, const char* name, GenerateOptions 
                                       files.end_ids.end()),
                    answer.end());
     }
-    EXPECT_EQ(generate(generator, row_of(prompts, b, 0, length), options, {}, 1 << 30)[0].ids,
-              answer)
+    EXPECT_EQ(
+        infer::generate(generator, row_of(prompts, b, 0, length), options, {}, 1 << 30)[0].ids,
+        answer)
         << name << ", row " << b;
   }
 }
@@ -226,19 +228,20 @@ void expect_answer(const std::string& folder, const char* name, GenerateOptions 
 TEST_P(Parity, GreedyDecodingMatchesTransformers) { expect_answer(folder_, "greedy", {}); }
 
 TEST_P(Parity, BeamSearchMatchesTransformers) {
-  GenerateOptions options;
+  infer::GenerateOptions options;
   options.beams = 4;
   expect_answer(folder_, "beam4", options);
 }
 
 TEST_P(Parity, SavingPreservesTheCheckpoint) {
   const std::string copy = out_ / "copy";
-  Model::open(folder_).save(copy);
+  model::Model::open(folder_).save(copy);
   const SafeTensors before = SafeTensors::open_model(folder_),
                     after = SafeTensors::open_model(copy);
   size_t compared = 0;
   for (const StoredTensor& was : before.stored()) {
-    const auto& buffers = open_model_files(folder_, Weights::mapped).origin.family->buffers;
+    const auto& buffers =
+        model::open_model_files(folder_, model::Weights::mapped).origin.family->buffers;
     const bool buffer = std::any_of(buffers.begin(), buffers.end(),
                                     [&](auto& end) { return was.name.ends_with(end); });
     const StoredTensor* is = after.find(was.name);

@@ -8,7 +8,7 @@
 
 #include "formats/peft/adapters.h"
 #include "formats/peft/save.h"
-#include "fovea/train.h"
+#include "fovea/train/train.h"
 #include "loop/passes.h"
 #include "open/directory.h"
 #include "optim/optimizer.h"
@@ -34,10 +34,10 @@ class FineTuning : public testing::Test {
   };
 
   // Returns all conversations as one batch.
-  PackedExamples examples() const {
+  train::PackedExamples examples() const {
     const Number ids{expected_.tensor("ids")}, mask{expected_.tensor("mask")},
         lengths{expected_.tensor("lengths")};
-    LabelledSequences texts;
+    train::LabelledSequences texts;
     for (int64_t text = 0, begin = 0; text < lengths.values.size(); begin += lengths(text++)) {
       std::vector<int32_t> tokens, labels;
       for (int64_t i = begin; i < begin + lengths(text); ++i) {
@@ -53,15 +53,16 @@ class FineTuning : public testing::Test {
   }
 
   // Takes the steps of the goldens.
-  void train_steps(Transformer& model, const std::string& run) const {
-    const PackedExamples all = examples();
+  void train_steps(model::Transformer& model, const std::string& run) const {
+    const train::PackedExamples all = examples();
     const Tensor losses = expected_.tensor(run + ".losses");
-    Optimizer optimizer(parameters_of(model), {.beta2 = 0.999, .weight_decay = 0.1, .clip = 1});
+    train::Optimizer optimizer(model::parameters_of(model),
+                               {.beta2 = 0.999, .weight_decay = 0.1, .clip = 1});
     for (int64_t step = 0; step < losses.size(); ++step) {
-      const auto loss_of = [&](const Batch& batch, const Pass& pass, double divisor) {
-        return label_loss(model, batch, pass, divisor);
+      const auto loss_of = [&](const train::Batch& batch, const model::Pass& pass, double divisor) {
+        return train::label_loss(model, batch, pass, divisor);
       };
-      const double loss = backward_by_passes(all, step, {}, loss_of).loss;
+      const double loss = train::backward_by_passes(all, step, {}, loss_of).loss;
       EXPECT_NEAR(loss, losses.data_as<float>()[step], 1e-5 * loss) << run << ", step " << step;
       optimizer.update(step + 1, 1e-3, optimizer.gradient_norm());
     }
@@ -72,11 +73,12 @@ class FineTuning : public testing::Test {
 };
 
 TEST_F(FineTuning, HasTheTokenLossesOfPyTorch) {
-  const ModelFiles files = open_model_files(kFineTuning + "model", Weights::mapped);
-  const PackedExamples all = examples();
-  const Batch batch = all.validation(0);  // the conversations in their order
+  const model::ModelFiles files =
+      model::open_model_files(kFineTuning + "model", model::Weights::mapped);
+  const train::PackedExamples all = examples();
+  const train::Batch batch = all.validation(0);  // the conversations in their order
   const NoGradient off;
-  const Tensor logits = all_logits(files.model, batch, {});  // of the rows with labels
+  const Tensor logits = train::all_logits(files.model, batch, {});  // of the rows with labels
   const Tensor token_losses = expected_.tensor("token_losses");
   const Number lengths{expected_.tensor("lengths")};
   const int64_t V = logits.dim(-1);
@@ -84,7 +86,7 @@ TEST_F(FineTuning, HasTheTokenLossesOfPyTorch) {
   int64_t compared = 0;
   for (int64_t text = 0, begin = 0; text < lengths.values.size(); begin += lengths(text++)) {
     for (int64_t i = 0; i + 1 < lengths(text); ++i) {
-      const int64_t at = text * PackedRows::kTile + i;  // within the rows
+      const int64_t at = text * train::PackedRows::kTile + i;  // within the rows
       const int32_t label = batch.labels.data_as<int32_t>()[at];
       const double want = token_losses.data_as<float>()[begin + i + 1];
       ASSERT_EQ(label >= 0, want != 0) << text << ": " << i;
@@ -98,22 +100,22 @@ TEST_F(FineTuning, HasTheTokenLossesOfPyTorch) {
     }
   }
   EXPECT_EQ(compared, batch.asked);
-  const double mean = number_of(label_loss(files.model, batch, {}, double(batch.asked)));
+  const double mean = number_of(train::label_loss(files.model, batch, {}, double(batch.asked)));
   EXPECT_NEAR(mean, sum / static_cast<double>(compared), kSameTokenLoss * mean);
 }
 
 TEST_F(FineTuning, OfAllWeightsTakesTheStepsOfPyTorch) {
-  ModelFiles files = open_model_files(kFineTuning + "model", Weights::owned);
-  const auto tensors = [&] { return checkpoint_tensors(files.model, *files.origin.family); };
+  model::ModelFiles files = model::open_model_files(kFineTuning + "model", model::Weights::owned);
+  const auto tensors = [&] { return model::checkpoint_tensors(files.model, *files.origin.family); };
   const auto start = copied(tensors());
   train_steps(files.model, "full");
   EXPECT_LE(update_difference(start, tensors(), expected_, "full"), kSameUpdate);
 }
 
 TEST_F(FineTuning, OfAnAdapterTakesTheStepsOfPyTorch) {
-  ModelFiles files =
-      open_model_files(kFineTuning + "model", Weights::mapped, {}, {{kFineTuning + "adapter", 1}});
-  const auto tensors = [&] { return adapter_tensors(files.model, *files.origin.family); };
+  model::ModelFiles files = model::open_model_files(kFineTuning + "model", model::Weights::mapped,
+                                                    {}, {{kFineTuning + "adapter", 1}});
+  const auto tensors = [&] { return model::adapter_tensors(files.model, *files.origin.family); };
   const auto start = copied(tensors());
   EXPECT_EQ(start.size(), 28u);
   train_steps(files.model, "lora");
@@ -122,7 +124,7 @@ TEST_F(FineTuning, OfAnAdapterTakesTheStepsOfPyTorch) {
 
 // The whole way from the text: the template, the masks, the packing, the order and the optimiser.
 TEST_F(FineTuning, OfConversationsTakesTheStepsOfPyTorch) {
-  TrainOptions o;
+  train::TrainOptions o;
   o.data = {kFineTuning + "chats.jsonl"};
   o.from = kFineTuning + "model";
   o.out = folder_ / "out";
@@ -130,16 +132,16 @@ TEST_F(FineTuning, OfConversationsTakesTheStepsOfPyTorch) {
   o.batch = 3;
   o.length = kRow;
   o.learning_rate = 1e-3;
-  o.schedule = Schedule::constant;
+  o.schedule = train::Schedule::constant;
   o.warmup = 0;
   o.beta2 = 0.999;
   o.validation = 0;
   o.sample_tokens = 0;
-  o.precision = Precision::fp32;
-  train({}, o);
+  o.precision = train::Precision::fp32;
+  train::train({}, o);
   const auto tensors_of = [](const std::string& folder) {
-    ModelFiles files = open_model_files(folder, Weights::owned);
-    return checkpoint_tensors(files.model, *files.origin.family);
+    model::ModelFiles files = model::open_model_files(folder, model::Weights::owned);
+    return model::checkpoint_tensors(files.model, *files.origin.family);
   };
   EXPECT_LE(update_difference(tensors_of(o.from), tensors_of(o.out), expected_, "full"),
             kSameUpdate);

@@ -20,7 +20,7 @@ namespace {
 
 const std::string kFused = "tests/goldens/fused_experts/";
 
-void expect_logits(const Transformer& model, const SafeTensors& expected, const char* name) {
+void expect_logits(const model::Transformer& model, const SafeTensors& expected, const char* name) {
   const NoGradient off;
   const Tensor given = expected.tensor("ids"), ids = empty(given.shape(), DType::i32);
   for (int64_t i = 0; i < given.size(); ++i)
@@ -33,20 +33,22 @@ void expect_logits(const Transformer& model, const SafeTensors& expected, const 
 
 TEST(FusedExperts, HaveTheLogitsOfPeft) {
   const SafeTensors expected(kFused + "expected.safetensors");
-  expect_logits(open_model_files(kFused + "model", Weights::mapped).model, expected, "base");
-  expect_logits(
-      open_model_files(kFused + "model", Weights::mapped, {}, {{kFused + "adapter", 1}}).model,
-      expected, "adapted");
+  expect_logits(model::open_model_files(kFused + "model", model::Weights::mapped).model, expected,
+                "base");
+  expect_logits(model::open_model_files(kFused + "model", model::Weights::mapped, {},
+                                        {{kFused + "adapter", 1}})
+                    .model,
+                expected, "adapted");
 }
 
 // An adapter of PEFT is written as PEFT wrote it.
 TEST(FusedExperts, AreWrittenAsPeftWritesThem) {
   const TemporaryFolder folder;
-  ModelFiles files = open_model_files(kFused + "model", Weights::owned);
-  add_stored_adapter(files.model,
-                     read_adapter(kFused + "adapter", *files.origin.family, files.model));
-  save_adapter(folder.path(), files.model, files.origin,
-               {.base = "../model", .rank = 2, .alpha = 6});
+  model::ModelFiles files = model::open_model_files(kFused + "model", model::Weights::owned);
+  model::add_stored_adapter(
+      files.model, model::read_adapter(kFused + "adapter", *files.origin.family, files.model));
+  model::save_adapter(folder.path(), files.model, files.origin,
+                      {.base = "../model", .rank = 2, .alpha = 6});
   const SafeTensors found(folder / "adapter_model.safetensors"),
       expected(kFused + "adapter/adapter_model.safetensors");
   ASSERT_EQ(found.stored().size(), expected.stored().size());
@@ -74,10 +76,10 @@ TEST(FusedExperts, AreRefusedIfTheConfigDoesNotTargetThem) {
   write_file_atomically(folder / "adapter_config.json", other);
   write_file_atomically(folder / "adapter_model.safetensors",
                         read_file(kFused + "adapter/adapter_model.safetensors"));
-  expect_error(ErrorKind::BadFile, {"adapter_model.safetensors: adapts model.layers.0.mlp.experts"},
-               [&] {
-                 open_model_files(kFused + "model", Weights::mapped, {}, {{folder.path(), 1}});
-               });
+  expect_error(
+      ErrorKind::BadFile, {"adapter_model.safetensors: adapts model.layers.0.mlp.experts"}, [&] {
+        model::open_model_files(kFused + "model", model::Weights::mapped, {}, {{folder.path(), 1}});
+      });
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ TEST(LogMel, MatchesTheReference) {
   if (!std::filesystem::exists(path)) GTEST_SKIP() << "needs " << path;
   const SafeTensors file(path);
   const auto expected = to_floats(file.tensor("log_mel"));
-  const auto found = log_mel(to_floats(file.tensor("waveform")), 80, 100);
+  const auto found = media::log_mel(to_floats(file.tensor("waveform")), 80, 100);
   ASSERT_EQ(found.size(), expected.size());
   for (size_t i = 0; i < found.size(); ++i) ASSERT_NEAR(found[i], expected[i], 1e-4) << i;
 }
@@ -27,10 +27,10 @@ TEST(LogMel, MatchesTheReference) {
 TEST(LogMel, LocatesATone) {
   constexpr int64_t kBins = 80, kFrames = 20;
   std::vector<float> tone;
-  for (int i = 0; i < 10 * kHop; ++i)
+  for (int i = 0; i < 10 * media::kHop; ++i)
     tone.push_back(std::sin(2 * std::numbers::pi_v<float> * 1000.0f * static_cast<float>(i) /
-                            static_cast<float>(kSampleRate)));
-  const auto mel = log_mel(tone, kBins, kFrames);
+                            static_cast<float>(media::kSampleRate)));
+  const auto mel = media::log_mel(tone, kBins, kFrames);
   int64_t loudest = 0;
   for (int64_t bin = 0; bin < kBins; ++bin)
     if (mel[static_cast<size_t>(bin * kFrames + 5)] >

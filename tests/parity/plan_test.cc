@@ -1,13 +1,13 @@
 // Compares the counts of a plan, made from config.json alone, with the opened model.
 
-#include "fovea/plan.h"
+#include "fovea/train/plan.h"
 
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <filesystem>
 
-#include "fovea/model.h"
+#include "fovea/model/model.h"
 #include "support/shared_folder.h"
 
 namespace fovea {
@@ -20,7 +20,8 @@ TEST(Plan, CountsTheTensorsOfCheckpoints) {
     for (const auto& entry : std::filesystem::directory_iterator(parent)) {
       const std::string folder = entry.path();
       if (!std::filesystem::exists(folder + "/config.json")) continue;
-      EXPECT_EQ(plan(read_model_spec(folder)).parameters, Model::open(folder).parameters())
+      EXPECT_EQ(train::plan(model::read_model_spec(folder)).parameters,
+                model::Model::open(folder).parameters())
           << folder;
       ++counted;
     }

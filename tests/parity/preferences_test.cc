@@ -42,17 +42,17 @@ class PreferencesOfTrl : public testing::Test {
       }
     }
     // Rows of several texts of different lengths.
-    batch_ = packed_batch(
+    batch_ = train::packed_batch(
         texts_, {{row[0], row[1], row[2]}, {row[3]}, {row.begin() + 4, row.end()}}, 256, 0);
     for (const int64_t text : row)
       batch_.texts.push_back({text, counts_[static_cast<size_t>(text)]});
   }
 
-  static ModelFiles open(bool adapted) {
+  static model::ModelFiles open(bool adapted) {
     const std::string base = shared("fixtures/models/llama");
-    if (!adapted) return open_model_files(base, Weights::mapped);
+    if (!adapted) return model::open_model_files(base, model::Weights::mapped);
     const std::string folder = shared("fixtures/align/lora");
-    return open_model_files(base, Weights::mapped, {}, {{folder, 1}});
+    return model::open_model_files(base, model::Weights::mapped, {}, {{folder, 1}});
   }
 
   void expect_alike(const Tensor& found, const nlohmann::json& expected, const std::string& name) {
@@ -74,30 +74,32 @@ class PreferencesOfTrl : public testing::Test {
     if (name == "dpo_reference_free") each = sums;
     if (name == "ipo") each = multiply(ratios, counts);
     if (name == "simpo" || name == "orpo") each = multiply(sums, counts);
-    const auto [chosen, rejected] = alternating(each);
+    const auto [chosen, rejected] = train::alternating(each);
     const Tensor h = subtract(chosen, rejected);
-    if (name == "hinge") return dpo_losses(h, PreferenceLoss::hinge, beta, 0);
-    if (name == "ipo") return dpo_losses(h, PreferenceLoss::ipo, beta, 0);
-    if (name == "dpo_smoothed") return dpo_losses(h, PreferenceLoss::sigmoid, beta, 0.1);
-    if (name.starts_with("dpo")) return dpo_losses(h, PreferenceLoss::sigmoid, beta, 0);
-    if (name == "simpo") return simpo_losses(chosen, rejected, 2, 0.5);
-    if (name == "orpo") return orpo_losses(chosen, rejected, beta);
+    if (name == "hinge") return train::dpo_losses(h, train::PreferenceLoss::hinge, beta, 0);
+    if (name == "ipo") return train::dpo_losses(h, train::PreferenceLoss::ipo, beta, 0);
+    if (name == "dpo_smoothed")
+      return train::dpo_losses(h, train::PreferenceLoss::sigmoid, beta, 0.1);
+    if (name.starts_with("dpo"))
+      return train::dpo_losses(h, train::PreferenceLoss::sigmoid, beta, 0);
+    if (name == "simpo") return train::simpo_losses(chosen, rejected, 2, 0.5);
+    if (name == "orpo") return train::orpo_losses(chosen, rejected, beta);
     const Tensor signs = empty({each.size()}, DType::f64);
     for (int64_t i = 0; i < signs.size(); ++i) signs.data_as<double>()[i] = i % 2 == 0 ? 1 : -1;
-    return kto_losses(each, signs, 0, {beta, 1, 1});
+    return train::kto_losses(each, signs, 0, {beta, 1, 1});
   }
 
   nlohmann::json expected_;
-  LabelledSequences texts_;
+  train::LabelledSequences texts_;
   std::vector<int64_t> counts_;
-  Batch batch_;
+  train::Batch batch_;
 };
 
 // Returns the gradients under the names of the adapter's file.
-std::map<std::string, Tensor> gradients_of(ModelFiles& files) {
-  for (const auto& [unused, parameter] : parameters_of(files.model))
+std::map<std::string, Tensor> gradients_of(model::ModelFiles& files) {
+  for (const auto& [unused, parameter] : model::parameters_of(files.model))
     if (parameter->trainable) parameter->value = copy(parameter->value.gradient().detach());
-  return adapter_tensors(files.model, *files.origin.family);
+  return model::adapter_tensors(files.model, *files.origin.family);
 }
 
 double norm_of(const Tensor& x) {
@@ -111,9 +113,9 @@ TEST_F(PreferencesOfTrl, HaveTheSameLogProbabilitiesLossesAndGradients) {
   Tensor reference;
   {
     const NoGradient off;
-    const ModelFiles base = open(false);
-    reference = sequence_log_probabilities(base.model, batch_, {}).sums;
-    const auto [chosen, rejected] = alternating(reference);
+    const model::ModelFiles base = open(false);
+    reference = train::sequence_log_probabilities(base.model, batch_, {}).sums;
+    const auto [chosen, rejected] = train::alternating(reference);
     expect_alike(chosen, expected_["reference_chosen"], "reference_chosen");
     expect_alike(rejected, expected_["reference_rejected"], "reference_rejected");
   }
@@ -121,11 +123,11 @@ TEST_F(PreferencesOfTrl, HaveTheSameLogProbabilitiesLossesAndGradients) {
   for (size_t i = 0; i < counts_.size(); ++i)
     inverse.data_as<double>()[i] = 1 / static_cast<double>(counts_[i]);
   for (const auto& [name, expected] : expected_["losses"].items()) {
-    ModelFiles files = open(true);
-    for (const auto& [unused, parameter] : parameters_of(files.model))
+    model::ModelFiles files = open(true);
+    for (const auto& [unused, parameter] : model::parameters_of(files.model))
       if (parameter->trainable) parameter->value.want_gradient();
-    const Tensor sums = sequence_log_probabilities(files.model, batch_, {}).sums;
-    const auto [chosen, rejected] = alternating(sums.detach());
+    const Tensor sums = train::sequence_log_probabilities(files.model, batch_, {}).sums;
+    const auto [chosen, rejected] = train::alternating(sums.detach());
     expect_alike(chosen, expected_["logp_chosen"], "logp_chosen");
     expect_alike(rejected, expected_["logp_rejected"], "logp_rejected");
     const Tensor found = losses(name, sums, reference, inverse);
@@ -134,7 +136,7 @@ TEST_F(PreferencesOfTrl, HaveTheSameLogProbabilitiesLossesAndGradients) {
       for (size_t i = 0; i < ordered.size(); ++i)
         ordered[i] = expected[i % 2 * ordered.size() / 2 + i / 2];
     expect_alike(found, ordered, name);
-    backward(times(sum(found), 1 / static_cast<double>(found.size())));
+    backward(train::times(sum(found), 1 / static_cast<double>(found.size())));
     const std::map<std::string, Tensor> gradients = gradients_of(files);
     for (const auto& [tensor, norm] : expected_["gradient_norms"][name].items())
       EXPECT_NEAR(norm_of(gradients.at(tensor)) / norm.get<double>(), 1, 1e-5) << name << tensor;

@@ -32,13 +32,13 @@ class PseudoPerplexity : public testing::Test {
                 ("fovea_pseudo_" + std::to_string(getpid()))) {
     std::filesystem::create_directories(folder_);
     // Windows of four tokens between [CLS] and [SEP].
-    Spec spec = test::scaled_down(preset("bert-base"),
-                                  {.vocabulary = 9, .context = 6, .width = 16, .layers = 1}, 8);
+    model::Spec spec = test::scaled_down(
+        model::preset("bert-base"), {.vocabulary = 9, .context = 6, .width = 16, .layers = 1}, 8);
     spec.head = {.bias = true, .transform = true, .transform_norm = true};
     spec.init_deviation = 0.8f;
-    model_ = Transformer(validated(spec));
-    initialise(model_, 1);
-    save_model_files(folder_, model_, std::nullopt);
+    model_ = model::Transformer(model::validated(spec));
+    model::initialise(model_, 1);
+    model::save_model_files(folder_, model_, std::nullopt);
     write_file_atomically(folder_ / "tokenizer.json", kTokenizer);
     write_file_atomically(folder_ / "text.txt", "the eye of a fox the fox");
   }
@@ -50,14 +50,14 @@ class PseudoPerplexity : public testing::Test {
     const auto T = static_cast<int64_t>(ids.size());
     const Tensor row = empty({1, T}, DType::i32);
     std::copy(ids.begin(), ids.end(), row.data_as<int32_t>());
-    const std::vector<float> logits = to_floats(model_.logits(model_.hidden(row, Pass())));
+    const std::vector<float> logits = to_floats(model_.logits(model_.hidden(row, model::Pass())));
     double total = 0;
     for (size_t v = 0; v < 9; ++v) total += std::exp(double{logits[at * 9 + v]});
     return std::log(total) - double{logits[at * 9 + static_cast<size_t>(hidden)]};
   }
 
   std::filesystem::path folder_;
-  Transformer model_;
+  model::Transformer model_;
 };
 
 TEST_F(PseudoPerplexity, MasksEachTokenSeparately) {
@@ -68,7 +68,7 @@ TEST_F(PseudoPerplexity, MasksEachTokenSeparately) {
   EvaluationData data;
   data.text = {folder_ / "text.txt"};
   data.one_by_one = true;
-  const Evaluation found = evaluate(Model::open(folder_), data);
+  const infer::Evaluation found = evaluate(model::Model::open(folder_), data);
   EXPECT_EQ(found.objective, "one_by_one");
   EXPECT_EQ(found.tokens, 7);
   EXPECT_NEAR(found.loss, sum / 7, 1e-5);

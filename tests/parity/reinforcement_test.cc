@@ -65,10 +65,11 @@ class Reinforcement : public testing::Test {
       EXPECT_LE(std::abs(found[i] - expected[i]), kFixtureTolerance * most) << i;
   }
   double grpo_loss(const char* advantages, const std::vector<double>& weights) const {
-    return number_of(policy_loss(tensor(masked("new_logp")),
-                                 {tensor(masked("old_logp")), tensor(repeated(numbers(advantages))),
-                                  tensor(weights), tensor(masked("reference_logp"))},
-                                 {number("epsilon"), number("epsilon"), 0.04}));
+    return number_of(
+        train::policy_loss(tensor(masked("new_logp")),
+                           {tensor(masked("old_logp")), tensor(repeated(numbers(advantages))),
+                            tensor(weights), tensor(masked("reference_logp"))},
+                           {number("epsilon"), number("epsilon"), 0.04}));
   }
 
   nlohmann::json json_;
@@ -81,40 +82,43 @@ TEST_F(Reinforcement, AdvantagesOfTokensMatch) {
   for (size_t r = 0; r < rewards.size(); ++r) {
     const auto T = static_cast<size_t>(lengths()[r]);
     const std::vector<double> found =
-        generalised_advantages(std::span(rewards[r]).first(T), std::span(values[r]).first(T),
-                               number("gamma"), number("lam"));
+        train::generalised_advantages(std::span(rewards[r]).first(T), std::span(values[r]).first(T),
+                                      number("gamma"), number("lam"));
     expect_alike(found, {expected[r].begin(), expected[r].begin() + static_cast<int64_t>(T)});
     std::vector<double> sums(found);
     for (size_t t = 0; t < T; ++t) sums[t] += values[r][t];
     expect_alike(sums, {returns[r].begin(), returns[r].begin() + static_cast<int64_t>(T)});
     all.insert(all.end(), found.begin(), found.end());
   }
-  whiten(all);
+  train::whiten(all);
   expect_alike(all, masked("whitened"));
 }
 
 TEST_F(Reinforcement, AdvantagesOfGroupsMatch) {
   const std::vector<double> rewards = numbers("group_rewards");
-  expect_alike(group_advantages(rewards, 3, AdvantageKind::grpo), numbers("grpo_advantages"));
-  expect_alike(group_advantages(rewards, 3, AdvantageKind::dr_grpo), numbers("dr_grpo_advantages"));
-  expect_alike(group_advantages(rewards, 3, AdvantageKind::rloo), numbers("rloo_advantages"));
+  expect_alike(train::group_advantages(rewards, 3, train::AdvantageKind::grpo),
+               numbers("grpo_advantages"));
+  expect_alike(train::group_advantages(rewards, 3, train::AdvantageKind::dr_grpo),
+               numbers("dr_grpo_advantages"));
+  expect_alike(train::group_advantages(rewards, 3, train::AdvantageKind::rloo),
+               numbers("rloo_advantages"));
 }
 
 TEST_F(Reinforcement, LossesMatch) {
   const auto count = masked("mask").size();
   const std::vector<double> mean(count, 1 / static_cast<double>(count));
   const double epsilon = number("epsilon");
-  expect_alike(number_of(policy_loss(
+  expect_alike(number_of(train::policy_loss(
                    tensor(masked("new_logp")),
                    {tensor(masked("old_logp")), tensor(masked("whitened")), tensor(mean), Tensor()},
                    {epsilon, epsilon, 0})),
                number("ppo_policy_loss"));
-  expect_alike(number_of(value_loss(
+  expect_alike(number_of(train::value_loss(
                    tensor(masked("new_values")),
                    {tensor(masked("values")), tensor(masked("returns")), tensor(mean)}, epsilon)),
                number("ppo_value_loss"));
   const std::vector<float> k3 =
-      to_floats(k3_divergence(tensor(masked("new_logp")), tensor(masked("reference_logp"))));
+      to_floats(train::k3_divergence(tensor(masked("new_logp")), tensor(masked("reference_logp"))));
   expect_alike({k3.begin(), k3.end()}, masked("k3"));
   expect_alike(grpo_loss("grpo_advantages", mean), number("loss_dapo"));
   std::vector<double> by_answer, constant;

@@ -231,12 +231,13 @@ void temperatures(Example& e) {
   for (const double value : e.values("logits")) logits.push_back(static_cast<float>(value));
   std::vector<double> all;
   for (const double temperature : e.parameter("T")) {
-    Sampling options;
+    infer::Sampling options;
     options.temperature = static_cast<float>(temperature);
     options.top_k = 0;
     options.top_p = 1;
     std::vector<double> row(logits.size());
-    for (const auto& candidate : Sampler(options).distribution(logits.data(), std::ssize(logits)))
+    for (const auto& candidate :
+         infer::Sampler(options).distribution(logits.data(), std::ssize(logits)))
       row[static_cast<size_t>(candidate.token)] = candidate.probability;
     all.insert(all.end(), row.begin(), row.end());
   }
@@ -275,12 +276,12 @@ void variances(Example& e) {
 
 void alibi(Example& e) {
   // The first of eight heads has the slope 1/2, as in the record.
-  StackSpec stack;
+  model::StackSpec stack;
   stack.attention.heads = 8;
-  stack.position = {.kind = PositionKind::none, .bias = DistanceBias::alibi};
+  stack.position = {.kind = model::PositionKind::none, .bias = model::DistanceBias::alibi};
   const auto bias_for = [&](int64_t n) {
-    Pass pass;
-    Positions(stack, n, 8, true).prepare(pass, n, {});
+    model::Pass pass;
+    model::Positions(stack, n, 8, true).prepare(pass, n, {});
     return pass.distance_bias.rows(0, 1);  // [1, 2 n - 1]
   };
   const int64_t n = e.integer("n");
@@ -298,7 +299,7 @@ void alibi(Example& e) {
 void slopes(Example& e) {
   const int64_t heads = e.integer("H");
   std::vector<double> all;
-  for (int64_t h = 0; h < heads; ++h) all.push_back(alibi_slope(h, heads));
+  for (int64_t h = 0; h < heads; ++h) all.push_back(model::alibi_slope(h, heads));
   e.expect("slopes", all);
 }
 
@@ -314,13 +315,13 @@ void pooled(Example& e) {
   int64_t real = 0;
   for (const double padding : e.values("pad_mask")) real += padding == 0;
   const std::vector<Interval> valid = {{0, real}};
-  e.expect("cls", pool(x, Pooling::first, valid));
-  e.expect("mean_all", pool(x, Pooling::mean, {}));
-  e.expect("mean_excluding_pad", pool(x, Pooling::mean, valid));
+  e.expect("cls", model::pool(x, model::Pooling::first, valid));
+  e.expect("mean_all", model::pool(x, model::Pooling::mean, {}));
+  e.expect("mean_excluding_pad", model::pool(x, model::Pooling::mean, valid));
   e.expect("max_all", largest_of_columns(tokens));
   e.expect("max_excluding_pad", largest_of_columns(tokens.rows(0, real)));
-  e.expect("last_all", pool(x, Pooling::last, {}));
-  e.expect("last_non_pad", pool(x, Pooling::last, valid));
+  e.expect("last_all", model::pool(x, model::Pooling::last, {}));
+  e.expect("last_non_pad", model::pool(x, model::Pooling::last, valid));
 }
 
 }  // namespace

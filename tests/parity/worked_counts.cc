@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "fovea/plan.h"
+#include "fovea/train/plan.h"
 #include "transformer/transformer.h"
 #include "worked_examples.h"
 
@@ -15,63 +15,65 @@ struct Size {
 };
 
 // Returns a decoder with plain attention and feed-forward layers without biases.
-Spec plain(const Size& size) {
-  Spec s;
+model::Spec plain(const Size& size) {
+  model::Spec s;
   s.vocabulary = 1;
   s.context = 1;
   s.width = size.width;
-  StackSpec& d = *s.decoder;
+  model::StackSpec& d = *s.decoder;
   d.layers = size.layers;
   d.attention.heads = size.heads;
   d.attention.bias = d.attention.output_bias = d.ffn.bias = false;
-  d.position.kind = PositionKind::none;
+  d.position.kind = model::PositionKind::none;
   return s;
 }
 
-double parameters_of(const Plan& plan, const std::string& name) {
-  for (const PlanPart& part : plan.parts)
+double parameters_of(const train::Plan& plan, const std::string& name) {
+  for (const train::PlanPart& part : plan.parts)
     if (part.name == name) return static_cast<double>(part.parameters);
   return 0;
 }
 
 // Returns the number of parameters of attention and FFNs. Without biases, each of L layers of width
 // d has 4 d^2 and 8 d^2, so the sum is 12 L d^2.
-double matrices_of(const Spec& spec) {
-  const Plan p = plan(spec);
+double matrices_of(const model::Spec& spec) {
+  const train::Plan p = train::plan(spec);
   return parameters_of(p, "attention") + parameters_of(p, "feed-forward");
 }
 
-StackSpec stack_of(const Spec& spec) { return spec.decoder ? *spec.decoder : *spec.encoder; }
+model::StackSpec stack_of(const model::Spec& spec) {
+  return spec.decoder ? *spec.decoder : *spec.encoder;
+}
 
 Size size_of_record(const Example& e) {
   return {e.integer("layers"), e.integer("heads"), e.integer("d_model")};
 }
 
 void published(Example& e, const char* name) {
-  const Spec spec = validated(preset(name));
-  const StackSpec stack = stack_of(spec);
+  const model::Spec spec = model::validated(model::preset(name));
+  const model::StackSpec stack = stack_of(spec);
   const Size size = size_of_record(e);
   EXPECT_EQ(stack.layers, size.layers);
   EXPECT_EQ(stack.attention.heads, size.heads);
   EXPECT_EQ(spec.width, size.width);
   e.expect("head_dim", static_cast<double>(stack.attention.head_width));
   const auto exact = e.expected("params_exact")["data"][0].get<int64_t>();
-  EXPECT_EQ(plan(spec).parameters, exact);
+  EXPECT_EQ(train::plan(spec).parameters, exact);
   e.expect("params_12Ld2", matrices_of(plain(size)));
 }
 
 void rumoured(Example& e) {
-  const Spec spec = validated(plain(size_of_record(e)));
+  const model::Spec spec = model::validated(plain(size_of_record(e)));
   e.expect("head_dim", static_cast<double>(spec.decoder->attention.head_width));
   e.expect("params_12Ld2", matrices_of(spec));
 }
 
 void rule_of_parameters(Example& e) {
   const auto by_rule = [](const char* name) {
-    const Spec spec = preset(name);
-    const StackSpec stack = stack_of(spec);
+    const model::Spec spec = model::preset(name);
+    const model::StackSpec stack = stack_of(spec);
     return matrices_of(plain({stack.layers, stack.attention.heads, spec.width})) +
-           parameters_of(plan(spec), "token embedding");
+           parameters_of(train::plan(spec), "token embedding");
   };
   e.expect("bert_base_12Ld2_plus_Vd", by_rule("bert-base"));
   e.expect("gpt3_12Ld2_plus_Vd", by_rule("gpt3"));
@@ -79,14 +81,14 @@ void rule_of_parameters(Example& e) {
 }
 
 void layer_of_base(Example& e) {
-  Spec spec;
+  model::Spec spec;
   spec.vocabulary = spec.context = 1;
   spec.width = e.integer("d_model");
-  spec.encoder = preset("transformer-base").encoder;
+  spec.encoder = model::preset("transformer-base").encoder;
   spec.decoder.reset();
   spec.encoder->layers = 1;
   spec.encoder->ffn.bias = false;
-  const Plan bare = plan(spec);
+  const train::Plan bare = train::plan(spec);
   const double ffn = parameters_of(bare, "feed-forward");
   e.expect("attention", parameters_of(bare, "attention"));
   e.expect("ffn1", ffn / 2);
@@ -94,12 +96,13 @@ void layer_of_base(Example& e) {
   e.expect("total", matrices_of(spec));
   spec.encoder->attention.bias = spec.encoder->attention.output_bias = true;
   spec.encoder->ffn.bias = true;
-  e.expect("total_with_biases_and_norms", matrices_of(spec) + parameters_of(plan(spec), "norms"));
+  e.expect("total_with_biases_and_norms",
+           matrices_of(spec) + parameters_of(train::plan(spec), "norms"));
 }
 
 void original_base(Example& e) {
-  const Spec spec = validated(preset("transformer-base"));
-  const AttentionSpec& a = spec.encoder->attention;
+  const model::Spec spec = model::validated(model::preset("transformer-base"));
+  const model::AttentionSpec& a = spec.encoder->attention;
   e.expect("d_model", static_cast<double>(spec.width));
   e.expect("d_ff", static_cast<double>(spec.encoder->ffn.width));
   e.expect("num_heads", static_cast<double>(a.heads));
@@ -110,9 +113,9 @@ void original_base(Example& e) {
 }
 
 void widths_of_heads(Example& e) {
-  const Spec spec = validated(plain({1, e.integer("h"), e.integer("d_model")}));
-  Transformer model(spec);
-  const AttentionSpec& a = spec.decoder->attention;
+  const model::Spec spec = model::validated(plain({1, e.integer("h"), e.integer("d_model")}));
+  model::Transformer model(spec);
+  const model::AttentionSpec& a = spec.decoder->attention;
   const Shape output = model.decoder.blocks[0].attention.output.weight.shape;
   const auto width = static_cast<double>(a.head_width);
   e.expect("d_k", width);
@@ -134,7 +137,7 @@ void root_of_width(Example& e) {
 }
 
 void hidden_width(Example& e) {
-  const Spec spec = validated(plain({1, 8, e.integer("d_model")}));
+  const model::Spec spec = model::validated(plain({1, 8, e.integer("d_model")}));
   EXPECT_EQ(spec.decoder->ffn.width, e.integer("ratio") * spec.width);
   e.expect("d_ff", static_cast<double>(spec.decoder->ffn.width));
 }
@@ -144,7 +147,7 @@ void one_projection(Example& e) {
   for (size_t i = 0; i < e.values("h").size(); ++i) {
     const auto heads = static_cast<int64_t>(e.values("h")[i]);
     const auto width = static_cast<int64_t>(e.values("d_model")[i]);
-    sizes.push_back(parameters_of(plan(plain({1, heads, width})), "attention") / 4);
+    sizes.push_back(parameters_of(train::plan(plain({1, heads, width})), "attention") / 4);
   }
   e.expect("per_projection", sizes);
 }
@@ -152,12 +155,12 @@ void one_projection(Example& e) {
 void tiny_model(Example& e) {
   std::vector<double> bare, whole;
   for (const int64_t vocabulary : e.parameter("V")) {
-    Spec spec = plain({e.integer("blocks"), e.integer("num_heads"), e.integer("d_model")});
+    model::Spec spec = plain({e.integer("blocks"), e.integer("num_heads"), e.integer("d_model")});
     spec.vocabulary = vocabulary;
     spec.head.tied = false;
     spec.decoder->final_norm = false;
     spec.decoder->ffn.width = e.integer("d_ff");
-    const Plan p = plan(spec);
+    const train::Plan p = train::plan(spec);
     whole.push_back(static_cast<double>(p.parameters));
     bare.push_back(whole.back() - parameters_of(p, "norms"));
   }
@@ -168,7 +171,8 @@ void tiny_model(Example& e) {
 
 void all_pairs(Example& e) {
   const auto pairs = [&](size_t i) {
-    return static_cast<double>(attention_pairs(static_cast<int64_t>(e.values("n")[i]), false));
+    return static_cast<double>(
+        train::attention_pairs(static_cast<int64_t>(e.values("n")[i]), false));
   };
   e.expect("pairs_1k", pairs(0));
   e.expect("pairs_100k", pairs(1));
@@ -176,16 +180,18 @@ void all_pairs(Example& e) {
 
 void pairs_of_window(Example& e) {
   const int64_t n = e.integer("n");
-  e.expect("full", static_cast<double>(attention_pairs(n, false)));
-  e.expect("causal", static_cast<double>(attention_pairs(n, true)));
-  e.expect("causal_window", static_cast<double>(attention_pairs(n, true, e.integer("window"))));
+  e.expect("full", static_cast<double>(train::attention_pairs(n, false)));
+  e.expect("causal", static_cast<double>(train::attention_pairs(n, true)));
+  e.expect("causal_window",
+           static_cast<double>(train::attention_pairs(n, true, e.integer("window"))));
 }
 
 // Compares n^2 d for the pairs of attention with n d^2 for the matrix of a recurrent layer.
 void complexity(Example& e) {
   const auto compare = [&](const char* key, int64_t n, int64_t d) {
     const auto& info = e.expected(key).at("info");
-    EXPECT_EQ(attention_pairs(n, false) * d, info.at("self_attention").get<int64_t>()) << key;
+    EXPECT_EQ(train::attention_pairs(n, false) * d, info.at("self_attention").get<int64_t>())
+        << key;
     EXPECT_EQ(n * elements({d, d}), info.at("recurrent").get<int64_t>()) << key;
   };
   compare("at_n512_d512", 512, 512);
@@ -195,34 +201,38 @@ void complexity(Example& e) {
     e.pass_over(key, "formulas as text; their values are checked here");
 }
 
-Plan training_of_gpt3(const PlanOptions& options) { return plan(preset("gpt3"), options); }
+train::Plan training_of_gpt3(const train::PlanOptions& options) {
+  return train::plan(model::preset("gpt3"), options);
+}
 
 void training_flops(Example& e) {
-  PlanOptions options;
+  train::PlanOptions options;
   options.tokens = e.value("D");
-  e.expect("flops_nominal", rule_flops(e.value("N"), e.value("D")));
+  e.expect("flops_nominal", train::rule_flops(e.value("N"), e.value("D")));
   e.expect("flops_exact_N", training_of_gpt3(options).training.rule_flops);
 }
 
 void training_cost_of_gpt3(Example& e) {
-  PlanOptions options;
+  train::PlanOptions options;
   options.tokens = 1e9;
   options.speed = e.external("throughput_flops");
   options.price = e.external("usd_per_gpu_hour");
-  const TrainingPlan t = training_of_gpt3(options).training;
+  const train::TrainingPlan t = training_of_gpt3(options).training;
   const double share = e.value("flops") / t.flops;  // hours and cost are proportional to FLOPs
   e.expect("gpu_hours", t.device_hours * share);
   e.expect("usd", t.cost * share);
 }
 
 void power_laws(Example& e) {
-  e.expect("loss_factor_on_doubling_N", kaplan_loss_of_size(2e9) / kaplan_loss_of_size(1e9));
-  e.expect("loss_factor_on_doubling_D", kaplan_loss_of_data(2e9) / kaplan_loss_of_data(1e9));
-  e.expect("loss_at_N_175e9", kaplan_loss_of_size(175e9));
+  e.expect("loss_factor_on_doubling_N",
+           train::kaplan_loss_of_size(2e9) / train::kaplan_loss_of_size(1e9));
+  e.expect("loss_factor_on_doubling_D",
+           train::kaplan_loss_of_data(2e9) / train::kaplan_loss_of_data(1e9));
+  e.expect("loss_at_N_175e9", train::kaplan_loss_of_size(175e9));
 }
 
 void heads_of_gpt3(Example& e) {
-  const StackSpec d = *preset("gpt3").decoder;
+  const model::StackSpec d = *model::preset("gpt3").decoder;
   e.expect("total", static_cast<double>(d.layers * d.attention.heads));
 }
 

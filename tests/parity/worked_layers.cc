@@ -13,17 +13,17 @@ constexpr double kTurn = 2 * std::numbers::pi;
 
 Tensor ones(int64_t width, DType dtype) { return full({width}, 1, dtype); }
 
-Tensor normed(const Example& e, const Tensor& x, NormSpec spec) {
+Tensor normed(const Example& e, const Tensor& x, model::NormSpec spec) {
   spec.epsilon = e.parameter("eps").get<float>();
-  Norm norm(spec, x.dim(-1));
+  model::Norm norm(spec, x.dim(-1));
   norm.weight.value = ones(x.dim(-1), e.dtype());
   norm.bias.value = zeros({x.dim(-1)}, e.dtype());
   return norm(x, e.dtype());
 }
 
-NormSpec inside() { return {}; }
-NormSpec outside() {
-  NormSpec spec;
+model::NormSpec inside() { return {}; }
+model::NormSpec outside() {
+  model::NormSpec spec;
   spec.epsilon_outside = true;
   return spec;
 }
@@ -80,13 +80,14 @@ std::vector<double> row(const Tensor& table, int64_t index) {
 }
 
 void wave_table(Example& e) {
-  e.expect("pe", sinusoids(e.integer("seq_len"), e.integer("d_model"), Waves::neighbours));
+  e.expect("pe",
+           model::sinusoids(e.integer("seq_len"), e.integer("d_model"), model::Waves::neighbours));
 }
 
 void wave_samples(Example& e) {
   const auto positions = e.values("positions");
-  const Tensor table = sinusoids(static_cast<int64_t>(positions.back()) + 1, e.integer("d_model"),
-                                 Waves::neighbours);
+  const Tensor table = model::sinusoids(static_cast<int64_t>(positions.back()) + 1,
+                                        e.integer("d_model"), model::Waves::neighbours);
   std::vector<double> found;
   for (const double position : positions)
     for (const double column : e.values("dims"))
@@ -95,7 +96,8 @@ void wave_samples(Example& e) {
 }
 
 void wave_properties(Example& e) {
-  const Tensor table = sinusoids(e.integer("seq_len"), e.integer("d_model"), Waves::neighbours);
+  const Tensor table =
+      model::sinusoids(e.integer("seq_len"), e.integer("d_model"), model::Waves::neighbours);
   double largest = 0;
   for (const double value : to_doubles(table)) largest = std::max(largest, std::abs(value));
   EXPECT_LE(largest, e.expected("abs_max_le")["data"][0].get<double>());
@@ -110,7 +112,7 @@ void wave_properties(Example& e) {
 // Rotary positions rotate forwards. The test rotates unit vectors to get the matrix of the shift.
 void waves_shift_by_turning(Example& e) {
   const int64_t width = e.integer("d_model"), k = e.integer("k");
-  const auto frequencies = rotary_frequencies({}, width, 0);
+  const auto frequencies = model::rotary_frequencies({}, width, 0);
   std::vector<double> cosines, sines, units(static_cast<size_t>(width * width));
   for (const float f : frequencies) {
     cosines.push_back(std::cos(static_cast<double>(k) * double{f}));
@@ -122,7 +124,7 @@ void waves_shift_by_turning(Example& e) {
                                tensor_of(sines, {1, width / 2}, DType::f32), Pairing::neighbours);
   const Tensor matrix = transposed(turned.view({width, width}));
   e.expect("M", matrix);
-  const Tensor table = cast(sinusoids(32 + k, width, Waves::neighbours), e.dtype());
+  const Tensor table = cast(model::sinusoids(32 + k, width, model::Waves::neighbours), e.dtype());
   const auto shifted = to_doubles(linear(table.rows(0, 32), matrix));
   const auto expected = to_doubles(table.rows(k, 32 + k));
   for (size_t i = 0; i < shifted.size(); ++i) EXPECT_NEAR(shifted[i], expected[i], 1e-5);
@@ -137,44 +139,46 @@ double wavelength(const Tensor& table, size_t sine, size_t cosine) {
 void wavelengths(Example& e) {
   const int64_t width = e.integer("d_model");
   const auto last = static_cast<size_t>(width);
-  const Tensor table = sinusoids(2, width, Waves::neighbours);
+  const Tensor table = model::sinusoids(2, width, model::Waves::neighbours);
   e.expect("first", wavelength(table, 0, 1));
   e.expect("last_exact", wavelength(table, last - 2, last - 1));
-  const Tensor spread = sinusoids(2, width, Waves::spread);  // its last frequency is 1 / 10000
+  const Tensor spread =
+      model::sinusoids(2, width, model::Waves::spread);  // its last frequency is 1 / 10000
   e.expect("limit", wavelength(spread, last / 2 - 1, last - 1));
 }
 
 void frequencies_fall(Example& e) {
-  const auto frequencies = rotary_frequencies({}, 64, 0);
+  const auto frequencies = model::rotary_frequencies({}, 64, 0);
   EXPECT_TRUE(std::is_sorted(frequencies.rbegin(), frequencies.rend()));
-  const auto next = row(sinusoids(2, 64, Waves::neighbours), 1);
+  const auto next = row(model::sinusoids(2, 64, model::Waves::neighbours), 1);
   for (size_t i = 0; i < frequencies.size(); ++i)  // a pair shares one frequency
     EXPECT_NEAR(std::atan2(next[2 * i], next[2 * i + 1]), frequencies[i], 1e-6);
   e.pass_over("fact", "text; its meaning is checked here");
 }
 
 void positions_are_added(Example& e) {
-  StackSpec stack;
-  stack.position.kind = PositionKind::sinusoidal;
+  model::StackSpec stack;
+  stack.position.kind = model::PositionKind::sinusoidal;
   const Tensor x = zeros({2, 3, 4}, e.dtype());
-  const Tensor y = Positions(stack, 3, 4, true).add_to(x, {});
+  const Tensor y = model::Positions(stack, 3, 4, true).add_to(x, {});
   EXPECT_EQ(y.shape(), x.shape());
-  const auto table = to_doubles(sinusoids(3, 4, Waves::neighbours)), found = to_doubles(y);
+  const auto table = to_doubles(model::sinusoids(3, 4, model::Waves::neighbours)),
+             found = to_doubles(y);
   for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], table[i % table.size()], 1e-6);
   e.pass_over("shape_rule", "text; its meaning is checked here");
 }
 
 void rotary(Example& e) {
-  StackSpec stack;
+  model::StackSpec stack;
   stack.attention.heads = 1;
   stack.attention.head_width = stack.attention.value_width = 8;
-  stack.position.kind = PositionKind::rotary;
+  stack.position.kind = model::PositionKind::rotary;
   stack.position.rotary.neighbours = true;
   const auto turned = [&](const char* vector, int64_t position) {
-    Pass pass;
+    model::Pass pass;
     const Tensor place = empty({1, 1}, DType::i32);
     *place.data_as<int32_t>() = static_cast<int32_t>(position);
-    Positions(stack, 1 << 10, 8, true).prepare(pass, 1, place);
+    model::Positions(stack, 1 << 10, 8, true).prepare(pass, 1, place);
     const Tensor x = e.tensor(vector).view({1, 1, 1, 8});
     return rotate(x, pass.angles.cosines, pass.angles.sines, pass.pairing).view({1, 8});
   };
@@ -186,8 +190,8 @@ void rotary(Example& e) {
   EXPECT_EQ(to_doubles(turned("q", 0)), to_doubles(e.tensor("q")));
 }
 
-StackSpec stack_of(int64_t heads, int64_t head_width) {
-  StackSpec stack;
+model::StackSpec stack_of(int64_t heads, int64_t head_width) {
+  model::StackSpec stack;
   stack.attention.heads = stack.attention.kv_heads = heads;
   stack.attention.head_width = stack.attention.value_width = head_width;
   stack.attention.bias = stack.attention.output_bias = false;
@@ -207,7 +211,7 @@ Tensor fused(const Tensor& x) {
   return tensor_of(rows, {H * D, C}, x.dtype());
 }
 
-void fill(const Example& e, Attention& layer) {
+void fill(const Example& e, model::Attention& layer) {
   const bool by_head = e.id().starts_with("s000");
   const auto projection = [&](const char* split, const char* whole) {
     return by_head ? fused(e.tensor(split)) : transposed(e.tensor(whole));
@@ -218,8 +222,8 @@ void fill(const Example& e, Attention& layer) {
   layer.output.weight.value = transposed(e.tensor(by_head ? "W_O" : "W_o"));
 }
 
-Pass pass_of(const Example& e, bool causal = false) {
-  Pass pass;
+model::Pass pass_of(const Example& e, bool causal = false) {
+  model::Pass pass;
   pass.compute = e.dtype();
   pass.mask.causal = causal;
   return pass;
@@ -228,7 +232,7 @@ Pass pass_of(const Example& e, bool causal = false) {
 Tensor batch_of_one(const Tensor& x) { return x.view({1, x.dim(0), x.dim(1)}); }
 
 void heads_by_hand(Example& e) {
-  Attention layer(stack_of(4, 2), 8, 0, false, {});
+  model::Attention layer(stack_of(4, 2), 8, 0, false, {});
   fill(e, layer);
   const Tensor y = layer(batch_of_one(e.tensor("X")), pass_of(e));
   e.expect_shape("output_shape", {y.dim(1), y.dim(2)});
@@ -236,13 +240,13 @@ void heads_by_hand(Example& e) {
 }
 
 // Returns a block with the weights of a record, gains of 1 and biases of 0.
-Block block_of(const Example& e, StackSpec stack, const char* up, const char* down) {
+model::Block block_of(const Example& e, model::StackSpec stack, const char* up, const char* down) {
   stack.norm.epsilon = e.parameter("eps").get<float>();
   stack.ffn.width = e.tensor(up).dim(1);
-  Block block(stack, {}, 8, 0, false, 0);
-  const auto set = [&](const std::string&, Parameter& p) {
-    if (p.role == Role::gain) p.value = ones(8, e.dtype());
-    if (p.role == Role::bias) p.value = zeros({8}, e.dtype());
+  model::Block block(stack, {}, 8, 0, false, 0);
+  const auto set = [&](const std::string&, model::Parameter& p) {
+    if (p.role == model::Role::gain) p.value = ones(8, e.dtype());
+    if (p.role == model::Role::bias) p.value = zeros({8}, e.dtype());
   };
   block.each(set, "block");
   fill(e, block.attention);
@@ -251,10 +255,10 @@ Block block_of(const Example& e, StackSpec stack, const char* up, const char* do
   return block;
 }
 
-const Placement kPostNorm = {.input = false, .output = false, .sum = true};
+const model::Placement kPostNorm = {.input = false, .output = false, .sum = true};
 
 void block_by_hand(Example& e) {
-  StackSpec stack = stack_of(4, 2);
+  model::StackSpec stack = stack_of(4, 2);
   stack.placement = kPostNorm;
   const Tensor x = batch_of_one(e.tensor("X"));
   const auto run = [&] { return block_of(e, stack, "W1", "W2")(x, pass_of(e)); };
@@ -266,34 +270,34 @@ void block_by_hand(Example& e) {
 }
 
 void pre_norm_block(Example& e) {
-  StackSpec stack = stack_of(2, 4);
+  model::StackSpec stack = stack_of(2, 4);
   stack.ffn.activation = Activation::relu;
-  const Block block = block_of(e, stack, "W_1", "W_2");
+  const model::Block block = block_of(e, stack, "W_1", "W_2");
   const Tensor x = batch_of_one(e.tensor("X"));
   e.expect("output", block(x, pass_of(e)));
   e.expect("output_causal", block(x, pass_of(e, true)));
 }
 
 void post_norm_block(Example& e) {
-  StackSpec stack = stack_of(2, 4);
+  model::StackSpec stack = stack_of(2, 4);
   stack.ffn.activation = Activation::relu;
   stack.placement = kPostNorm;
-  stack.position.kind = PositionKind::sinusoidal;
+  stack.position.kind = model::PositionKind::sinusoidal;
   const Tensor x = batch_of_one(e.tensor("X"));
-  const Tensor placed = Positions(stack, x.dim(1), 8, false).add_to(x, {});
+  const Tensor placed = model::Positions(stack, x.dim(1), 8, false).add_to(x, {});
   e.expect("output", block_of(e, stack, "W_1", "W_2")(placed, pass_of(e)));
 }
 
 void cached(Example& e) {
-  Attention layer(stack_of(2, 4), 8, 0, false, {});
+  model::Attention layer(stack_of(2, 4), 8, 0, false, {});
   fill(e, layer);
   const Tensor x = e.tensor("X");
   e.expect("mha_causal", layer(batch_of_one(x), pass_of(e, true)));
   const PageLayout page{2, 4, e.dtype()};
-  KvCache cache({.dtype = e.dtype(), .layers = {{page, page}}}, 1, x.dim(0));
+  model::KvCache cache({.dtype = e.dtype(), .layers = {{page, page}}}, 1, x.dim(0));
   std::vector<double> rows;
   for (int64_t t = 0; t < x.dim(0); ++t) {
-    Pass pass = pass_of(e, true);
+    model::Pass pass = pass_of(e, true);
     pass.cache = &cache;
     cache.begin(1, 1);
     for (const double y : to_doubles(layer(batch_of_one(x.rows(t, t + 1)), pass)))
@@ -344,8 +348,8 @@ void shapes_across(Example& e) {
 }
 
 void layers_fit(Example& e) {
-  Attention layer(stack_of(4, 2), 8, 0, false, {});
-  const auto set = [](const std::string&, Parameter& p) { p.value = zeros(p.shape); };
+  model::Attention layer(stack_of(4, 2), 8, 0, false, {});
+  const auto set = [](const std::string&, model::Parameter& p) { p.value = zeros(p.shape); };
   layer.each(set, "attention");
   EXPECT_EQ(layer(zeros({2, 3, 8}), {}).shape(), (Shape{2, 3, 8}));
   e.pass_over("fact", "about other code; fovea takes batches of heads");
@@ -366,9 +370,9 @@ void means_keep_their_axis(Example& e) {
 }  // namespace
 
 Checks layer_checks() {
-  NormSpec rms;
-  rms.kind = NormKind::rms;
-  const auto norm = [](const NormSpec& spec) {
+  model::NormSpec rms;
+  rms.kind = model::NormKind::rms;
+  const auto norm = [](const model::NormSpec& spec) {
     return [spec](Example& e) { e.expect("y", normed(e, e.tensor("x"), spec)); };
   };
   return {

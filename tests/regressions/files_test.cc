@@ -55,7 +55,7 @@ TEST(UntrustedFolders, AddNoLinkedFilesToACorpus) {
   const TemporaryFolder folder;
   const auto read = [&](const std::string& path) {
     std::string text;
-    Corpus({path}).read([&](const Corpus::Piece& piece) { text += piece.text; });
+    train::Corpus({path}).read([&](const train::Corpus::Piece& piece) { text += piece.text; });
     return text;
   };
   make_directories(folder / "d");
@@ -65,10 +65,10 @@ TEST(UntrustedFolders, AddNoLinkedFilesToACorpus) {
   for (const char* name : {"d/b.txt", "e/b.txt"})
     ASSERT_EQ(symlink("../secret.txt", (folder / name).c_str()), 0);
   EXPECT_EQ(read(folder / "d"), "1");
-  EXPECT_EQ(Corpus({folder / "d"}).links_out(), (Paths{folder / "d/b.txt"}));
+  EXPECT_EQ(train::Corpus({folder / "d"}).links_out(), (Paths{folder / "d/b.txt"}));
   EXPECT_EQ(read(folder / "d/b.txt"), "secret");
   expect_error(ErrorKind::BadFile, {"/e: ", "not links that lead out of the folder"},
-               [&] { Corpus({folder / "e"}); });
+               [&] { train::Corpus({folder / "e"}); });
 }
 
 // A model whose header had 100 MB of spaces took 350 MB: the parser keeps all white space before a
@@ -98,7 +98,7 @@ TEST(UntrustedFolders, WithANulByteInAPathAreRefused) {
   modules[1]["path"] = std::string("1_Pooling\0x", 11);
   folder.write("modules.json", modules);
   expect_error(ErrorKind::BadFile, {"modules.json", "path"},
-               [&] { SentenceModel::open(folder.path(), Weights::mapped); });
+               [&] { infer::SentenceModel::open(folder.path(), model::Weights::mapped); });
 }
 
 }  // namespace

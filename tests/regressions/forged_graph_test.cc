@@ -27,7 +27,7 @@ class ForgedGraph : public testing::Test {
   ForgedGraph() : vectors_(empty({kCount, kWidth})) {
     Random random(5, Stream::init);
     for (int64_t i = 0; i < kCount * kWidth; ++i) vectors_.data_as<float>()[i] = random.normal();
-    bytes_ = VectorGraph(vectors_, Similarity::dot).bytes();
+    bytes_ = infer::VectorGraph(vectors_, infer::Similarity::dot).bytes();
   }
 
   // Returns whether the graph is accepted.
@@ -35,8 +35,8 @@ class ForgedGraph : public testing::Test {
     // The copy has the exact size, so that a sanitizer detects reads beyond its end.
     const std::vector<char> copy(bytes.begin(), bytes.end());
     try {
-      const VectorGraph graph({copy.data(), copy.size()}, "graph.hnsw", kCount, kWidth,
-                              Similarity::dot);
+      const infer::VectorGraph graph({copy.data(), copy.size()}, "graph.hnsw", kCount, kWidth,
+                                     infer::Similarity::dot);
       for (const int64_t i : {0, 17, 399}) {
         EXPECT_EQ(graph.vector(i).size(), size_t{kWidth});
         const auto found = graph.nearest({vectors_.data_as<float>() + i * kWidth, kWidth}, 10);
@@ -70,7 +70,7 @@ class ForgedGraph : public testing::Test {
 
 TEST_F(ForgedGraph, UnmodifiedGraphIsAccepted) {
   ASSERT_TRUE(read(bytes_));
-  const VectorGraph graph(bytes_, "graph.hnsw", kCount, kWidth, Similarity::dot);
+  const infer::VectorGraph graph(bytes_, "graph.hnsw", kCount, kWidth, infer::Similarity::dot);
   EXPECT_EQ(graph.bytes(), bytes_);
   EXPECT_GT(bytes_.size(), kHead + kCount * (kElement + 4)) << "some vectors are on upper levels";
 }
@@ -136,10 +136,14 @@ TEST_F(ForgedGraph, WrongLengthsAreRefused) {
 
 TEST_F(ForgedGraph, WrongCountsAndWidthsAreRefused) {
   for (const int64_t count : {int64_t{0}, int64_t{399}, int64_t{401}, INT64_MAX, int64_t{-1}}) {
-    EXPECT_THROW(VectorGraph(bytes_, "graph.hnsw", count, kWidth, Similarity::dot), Error) << count;
+    EXPECT_THROW(infer::VectorGraph(bytes_, "graph.hnsw", count, kWidth, infer::Similarity::dot),
+                 Error)
+        << count;
   }
   for (const int64_t width : {int64_t{3}, int64_t{5}, INT64_MAX, INT64_MAX / 4}) {
-    EXPECT_THROW(VectorGraph(bytes_, "graph.hnsw", kCount, width, Similarity::dot), Error) << width;
+    EXPECT_THROW(infer::VectorGraph(bytes_, "graph.hnsw", kCount, width, infer::Similarity::dot),
+                 Error)
+        << width;
   }
 }
 
@@ -159,7 +163,7 @@ TEST_F(ForgedGraph, HugeElementsAreOrdered) {
 
 // With a forged width in index.json, a query's vector was read beyond its end.
 TEST(VectorGraph, RefusesAQueryOfAnotherWidth) {
-  const VectorGraph graph(full({10, 8}, 1), Similarity::dot);
+  const infer::VectorGraph graph(full({10, 8}, 1), infer::Similarity::dot);
   const std::vector<float> query(9, 1.0f);
   expect_error(ErrorKind::InvalidArgument, {"9 elements", "expected 8"},
                [&] { graph.nearest(query, 1); });

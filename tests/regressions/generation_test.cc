@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "base/json.h"
-#include "fovea/generate.h"
+#include "fovea/infer/generate.h"
 #include "generate/scheduler.h"
 #include "generate/translation.h"
 #include "tokenizer/training/character_trainer.h"
@@ -20,39 +20,41 @@ class PaddedVocabulary : public testing::Test {
   static constexpr int64_t kTokens = 6, kRows = 200;
 
   PaddedVocabulary() {
-    CharacterTrainer trainer;
+    text::CharacterTrainer trainer;
     trainer.add("abcde");  // and the unknown token
     tokenizer_ = trainer.train({});
     EXPECT_EQ(tokenizer_->size(), kTokens);
   }
   // Nearly all tokens of a random model are rows without a token.
-  void expect_tokens(const Transformer& model, const GenerateOptions& options,
-                     const GenerationRules& rules = {}, const Transformer* draft = nullptr) const {
-    const Generator generator{
+  void expect_tokens(const model::Transformer& model, const infer::GenerateOptions& options,
+                     const infer::GenerationRules& rules = {},
+                     const model::Transformer* draft = nullptr) const {
+    const infer::Generator generator{
         .model = model, .tokenizer = &*tokenizer_, .rules = rules, .draft = draft};
-    for (const Generation& found : generate(generator, {1, 2}, options, {}, test::kPlenty)) {
+    for (const infer::Generation& found :
+         infer::generate(generator, {1, 2}, options, {}, test::kPlenty)) {
       EXPECT_EQ(std::ssize(found.ids), options.max_tokens);
       for (const int32_t id : found.ids) EXPECT_LT(id, kTokens);
-      for (const TokenLogprob& logprob : found.logprobs)
+      for (const infer::TokenLogprob& logprob : found.logprobs)
         for (const auto& [id, value] : logprob.top) EXPECT_LT(id, kTokens);
       EXPECT_EQ(found.text, tokenizer_->decode(found.ids, true));
     }
   }
-  static GenerateOptions options(float temperature) {
-    GenerateOptions options;
+  static infer::GenerateOptions options(float temperature) {
+    infer::GenerateOptions options;
     options.max_tokens = 12;
     options.sampling.temperature = temperature;
     options.sampling.top_k = 0;
     return options;
   }
 
-  std::optional<Tokenizer> tokenizer_;
+  std::optional<text::Tokenizer> tokenizer_;
 };
 
 TEST_F(PaddedVocabulary, IsNeverSampled) {
-  const Transformer model = test::small_model(40, kRows);
+  const model::Transformer model = test::small_model(40, kRows);
   for (const float temperature : {0.0f, 1.0f, 5.0f}) {
-    GenerateOptions o = options(temperature);
+    infer::GenerateOptions o = options(temperature);
     o.answers = 3;
     o.logprobs = 4;
     expect_tokens(model, o);
@@ -60,33 +62,34 @@ TEST_F(PaddedVocabulary, IsNeverSampled) {
 }
 
 TEST_F(PaddedVocabulary, IsNoHypothesisOfABeamSearch) {
-  GenerateOptions o = options(0);
+  infer::GenerateOptions o = options(0);
   o.beams = 4;
   expect_tokens(test::small_model(40, kRows), o);
 }
 
 TEST_F(PaddedVocabulary, IsNotGuessed) {
-  const Transformer model = test::small_model(40, kRows), draft = test::small_model(40, kRows + 7);
-  GenerateOptions o = options(1);
+  const model::Transformer model = test::small_model(40, kRows),
+                           draft = test::small_model(40, kRows + 7);
+  infer::GenerateOptions o = options(1);
   o.guesses = 3;
   expect_tokens(model, o, {}, &draft);
 }
 
 TEST_F(PaddedVocabulary, IsInNoTranslation) {
-  Spec spec = test::small_encoder_decoder({.vocabulary = kRows, .context = 40});
+  model::Spec spec = test::small_encoder_decoder({.vocabulary = kRows, .context = 40});
   spec.head.tied = false;
-  const Transformer model = test::made(validated(spec));
-  const Generator generator{
+  const model::Transformer model = test::made(model::validated(spec));
+  const infer::Generator generator{
       .model = model, .tokenizer = &*tokenizer_, .rules = {.start = 0}, .source = &*tokenizer_};
-  TranslateOptions o;
+  infer::TranslateOptions o;
   o.beams = 3;
   bool read = false;
-  translate(
+  infer::translate(
       generator, o, test::kPlenty,
       [&]() -> std::optional<std::string> {
         return std::exchange(read, true) ? std::nullopt : std::optional<std::string>("abc");
       },
-      [&](const Translation& translation) {
+      [&](const infer::Translation& translation) {
         for (const int32_t id : translation.best[0].ids) EXPECT_LT(id, kTokens);
         return true;
       });
@@ -98,8 +101,8 @@ TEST_F(PaddedVocabulary, IsInNoTranslation) {
 // that of transformers (tools/goldens/make_longrope_texts.py). Such a text is now read again.
 TEST(LongRope, ContinuesATextBeyondTheOriginalContext) {
   const std::string folder = "tests/goldens/longrope_texts";
-  const Model model = Model::open(folder);
-  GenerateOptions o;
+  const model::Model model = model::Model::open(folder);
+  infer::GenerateOptions o;
   o.sampling.temperature = 0;
   o.ignore_end = true;
   for (const auto& one : read_json(folder + "/texts.json")["cases"]) {
@@ -107,15 +110,16 @@ TEST(LongRope, ContinuesATextBeyondTheOriginalContext) {
     for (const int64_t guesses : {0, 3}) {
       o.guesses = guesses;
       o.max_tokens = std::ssize(expected);
-      EXPECT_EQ(generate(model, prompt, o)[0].ids, expected) << prompt.size() << " " << guesses;
+      EXPECT_EQ(infer::generate(model, prompt, o)[0].ids, expected)
+          << prompt.size() << " " << guesses;
     }
     o.beams = 2;
-    EXPECT_EQ(std::ssize(generate(model, prompt, o)[0].ids), std::ssize(expected));
+    EXPECT_EQ(std::ssize(infer::generate(model, prompt, o)[0].ids), std::ssize(expected));
     o.beams = 1;
     Ids text = prompt;
     for (const int32_t id : expected) {
       o.max_tokens = 1;
-      EXPECT_EQ(generate(model, text, o)[0].ids, Ids{id}) << text.size();
+      EXPECT_EQ(infer::generate(model, text, o)[0].ids, Ids{id}) << text.size();
       text.push_back(id);
     }
   }

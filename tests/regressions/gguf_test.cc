@@ -15,41 +15,44 @@ namespace {
 // convert ENCODER x.gguf ended with SIGFPE: the encoder was read as a decoder with 0 heads, and
 // widths were divided by 0. Models that no GGUF architecture can express are now refused.
 TEST(GgufConversion, RefusesModelsThatAreNotDecoders) {
-  for (const Spec& spec : {test::small_encoder(), test::small_encoder_decoder()}) {
-    Transformer model(validated(spec));
-    initialise(model, 1);
-    for (const Family* family : {static_cast<const Family*>(nullptr), &llama, &bert, &modernbert}) {
+  for (const model::Spec& spec : {test::small_encoder(), test::small_encoder_decoder()}) {
+    model::Transformer model(model::validated(spec));
+    model::initialise(model, 1);
+    for (const model::Family* family : {static_cast<const model::Family*>(nullptr), &model::llama,
+                                        &model::bert, &model::modernbert}) {
       expect_error(ErrorKind::Unsupported, {"it has an encoder", "no supported GGUF architecture"},
-                   [&] { GgufModel(model, family, FileDType::fp32); });
+                   [&] { model::GgufModel(model, family, model::FileDType::fp32); });
     }
   }
-  Spec labels = test::small_decoder();
-  labels.head = {.kind = HeadKind::token, .labels = 3};
-  Transformer tagger(validated(labels));
+  model::Spec labels = test::small_decoder();
+  labels.head = {.kind = model::HeadKind::token, .labels = 3};
+  model::Transformer tagger(model::validated(labels));
   expect_error(ErrorKind::Unsupported, {"its head is not a language model"},
-               [&] { GgufModel(tagger, nullptr, FileDType::fp32); });
+               [&] { model::GgufModel(tagger, nullptr, model::FileDType::fp32); });
 }
 
 // Converting to Q8_0 or Q4_0 turned NaN into 0 and infinity into a finite number, so a broken model
 // looked valid. Numbers that a block cannot represent are now refused.
 TEST(GgufConversion, RefusesNumbersThatBlocksCannotHold) {
-  Transformer model(validated(test::small_decoder({.context = 6, .width = 64, .heads = 4})));
-  initialise(model, 1);
+  model::Transformer model(
+      model::validated(test::small_decoder({.context = 6, .width = 64, .heads = 4})));
+  model::initialise(model, 1);
   float* weights = nullptr;
-  model.each([&](const std::string& name, Parameter& p) {
+  model.each([&](const std::string& name, model::Parameter& p) {
     if (name == "decoder.1.ffn.up.weight") weights = p.value.data_as<float>() + 40;
   });
   ASSERT_NE(weights, nullptr);
   weights[0] = std::numeric_limits<float>::quiet_NaN();
   weights[1] = -std::numeric_limits<float>::infinity();
-  for (const FileDType type : {FileDType::q8_0, FileDType::q4_0, FileDType::q4_k_m}) {
+  for (const model::FileDType type :
+       {model::FileDType::q8_0, model::FileDType::q4_0, model::FileDType::q4_k_m}) {
     expect_error(ErrorKind::BadFile, {"2 of 16384 elements of blk.1.ffn_up.weight", "finite"},
                  [&] { test::gguf_contents(model, nullptr, type); });
   }
-  test::gguf_contents(model, nullptr, FileDType::fp32);
+  test::gguf_contents(model, nullptr, model::FileDType::fp32);
   weights[0] = 1e6f;
   expect_error(ErrorKind::InvalidArgument, {"blk.1.ffn_up.weight", "65504"},
-               [&] { test::gguf_contents(model, nullptr, FileDType::fp16); });
+               [&] { test::gguf_contents(model, nullptr, model::FileDType::fp16); });
 }
 
 }  // namespace

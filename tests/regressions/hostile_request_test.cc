@@ -3,7 +3,7 @@
 
 #include <sys/stat.h>
 
-#include "fovea/error.h"
+#include "fovea/core/error.h"
 #include "serve/answer_limits.h"
 #include "unit/serve/api_fixture.h"
 
@@ -40,7 +40,7 @@ TEST_F(HostileRequestTest, RefusesDeepArgumentsWithATemplateFile) {
   const std::string path = folder.path() + "/chat.jinja";
   std::ofstream(path) << "{% for m in messages %}{{ m.content }}"
                          "{% if m.tool_calls %}{{ m.tool_calls | tojson }}{% endif %}{% endfor %}";
-  model_->chat = chat_format("", path, *tokenizer_);
+  model_->chat = text::chat_format("", path, *tokenizer_);
   model_->facts.context = 1 << 20;
   // 60 levels and those of the conversation together exceed the template's limit.
   const std::string deep = "{\"a\":" + std::string(60, '[') + std::string(60, ']') + "}";
@@ -128,7 +128,7 @@ TEST_F(HostileRequestTest, EstimatesVectorsBeforeComputing) {
 // names and extra template variables were not.
 TEST_F(HostileRequestTest, GuardsNamesAndVariables) {
   const std::string special(tokenizer_->text_of(tokenizer_->eos_id().value()));
-  model_->chat = ChatFormat{[](const ChatRequest& request) {
+  model_->chat = text::ChatFormat{[](const text::ChatRequest& request) {
     return request.messages + request.tools + request.documents + request.variables;
   }};
   model_->facts.context = 4096;
@@ -150,7 +150,7 @@ class TemplateTest : public HostileRequestTest {
   void use(const std::string& source) {
     path_ = folder_.path() + "/secret place.jinja";
     std::ofstream(path_) << source;
-    model_->chat = chat_format("", path_, *tokenizer_);
+    model_->chat = text::chat_format("", path_, *tokenizer_);
     model_->facts.context = 4096;
   }
   std::string last_prompt() { return tokenizer_->decode(prompts_.back()); }
@@ -203,7 +203,7 @@ TEST_F(TemplateTest, RefusesFieldsThatTheTemplateIgnores) {
 TEST_F(TemplateTest, RefusesAFifoAsTemplate) {
   const std::string path = folder_.path() + "/fifo";
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
-  EXPECT_THROW(chat_format("", path, *tokenizer_), Error);
+  EXPECT_THROW(text::chat_format("", path, *tokenizer_), Error);
 }
 
 TEST_F(HostileRequestTest, RefusesAModelWithoutALanguageModelHead) {
@@ -259,7 +259,7 @@ TEST_F(HostileRequestTest, TokenisesNoLineAfterADisconnect) {
   const auto exchange = std::make_shared<http::FakeExchange>();
   model_->translator->request = [&](const std::string&, const std::string&, int64_t) {
     if (++lines == 3) exchange->leave();
-    return TranslationRequest{};
+    return infer::TranslationRequest{};
   };
   http::Request request;
   request.method = "POST";
@@ -284,13 +284,13 @@ TEST_F(HostileRequestTest, TokenisesALongQueryOnce) {
 
 TEST_F(HostileRequestTest, EmbedsNothingAfterADisconnect) {
   const std::vector<std::string> texts(100, "the eye");
-  RerankOptions rerank;
+  infer::RerankOptions rerank;
   rerank.stop = [] { return true; };
-  RerankQueue scores(*reranker_);
+  infer::RerankQueue scores(*reranker_);
   EXPECT_THROW(scores.submit("fox", texts, rerank, {}), Error);
-  EmbedOptions embed;
+  infer::EmbedOptions embed;
   embed.stop = rerank.stop;
-  EmbedQueue vectors(*embedder_);
+  infer::EmbedQueue vectors(*embedder_);
   EXPECT_THROW(vectors.submit(texts, embed, {}), Error);
 }
 

@@ -15,19 +15,20 @@ class ResumedRun : public testing::Test {
  protected:
   ResumedRun() { options_.save_every = 4; }
 
-  void stop_at(int64_t step) const { train(small_spec(), options_, {}, stop_after(step)); }
-  TrainPlan resume() const {
-    TrainPlan plan;
-    const TrainResult result = train(small_spec(), options_, [&](const TrainPlan& planned) {
-      plan = planned;
-      return true;
-    });
+  void stop_at(int64_t step) const { train::train(small_spec(), options_, {}, stop_after(step)); }
+  train::TrainPlan resume() const {
+    train::TrainPlan plan;
+    const train::TrainResult result =
+        train::train(small_spec(), options_, [&](const train::TrainPlan& planned) {
+          plan = planned;
+          return true;
+        });
     EXPECT_EQ(result.step, options_.steps);
     return plan;
   }
 
   Runs runs_;
-  TrainOptions options_ = runs_.options("out");
+  train::TrainOptions options_ = runs_.options("out");
 };
 
 // A run with a character tokenizer silently continued with --tokenizer bpe:300: the option was not
@@ -38,23 +39,23 @@ TEST_F(ResumedRun, RefusesAnotherTokenizer) {
   options_.tokenizer = "bpe:300";
   expect_error(ErrorKind::InvalidArgument,
                {"tokenizer was \"char\" and is \"bpe:300\"", "`allow_change`"},
-               [&] { train(small_spec(), options_); });
+               [&] { train::train(small_spec(), options_); });
   options_.tokenizer = "char";
   options_.label_smoothing = 0.1;
   expect_error(ErrorKind::InvalidArgument, {"label_smoothing was"},
-               [&] { train(small_spec(), options_); });
+               [&] { train::train(small_spec(), options_); });
 }
 
 // With --dtype automatic, a run that started in bf16 was refused on a machine without bf16
 // instructions, since the precision was chosen again. A resumed run now keeps its precision.
 TEST_F(ResumedRun, KeepsTheFirstPrecision) {
   for (const auto& [precision, name] :
-       {std::pair(Precision::fp32, "fp32"), {Precision::bf16, "bf16"}}) {
+       {std::pair(train::Precision::fp32, "fp32"), {train::Precision::bf16, "bf16"}}) {
     options_.out = runs_ / name;
     options_.precision = precision;
     stop_at(6);
-    options_.precision = Precision::automatic;
-    const TrainPlan plan = resume();
+    options_.precision = train::Precision::automatic;
+    const train::TrainPlan plan = resume();
     EXPECT_EQ(plan.precision, name);
     EXPECT_TRUE(plan.notes.empty());
   }
@@ -64,15 +65,15 @@ TEST_F(ResumedRun, KeepsTheFirstPrecision) {
 // are not trained, so they are not in snapshots, and the run was refused. They now keep their
 // initial values.
 TEST_F(ResumedRun, RestoresAModelWithStoredSinusoids) {
-  Spec spec = small_spec();
-  spec.decoder->position.kind = PositionKind::sinusoidal;
+  model::Spec spec = small_spec();
+  spec.decoder->position.kind = model::PositionKind::sinusoidal;
   spec.decoder->position.stored = true;
   options_.average = 2;
-  train(spec, options_);
-  TrainOptions stopped = options_;
+  train::train(spec, options_);
+  train::TrainOptions stopped = options_;
   stopped.out = runs_ / "stopped";
-  train(spec, stopped, {}, stop_after(11));
-  EXPECT_EQ(train(spec, stopped).step, options_.steps);
+  train::train(spec, stopped, {}, stop_after(11));
+  EXPECT_EQ(train::train(spec, stopped).step, options_.steps);
   EXPECT_EQ(state_bytes(stopped, 20), state_bytes(options_, 20));
   EXPECT_EQ(read_file(stopped.out + "/model.safetensors"),
             read_file(options_.out + "/model.safetensors"));

@@ -17,12 +17,12 @@ using test::Ids;
 // With dynamic scaling of rotary positions, a result depended on earlier requests: texts shorter
 // and longer than the original context shared pages, although their keys are rotated differently.
 TEST(ConcurrentRequests, ShareNothingIfRotationsDependOnTheLength) {
-  Spec spec = test::small_model(300).spec;
-  spec.decoder->position.kind = PositionKind::rotary;
-  spec.decoder->position.rotary.scaling = RotaryScaling::dynamic;
+  model::Spec spec = test::small_model(300).spec;
+  spec.decoder->position.kind = model::PositionKind::rotary;
+  spec.decoder->position.rotary.scaling = model::RotaryScaling::dynamic;
   spec.decoder->position.rotary.factor = 3;
   spec.decoder->position.rotary.original_context = 100;
-  const Transformer model = test::made(validated(spec));
+  const model::Transformer model = test::made(model::validated(spec));
   std::vector<Asked> requests(2);
   for (int i = 0; i < 80; ++i) requests[0].prompt.push_back(i % 11);
   requests[1].prompt = requests[0].prompt;
@@ -35,21 +35,21 @@ TEST(ConcurrentRequests, ShareNothingIfRotationsDependOnTheLength) {
 // With a cache smaller than the context, the server accepted a request and later responded with
 // status 500. The text now ends when the cache is full.
 TEST(ConcurrentRequests, EndTextsAtTheCacheLimit) {
-  const Transformer model = test::small_model(300);
+  const model::Transformer model = test::small_model(300);
   for (const int64_t pages : {1, 2, 3, 4}) {
     for (const int64_t answers : {1, 2, 3}) {
       for (const bool beams : {false, true}) {
         for (const size_t length : {1, 63, 64, 100, 127}) {
-          Scheduler scheduler(model, {}, nullptr, {.pages = pages});
+          infer::Scheduler scheduler(model, {}, nullptr, {.pages = pages});
           const int64_t room = scheduler.room(std::ssize(Ids(length)), answers);
-          GenerateOptions options = test::greedy(-1);
+          infer::GenerateOptions options = test::greedy(-1);
           options.answers = answers;
           if (beams) options.beams = answers;
           std::vector<int64_t> written;
-          const auto sink = [&](const Event& event) {
+          const auto sink = [&](const infer::Event& event) {
             EXPECT_EQ(event.error, nullptr) << event.error->what();
             if (event.finished == nullptr) return true;
-            EXPECT_EQ(event.finished->finish, FinishReason::length);
+            EXPECT_EQ(event.finished->finish, infer::FinishReason::length);
             written.push_back(std::ssize(event.finished->ids));
             return true;
           };
@@ -75,10 +75,10 @@ TEST(ConcurrentRequests, EndTextsAtTheCacheLimit) {
 // clients: any exception other than Error ended the engine's thread. An exception now
 // ends only its own request.
 TEST(ConcurrentRequests, FailAlone) {
-  const Transformer model = test::small_model(150);
+  const model::Transformer model = test::small_model(150);
   const Asked one{{1, 2, 3}, test::greedy(20)};
   const Results expected = alone(model, {one}, {});
-  Scheduler scheduler(model, {}, nullptr, {.pages = 30});
+  infer::Scheduler scheduler(model, {}, nullptr, {.pages = 30});
   std::map<uint64_t, std::string> errors;
   Results answers;
   for (uint64_t number = 1; number <= 5; ++number) {
@@ -90,7 +90,7 @@ TEST(ConcurrentRequests, FailAlone) {
         throw std::bad_alloc();
       };
     }
-    const auto sink = [&, number](const Event& event) {
+    const auto sink = [&, number](const infer::Event& event) {
       if (number == 5 && event.id >= 0) throw std::runtime_error("nobody listens");
       if (event.error != nullptr) {
         errors[number] =

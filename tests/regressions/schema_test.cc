@@ -8,24 +8,25 @@
 namespace fovea {
 namespace {
 
-SchemaGrammar grammar_of(const std::string& schema) {
-  Grammar::Bytes all;
+text::SchemaGrammar grammar_of(const std::string& schema) {
+  text::Grammar::Bytes all;
   all.set();
-  return schema_grammar(schema, all);
+  return text::schema_grammar(schema, all);
 }
 
-int32_t state_after(GrammarAutomaton& automaton, const std::string& text) {
+int32_t state_after(text::GrammarAutomaton& automaton, const std::string& text) {
   int32_t state = automaton.start();
   for (const char c : text) {
-    if (state != GrammarAutomaton::kDead) state = automaton.step(state, static_cast<uint8_t>(c));
+    if (state != text::GrammarAutomaton::kDead)
+      state = automaton.step(state, static_cast<uint8_t>(c));
   }
   return state;
 }
 
 // Returns the bytes of memory that the automaton uses after `depth` brackets.
-size_t cost_of_brackets(const SchemaGrammar& grammar, size_t depth) {
-  GrammarAutomaton automaton(grammar.grammar, grammar.root);
-  EXPECT_NE(state_after(automaton, std::string(depth, '[')), GrammarAutomaton::kDead);
+size_t cost_of_brackets(const text::SchemaGrammar& grammar, size_t depth) {
+  text::GrammarAutomaton automaton(grammar.grammar, grammar.root);
+  EXPECT_NE(state_after(automaton, std::string(depth, '[')), text::GrammarAutomaton::kDead);
   return automaton.bytes();
 }
 
@@ -33,7 +34,7 @@ size_t cost_of_brackets(const SchemaGrammar& grammar, size_t depth) {
 // have one or two levels, n brackets can be parsed in up to 2^n ways, and each way kept its own
 // stack. Equal stacks are now merged.
 TEST(Schemas, TakeMemoryLinearInTheDepth) {
-  const SchemaGrammar grammar = grammar_of(R"({"$ref": "#/$defs/a", "$defs": {"a": {"anyOf": [
+  const text::SchemaGrammar grammar = grammar_of(R"({"$ref": "#/$defs/a", "$defs": {"a": {"anyOf": [
     {"type": "array", "items": {"$ref": "#/$defs/a"}},
     {"type": "array", "items": {"type": "array", "items": {"$ref": "#/$defs/a"}}},
     {"type": "null"}]}}})");
@@ -41,11 +42,11 @@ TEST(Schemas, TakeMemoryLinearInTheDepth) {
                at_400 = cost_of_brackets(grammar, 400);
   EXPECT_LT(at_400 - at_200, 3 * (at_200 - at_100)) << at_100 << " " << at_200 << " " << at_400;
   EXPECT_LT(at_400, size_t{2} << 20);
-  GrammarAutomaton automaton(grammar.grammar, grammar.root);
+  text::GrammarAutomaton automaton(grammar.grammar, grammar.root);
   for (const size_t depth : {1, 2, 3, 60}) {
     const std::string text = std::string(depth, '[') + "null, [null]" + std::string(depth, ']');
     const int32_t state = state_after(automaton, text);
-    ASSERT_NE(state, GrammarAutomaton::kDead) << text;
+    ASSERT_NE(state, text::GrammarAutomaton::kDead) << text;
     EXPECT_TRUE(automaton.accepts(state)) << text;
   }
 }
@@ -59,8 +60,8 @@ TEST(Schemas, AreReadWithLimitedWork) {
     words.push_back(fmt::format("\"{}{:x>90}\"", i, ""));
     schema += words.back() + ",";
   }
-  const SchemaGrammar grammar = grammar_of(schema + "0]}");
-  GrammarAutomaton automaton(grammar.grammar, grammar.root);
+  const text::SchemaGrammar grammar = grammar_of(schema + "0]}");
+  text::GrammarAutomaton automaton(grammar.grammar, grammar.root);
   const auto read_all = [&](int64_t allowed) {
     for (const std::string& word : words) {
       automaton.allow(allowed);
@@ -68,7 +69,7 @@ TEST(Schemas, AreReadWithLimitedWork) {
     }
   };
   expect_error(ErrorKind::InvalidArgument, {"too many ways"}, [&] { read_all(0); });
-  read_all(GrammarAutomaton::kMostWork);
+  read_all(text::GrammarAutomaton::kMostWork);
 }
 
 // A chain of 12,000 $ref crashed the server: the compiler recursed once per $ref. It now follows
@@ -79,12 +80,12 @@ TEST(Schemas, FollowChainsOfReferences) {
     std::string schema = R"({"$ref": "#/$defs/a0", "$defs": {)";
     for (int i = 0; i < kLength; ++i)
       schema += fmt::format(R"("a{}": {{"$ref": "#/$defs/a{}"}}, )", i, i + 1);
-    const SchemaGrammar grammar =
+    const text::SchemaGrammar grammar =
         grammar_of(fmt::format("{}\"a{}\": {}}}}}", schema, kLength, last));
-    GrammarAutomaton automaton(grammar.grammar, grammar.root);
-    const bool some = automaton.need(automaton.start()) < Grammar::kNever;
+    text::GrammarAutomaton automaton(grammar.grammar, grammar.root);
+    const bool some = automaton.need(automaton.start()) < text::Grammar::kNever;
     EXPECT_EQ(some, last.find("null") != std::string::npos);
-    EXPECT_EQ(state_after(automaton, "null") != GrammarAutomaton::kDead, some);
+    EXPECT_EQ(state_after(automaton, "null") != text::GrammarAutomaton::kDead, some);
   }
 }
 
@@ -105,22 +106,23 @@ TEST(Schemas, OfAnyShapeCompileOrAreRefused) {
       R"({"properties": {)" + names + R"("x": 0}})",
       R"({"enum": [)" + texts + "0]}",
       R"({"required": [)" + texts + "\"c\"]}",
-      R"({"anyOf": [)" + repeated(60'000, "{},") + "{}]}",
-      R"({"prefixItems": [)" + repeated(60'000, "{},") + "{}]}",
-      R"({"type": [)" + repeated(60'000, "\"object\",") + R"("object"], "properties": {"a": {}}})",
+      R"({"anyOf": [)" + text::repeated(60'000, "{},") + "{}]}",
+      R"({"prefixItems": [)" + text::repeated(60'000, "{},") + "{}]}",
+      R"({"type": [)" + text::repeated(60'000, "\"object\",") +
+          R"("object"], "properties": {"a": {}}})",
       R"({"type": "string", "minLength": 100000})",
       R"({"maxItems": 100000, "items": {"maxItems": 100000}})",
-      R"({"prefixItems": [)" + repeated(60'000, R"({"$ref": "#"},)") + "{}]}",
+      R"({"prefixItems": [)" + text::repeated(60'000, R"({"$ref": "#"},)") + "{}]}",
       R"({"$ref": "#/)" + std::string(500'000, 'a') + "\"}",
       R"({"const": ")" + std::string(900'000, 'a') + "\"}",
       R"({"title": ")" + std::string(2'000'000, 'a') + "\"}",
-      repeated(60, R"({"allOf": [)") + "{}" + repeated(60, "]}"),
-      repeated(100'000, R"({"allOf": [)"),
+      text::repeated(60, R"({"allOf": [)") + "{}" + text::repeated(60, "]}"),
+      text::repeated(100'000, R"({"allOf": [)"),
       nested,
       deep};
   for (const std::string& schema : schemas) {
     try {
-      Reader reader(schema);
+      text::Reader reader(schema);
       EXPECT_GT(reader.shortest(), 0);
     } catch (const Error& error) {
       const std::string message = error.what();
@@ -135,20 +137,20 @@ TEST(Schemas, OfAnyShapeCompileOrAreRefused) {
 TEST(Schemas, BoundLengthsInLittleMemory) {
   for (const auto& [least, most] : std::vector<std::pair<int, int>>{
            {0, 0}, {0, 1}, {1, 1}, {0, 2}, {2, 3}, {0, 7}, {5, 8}, {4, 20}, {13, 13}}) {
-    Reader bounded(
+    text::Reader bounded(
         fmt::format(R"({{"type": "string", "minLength": {}, "maxLength": {}}})", least, most));
-    Reader open(fmt::format(R"({{"items": {{"const": 1}}, "minItems": {}}})", least));
-    Reader list(
+    text::Reader open(fmt::format(R"({{"items": {{"const": 1}}, "minItems": {}}})", least));
+    text::Reader list(
         fmt::format(R"({{"items": {{"const": 1}}, "minItems": {}, "maxItems": {}}})", least, most));
     for (int count = 0; count < 25; ++count) {
       const bool fits = least <= count && count <= most;
       EXPECT_EQ(bounded.reads("\"" + std::string(static_cast<size_t>(count), 'x') + "\""), fits);
-      const std::string ones = "[" + (count > 0 ? "1" + repeated(count - 1, ",1") : "") + "]";
+      const std::string ones = "[" + (count > 0 ? "1" + text::repeated(count - 1, ",1") : "") + "]";
       EXPECT_EQ(list.reads(ones), fits) << least << " " << most << " " << ones;
       EXPECT_EQ(open.reads(ones), least <= count) << least << " " << ones;
     }
   }
-  Reader large(R"({"type": "string", "minLength": 99990, "maxLength": 99995})");
+  text::Reader large(R"({"type": "string", "minLength": 99990, "maxLength": 99995})");
   EXPECT_EQ(large.shortest(), 99992);
   EXPECT_TRUE(large.reads("\"" + std::string(99'994, 'x') + "\""));
   EXPECT_FALSE(large.reads("\"" + std::string(99'996, 'x') + "\""));

@@ -2,7 +2,7 @@
 
 #include "unit/jinja/rendering.h"
 
-namespace fovea::jinja {
+namespace fovea::text::jinja {
 namespace {
 
 // A chat template with 20,000 keyword arguments took more than half a second, and a million would
@@ -23,4 +23,4 @@ TEST(ChatTemplates, WithManyNamesTakeLinearTime) {
 }
 
 }  // namespace
-}  // namespace fovea::jinja
+}  // namespace fovea::text::jinja

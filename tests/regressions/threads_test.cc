@@ -12,7 +12,7 @@ namespace {
 
 class ThreadTeam : public testing::Test {
  protected:
-  ~ThreadTeam() override { set_thread_count(before_); }
+  ~ThreadTeam() override { set_threads(before_); }
   const int before_ = thread_count();
 };
 
@@ -20,7 +20,7 @@ class ThreadTeam : public testing::Test {
 // the exception left a parallel region, which ends the process. Exceptions now reach the caller.
 TEST_F(ThreadTeam, RethrowsExceptionsInTheCaller) {
   for (const int threads : {1, 4}) {
-    set_thread_count(threads);
+    set_threads(threads);
     EXPECT_THROW(parallel_for(100, 1, [](int64_t, int64_t) { throw std::bad_alloc(); }),
                  std::bad_alloc);
     std::atomic<int> others = 0;
@@ -36,7 +36,7 @@ TEST_F(ThreadTeam, RethrowsExceptionsInTheCaller) {
 // With OMP_NUM_THREADS=99999, train ended with a segmentation fault: OpenMP's runtime, which
 // started the threads then, cannot start so many. The number of threads is now limited.
 TEST_F(ThreadTeam, CountIsLimited) {
-  set_thread_count(kMostThreads + 1);
+  set_threads(kMostThreads + 1);
   EXPECT_LE(thread_count(), kMostThreads);
   EXPECT_GE(thread_count(), 1);
 }

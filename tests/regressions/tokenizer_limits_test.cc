@@ -17,8 +17,8 @@ using Ids = std::vector<int32_t>;
 
 using nlohmann::json;
 
-Tokenizer open_text(const json& file) {
-  return Tokenizer(parse_tokenizer({file.dump(), ""}, "t.json", "c.json"));
+text::Tokenizer open_text(const json& file) {
+  return text::Tokenizer(text::parse_tokenizer({file.dump(), ""}, "t.json", "c.json"));
 }
 
 // Returns a tokenizer of single characters and "[UNK]".
@@ -39,7 +39,7 @@ json replace(const json& pattern, const std::string& content) {
 
 void refused(const json& file, const char* part, const std::string& text = "a b") {
   SCOPED_TRACE(part);
-  const Tokenizer tokenizer = open_text(file);
+  const text::Tokenizer tokenizer = open_text(file);
   const std::string named = std::string("expands a text of ") + std::to_string(text.size()) +
                             " bytes too much (" + part + ")";
   expect_error(ErrorKind::BadFile, {named.c_str()}, [&] { tokenizer.encoding(text); });
@@ -81,7 +81,7 @@ TEST(TokenizerLimits, ApplyToTheEntireText) {
   file["added_tokens"] = {
       {{"id", 4}, {"content", "aa"}, {"special", false}, {"normalized", false}}};
   file["normalizer"] = {{"type", "Append"}, {"append", std::string(60000, 'b')}};
-  const Tokenizer tokenizer = open_text(file);
+  const text::Tokenizer tokenizer = open_text(file);
   std::string text;
   for (int i = 0; i < 100; ++i) text += "baa";
   expect_error(ErrorKind::BadFile, {"text of 300 bytes too much (normalizer)"},
@@ -163,12 +163,12 @@ TEST(TokenizerLimits, BoundTheTextsOfTokens) {
 TEST(TokenizerLimits, BoundDecoders) {
   json file = characters();
   file["decoder"] = sequence("decoders", replace({{"String", "a"}}, "aa"), 40);
-  const Tokenizer doubled = open_text(file);
+  const text::Tokenizer doubled = open_text(file);
   expect_error(ErrorKind::BadFile, {"(decoder)"}, [&] { doubled.decode({1}); });
   json fused = sequence("decoders", replace({{"String", "a"}}, "aa"), 40);
   fused["decoders"].insert(fused["decoders"].begin(), json{{"type", "Fuse"}});
   file["decoder"] = fused;
-  const Tokenizer joined = open_text(file);
+  const text::Tokenizer joined = open_text(file);
   expect_error(ErrorKind::BadFile, {"(decoder)"}, [&] { joined.decode({1}); });
 }
 
@@ -199,15 +199,16 @@ TEST(TokenizerLimits, AreFarAboveRealTokenizers) {
 TEST(TokenizerLimits, LongTextsLeaveNoScratchMemory) {
   json file = characters();
   file["normalizer"] = replace({{"String", "a"}}, "aaaaaaaaaaaaaaaa");
-  const Tokenizer tokenizer = open_text(file);
+  const text::Tokenizer tokenizer = open_text(file);
   const auto allocated = [] {
     const struct mallinfo2 info = mallinfo2();
     return static_cast<int64_t>(info.uordblks + info.hblkhd);
   };
-  tokenizer.encode("b", SpecialTokens::guarded);
+  tokenizer.encode("b", text::SpecialTokens::guarded);
   const int64_t before = allocated();
   const std::string growing = std::string(size_t{2} << 20, 'a') + std::string(64, 'b');
-  for (const SpecialTokens special : {SpecialTokens::guarded, SpecialTokens::as_text}) {
+  for (const text::SpecialTokens special :
+       {text::SpecialTokens::guarded, text::SpecialTokens::as_text}) {
     tokenizer.encode(growing, special);
     EXPECT_LT(allocated() - before, int64_t{24} << 20);
   }
@@ -241,12 +242,13 @@ TEST(TokenizerLimits, ModelsProduceSpecialTokensOnlyIfParsed) {
   file["added_tokens"] = {special(0, "<unk>"), special(1, "<s>")};
   file["model"] = json::parse(R"({"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0.0],
     ["<s>", 0.0], ["a", -2.0], ["b", -2.5], ["<", -3.0], ["s", -3.0], [">", -3.0]]})");
-  const Tokenizer unigram = open_text(file);
-  EXPECT_EQ(unigram.encode("a<unk>b", SpecialTokens::parsed), (Ids{2, 0, 3}));
-  EXPECT_EQ(unigram.encode("a<s>b", SpecialTokens::parsed), (Ids{2, 1, 3}));
+  const text::Tokenizer unigram = open_text(file);
+  EXPECT_EQ(unigram.encode("a<unk>b", text::SpecialTokens::parsed), (Ids{2, 0, 3}));
+  EXPECT_EQ(unigram.encode("a<s>b", text::SpecialTokens::parsed), (Ids{2, 1, 3}));
   EXPECT_EQ(unigram.encode("a<s>b"), (Ids{2, 4, 5, 6, 3}));
-  EXPECT_EQ(unigram.encode(unigram.guarded("a<s>b"), SpecialTokens::guarded), (Ids{2, 4, 5, 6, 3}));
-  const EncodingOptions parsed{.special = SpecialTokens::parsed};
+  EXPECT_EQ(unigram.encode(unigram.guarded("a<s>b"), text::SpecialTokens::guarded),
+            (Ids{2, 4, 5, 6, 3}));
+  const text::EncodingOptions parsed{.special = text::SpecialTokens::parsed};
   EXPECT_EQ(unigram.encoding("a<s>b", parsed).ids, (Ids{2, 1, 3}));
   EXPECT_EQ(unigram.encoding("a<s>b").ids, (Ids{2, 4, 5, 6, 3}));
 
@@ -255,9 +257,9 @@ TEST(TokenizerLimits, ModelsProduceSpecialTokensOnlyIfParsed) {
   file["model"] = json::parse(R"({"type": "WordPiece", "unk_token": "[UNK]",
     "continuing_subword_prefix": "##", "max_input_chars_per_word": 100,
     "vocab": {"[UNK]": 0, "[CLS]": 1, "a": 2, "##a": 3, "[": 4, "##b": 5}})");
-  const Tokenizer pieces = open_text(file);
-  EXPECT_EQ(pieces.encode("[CLS]a", SpecialTokens::parsed), (Ids{1, 3}));
-  EXPECT_EQ(pieces.encode("a[CLS]", SpecialTokens::parsed), (Ids{0}));
+  const text::Tokenizer pieces = open_text(file);
+  EXPECT_EQ(pieces.encode("[CLS]a", text::SpecialTokens::parsed), (Ids{1, 3}));
+  EXPECT_EQ(pieces.encode("a[CLS]", text::SpecialTokens::parsed), (Ids{0}));
   EXPECT_EQ(pieces.encode("[CLS]a"), (Ids{0}));
 }
 

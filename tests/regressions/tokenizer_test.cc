@@ -17,10 +17,10 @@ namespace {
 
 template <class Model>
 std::vector<int32_t> tokens_of(const Model& model, std::string_view text) {
-  std::vector<Piece> pieces;
+  std::vector<text::Piece> pieces;
   model.encode(text, pieces);
   std::vector<int32_t> ids;
-  for (const Piece& piece : pieces) ids.push_back(piece.id);
+  for (const text::Piece& piece : pieces) ids.push_back(piece.id);
   return ids;
 }
 
@@ -29,14 +29,14 @@ std::vector<int32_t> tokens_of(const Model& model, std::string_view text) {
 TEST(TokenizerFiles, WithLongPiecesTakeLinearTime) {
   constexpr size_t kSize = 4 << 20;
   const std::string text(kSize, 'a'), longest = std::string(60'000, 'a') + "b";
-  const UnigramModel unigram(
+  const text::UnigramModel unigram(
       {.texts = {"<unk>", "a", longest}, .scores = {0, -1, -1}, .unk_id = 0});
   EXPECT_EQ(tokens_of(unigram, text), std::vector<int32_t>(kSize, 1));
   EXPECT_EQ(tokens_of(unigram, "a" + longest), std::vector<int32_t>({1, 2}));
-  const WordPieceModel words({.texts = {"[UNK]", "a", "##a", "##" + longest},
-                              .unk = "[UNK]",
-                              .continuing_subword_prefix = "##",
-                              .max_input_chars_per_word = kSize});
+  const text::WordPieceModel words({.texts = {"[UNK]", "a", "##a", "##" + longest},
+                                    .unk = "[UNK]",
+                                    .continuing_subword_prefix = "##",
+                                    .max_input_chars_per_word = kSize});
   EXPECT_EQ(tokens_of(words, text).size(), kSize);
   EXPECT_EQ(tokens_of(words, "a" + longest), std::vector<int32_t>({1, 3}));
 }
@@ -54,7 +54,7 @@ TEST(TokenizerFiles, WithPatternsThatBacktrackAreRefusedInTime) {
                              {"pattern", {{"Regex", expression}}},
                              {"behavior", "Isolated"},
                              {"invert", false}};
-    const Tokenizer tokenizer(parse_tokenizer({file.dump(), ""}, "t.json", "c.json"));
+    const text::Tokenizer tokenizer(text::parse_tokenizer({file.dump(), ""}, "t.json", "c.json"));
     try {
       tokenizer.encode(std::string(50000, 'a') + "!");  // ends quickly or gives an error
     } catch (const Error& error) {
@@ -72,7 +72,7 @@ TEST(TokenizerFiles, WithADeeplyNestedConfigAreRefused) {
   std::ofstream(folder.path() + "/tokenizer_config.json")
       << "{\"a\":" << std::string(200'000, '[') << std::string(200'000, ']') << "}";
   expect_error(ErrorKind::BadFile, {"tokenizer_config.json", "nested"},
-               [&] { Tokenizer::open(folder.path()); });
+               [&] { text::Tokenizer::open(folder.path()); });
 }
 
 }  // namespace

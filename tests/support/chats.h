@@ -19,15 +19,17 @@ inline std::string chat(const std::string& question, const std::string& answer) 
 class Chats : public testing::Test {
  protected:
   Chats() {
-    TokenizerTraining training;
+    text::TokenizerTraining training;
     training.vocabulary = 290;
     training.special_tokens = {"<|im_start|>", "<|im_end|>"};
-    train_tokenizer({runs_ / "text.txt"}, training)->tokenizer.save(make_folder("tokenizer"));
-    TrainOptions o = runs_.options("base");
+    train::train_tokenizer({runs_ / "text.txt"}, training)
+        ->tokenizer.save(make_folder("tokenizer"));
+    train::TrainOptions o = runs_.options("base");
     o.tokenizer = runs_ / "tokenizer";
     o.steps = 1;
-    Spec spec = test::small_llama({.vocabulary = 0, .context = 192, .width = 24, .layers = 1}, 48);
-    train(spec, o);
+    model::Spec spec =
+        test::small_llama({.vocabulary = 0, .context = 192, .width = 24, .layers = 1}, 48);
+    train::train(spec, o);
     std::string lines;
     for (int i = 0; i < 20; ++i)
       lines += chat("the cat " + std::to_string(i), i % 2 == 0 ? "sat on" : "a mat");
@@ -41,8 +43,8 @@ class Chats : public testing::Test {
   void write(const std::string& name, const std::string& text) const {
     write_file_atomically(runs_ / name, text);
   }
-  TrainOptions options(const std::string& out) const {
-    TrainOptions o = runs_.options(out);
+  train::TrainOptions options(const std::string& out) const {
+    train::TrainOptions o = runs_.options(out);
     o.data = {runs_ / "chats.jsonl"};
     o.from = runs_ / "base";
     o.chat_template = "chatml";
@@ -50,8 +52,10 @@ class Chats : public testing::Test {
     o.batch = 2;
     return o;
   }
-  static TrainPlan plan_of(const TrainOptions& o) { return plan_training({}, o); }
-  static bool says(const TrainPlan& plan, const std::string& what) {
+  static train::TrainPlan plan_of(const train::TrainOptions& o) {
+    return train::plan_training({}, o);
+  }
+  static bool says(const train::TrainPlan& plan, const std::string& what) {
     return std::any_of(plan.notes.begin(), plan.notes.end(), [&](const std::string& note) {
       return note.find(what) != std::string::npos;
     });

@@ -20,12 +20,12 @@ struct GgufContents {
   }
 };
 
-inline GgufContents gguf_contents(Transformer& model, const Family* family,
-                                  FileDType dtype = FileDType::fp32) {
-  GgufModel file(model, family, dtype);
+inline GgufContents gguf_contents(model::Transformer& model, const model::Family* family,
+                                  model::FileDType dtype = model::FileDType::fp32) {
+  model::GgufModel file(model, family, dtype);
   GgufContents contents{file.metadata, file.tensors()};
   std::vector<std::string> warnings;
-  const GgufValues values = values_of(model);
+  const model::GgufValues values = model::values_of(model);
   for (size_t i = 0; i < contents.tensors.size(); ++i) {
     contents.elements.push_back(
         std::make_shared<const std::string>(file.elements(i, values, warnings)));

@@ -12,82 +12,83 @@ namespace fovea::test {
 // Norms, positions, attention and dropout. put(name, change) adds a variant.
 template <class Put>
 void put_common(const Put& put) {
-  put("pre-norm", [](Spec&, StackSpec&) {});
-  put("post-norm", [](Spec&, StackSpec& d) {
+  put("pre-norm", [](model::Spec&, model::StackSpec&) {});
+  put("post-norm", [](model::Spec&, model::StackSpec& d) {
     d.placement = {false, false, true};
     d.final_norm = false;
   });
-  put("sandwich", [](Spec&, StackSpec& d) { d.placement = {true, true, false}; });
-  put("parallel", [](Spec&, StackSpec& d) { d.parallel = true; });
-  put("gated rms", [](Spec&, StackSpec& d) {
-    d.norm.kind = NormKind::rms;
+  put("sandwich", [](model::Spec&, model::StackSpec& d) { d.placement = {true, true, false}; });
+  put("parallel", [](model::Spec&, model::StackSpec& d) { d.parallel = true; });
+  put("gated rms", [](model::Spec&, model::StackSpec& d) {
+    d.norm.kind = model::NormKind::rms;
     d.ffn = {.activation = Activation::silu, .gated = true, .width = 5, .bias = false};
     d.attention.bias = d.attention.output_bias = false;
   });
-  put("untied", [](Spec& s, StackSpec& d) {
+  put("untied", [](model::Spec& s, model::StackSpec& d) {
     s.head.tied = false;
     d.norm.bias = false;
     d.ffn.activation = Activation::gelu;
   });
-  put("no position", [](Spec& s, StackSpec& d) {
-    s.decoder->position.kind = PositionKind::none;
+  put("no position", [](model::Spec& s, model::StackSpec& d) {
+    s.decoder->position.kind = model::PositionKind::none;
     d.ffn.activation = Activation::relu;
   });
-  put("grouped and windowed", [](Spec&, StackSpec& d) {
+  put("grouped and windowed", [](model::Spec&, model::StackSpec& d) {
     d.attention.kv_heads = 1;
     d.attention.windows = {3};
   });
-  put("every norm, heads of their own width", [](Spec&, StackSpec& d) {
+  put("every norm, heads of their own width", [](model::Spec&, model::StackSpec& d) {
     d.placement = {true, true, true};
     d.attention.head_width = 5;
   });
-  put("no norm", [](Spec&, StackSpec& d) {
+  put("no norm", [](model::Spec&, model::StackSpec& d) {
     d.placement = {false, false, false};
     d.final_norm = false;
   });
-  put("dropout", [](Spec& s, StackSpec&) { s.dropout = {0.1f, 0.2f, 0.3f}; });
-  put("value residual", [](Spec&, StackSpec& d) {
+  put("dropout", [](model::Spec& s, model::StackSpec&) { s.dropout = {0.1f, 0.2f, 0.3f}; });
+  put("value residual", [](model::Spec&, model::StackSpec& d) {
     d.attention.kv_heads = 1;
     d.attention.value_residual = 0.3f;
     d.ffn.activation = Activation::relu_squared;
   });
-  put("value residual after a recurrent layer, scores without scale", [](Spec&, StackSpec& d) {
-    d.mixers = {MixerKind::gru, MixerKind::attention, MixerKind::attention};
+  put("value residual after a recurrent layer, scores without scale", [](model::Spec&,
+                                                                         model::StackSpec& d) {
+    d.mixers = {model::MixerKind::gru, model::MixerKind::attention, model::MixerKind::attention};
     d.mixers.resize(static_cast<size_t>(std::min<int64_t>(3, d.layers)));
     d.attention.scale = 1;
     d.attention.value_residual = 0.5f;
   });
-  put("embeddings only", [](Spec&, StackSpec& d) { d.layers = 0; });
+  put("embeddings only", [](model::Spec&, model::StackSpec& d) { d.layers = 0; });
 }
 
 // Mixers other than plain attention.
 template <class Put>
 void put_mixers(const Put& put) {
-  put("lstm, gru and attention", [](Spec&, StackSpec& d) {
-    d.mixers = {MixerKind::lstm, MixerKind::attention, MixerKind::gru};
+  put("lstm, gru and attention", [](model::Spec&, model::StackSpec& d) {
+    d.mixers = {model::MixerKind::lstm, model::MixerKind::attention, model::MixerKind::gru};
     d.mixers.resize(static_cast<size_t>(std::min<int64_t>(3, d.layers)));
     d.recurrence.width = 5;
   });
-  put("latent attention", [](Spec&, StackSpec& d) {
-    d.mixers = {MixerKind::latent};
+  put("latent attention", [](model::Spec&, model::StackSpec& d) {
+    d.mixers = {model::MixerKind::latent};
     d.latent = {.width = 7, .query_width = 6};
     d.attention.value_width = 5;
-    d.position.kind = PositionKind::rotary;
+    d.position.kind = model::PositionKind::rotary;
   });
   put("latent attention and attention, windowed, without rotary positions",
-      [](Spec&, StackSpec& d) {
-        d.mixers = {MixerKind::attention, MixerKind::latent};
+      [](model::Spec&, model::StackSpec& d) {
+        d.mixers = {model::MixerKind::attention, model::MixerKind::latent};
         d.mixers.resize(static_cast<size_t>(std::min<int64_t>(2, d.layers)));
         d.latent.width = 20;
         d.attention.windows = {3};
-        d.norm.kind = NormKind::rms;
+        d.norm.kind = model::NormKind::rms;
       });
-  put("values of another width", [](Spec&, StackSpec& d) {
+  put("values of another width", [](model::Spec&, model::StackSpec& d) {
     d.attention.kv_heads = 1;
     d.attention.value_width = 7;
   });
-  put("rnn without residuals and feed-forward layers", [](Spec&, StackSpec& d) {
-    d.mixers = {MixerKind::rnn};
+  put("rnn without residuals and feed-forward layers", [](model::Spec&, model::StackSpec& d) {
+    d.mixers = {model::MixerKind::rnn};
     d.residual = d.ffn.present = false;
   });
 }
@@ -95,34 +96,35 @@ void put_mixers(const Put& put) {
 // Experts, scaled residuals and DyT.
 template <class Put>
 void put_experts_and_scales(const Put& put) {
-  put("shared experts with a gate", [](Spec&, StackSpec& d) {
+  put("shared experts with a gate", [](model::Spec&, model::StackSpec& d) {
     d.ffn.gated = true;
     d.ffn.width = 5;
     d.ffn.experts = {.count = 3, .shared = 1, .shared_width = 7, .shared_gate = true};
   });
-  put("sigmoid routing with a selection bias and groups, shared experts", [](Spec&, StackSpec& d) {
-    d.ffn.width = 5;
-    d.ffn.experts = {.count = 6,
-                     .score = ExpertScore::sigmoid,
-                     .selection_bias = true,
-                     .scale = 1.5f,
-                     .groups = 3,
-                     .groups_chosen = 2,
-                     .shared = 2};
-  });
-  put("deepnorm", [](Spec&, StackSpec& d) {
+  put("sigmoid routing with a selection bias and groups, shared experts",
+      [](model::Spec&, model::StackSpec& d) {
+        d.ffn.width = 5;
+        d.ffn.experts = {.count = 6,
+                         .score = model::ExpertScore::sigmoid,
+                         .selection_bias = true,
+                         .scale = 1.5f,
+                         .groups = 3,
+                         .groups_chosen = 2,
+                         .shared = 2};
+      });
+  put("deepnorm", [](model::Spec&, model::StackSpec& d) {
     d.placement = {false, false, true};
     d.final_norm = false;
     d.residual_scale = 1.7f;
     d.init_scale = 0.4f;
   });
-  put("layer scale", [](Spec&, StackSpec& d) { d.layer_scale = 0.3f; });
-  put("dyt on every place, heads and latents", [](Spec&, StackSpec& d) {
-    d.norm.kind = NormKind::dyt;
+  put("layer scale", [](model::Spec&, model::StackSpec& d) { d.layer_scale = 0.3f; });
+  put("dyt on every place, heads and latents", [](model::Spec&, model::StackSpec& d) {
+    d.norm.kind = model::NormKind::dyt;
     d.placement = {true, true, true};
     d.embedding_norm = true;
-    d.attention.norm = QueryKeyNorm::head;
-    d.mixers = {MixerKind::attention, MixerKind::latent};
+    d.attention.norm = model::QueryKeyNorm::head;
+    d.mixers = {model::MixerKind::attention, model::MixerKind::latent};
     d.mixers.resize(static_cast<size_t>(std::min<int64_t>(2, d.layers)));
     d.latent = {.width = 7, .query_width = 6};
   });
@@ -130,12 +132,12 @@ void put_experts_and_scales(const Put& put) {
 
 // Returns named variants of `base`, which has a decoder: different norms, FFNs, experts, positions,
 // attention and dropout.
-inline std::vector<std::pair<std::string, Spec>> mixtures(const Spec& base) {
-  std::vector<std::pair<std::string, Spec>> all;
+inline std::vector<std::pair<std::string, model::Spec>> mixtures(const model::Spec& base) {
+  std::vector<std::pair<std::string, model::Spec>> all;
   const auto put = [&](const char* name, auto&& change) {
-    Spec s = base;
+    model::Spec s = base;
     change(s, *s.decoder);
-    all.emplace_back(name, validated(s));
+    all.emplace_back(name, model::validated(s));
   };
   put_common(put);
   put_mixers(put);
@@ -143,8 +145,8 @@ inline std::vector<std::pair<std::string, Spec>> mixtures(const Spec& base) {
   return all;
 }
 
-inline Transformer made(const Spec& spec, uint64_t seed = 1) {
-  Transformer model(spec);
+inline model::Transformer made(const model::Spec& spec, uint64_t seed = 1) {
+  model::Transformer model(spec);
   randomise(model, seed);
   return model;
 }
@@ -159,8 +161,8 @@ inline Tensor some_ids(Shape shape, int64_t vocabulary, uint64_t seed = 5) {
   return ids;
 }
 
-inline Pass causal_pass(DType compute = DType::f32) {
-  Pass pass;
+inline model::Pass causal_pass(DType compute = DType::f32) {
+  model::Pass pass;
   pass.compute = compute;
   pass.mask.causal = true;
   return pass;

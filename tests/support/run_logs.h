@@ -6,12 +6,12 @@
 
 #include "base/files.h"
 #include "base/json.h"
-#include "fovea/train.h"
+#include "fovea/train/train.h"
 
 namespace fovea {
 
 // Returns the entries of log.jsonl for steps, not for evaluations, that have a key, by step.
-inline std::map<int64_t, double> logged(const TrainOptions& o, const std::string& key) {
+inline std::map<int64_t, double> logged(const train::TrainOptions& o, const std::string& key) {
   std::map<int64_t, double> found;
   const std::string text = read_file(o.out + "/log.jsonl");
   for (std::string_view rest = text; !rest.empty();) {

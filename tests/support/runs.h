@@ -22,23 +22,24 @@ inline std::string words(int64_t count) {
   return text;
 }
 
-inline Spec small_spec(float dropout = 0) {
-  Spec spec = test::small_decoder({.vocabulary = 0, .context = 16, .width = 16, .layers = 1});
+inline model::Spec small_spec(float dropout = 0) {
+  model::Spec spec =
+      test::small_decoder({.vocabulary = 0, .context = 16, .width = 16, .layers = 1});
   spec.dropout = {dropout, dropout, dropout};
   return spec;
 }
 
-inline Spec small_encoder() {
-  Spec spec = test::scaled_down(preset("bert-base"),
-                                {.vocabulary = 0, .context = 32, .width = 32, .layers = 1}, 64);
+inline model::Spec small_encoder() {
+  model::Spec spec = test::scaled_down(
+      model::preset("bert-base"), {.vocabulary = 0, .context = 32, .width = 32, .layers = 1}, 64);
   spec.dropout = {};
   spec.head = {.bias = true, .transform = true, .transform_norm = true};
   return spec;
 }
 
-inline Spec small_t5() {
-  Spec spec = test::scaled_down(preset("t5-small"),
-                                {.vocabulary = 0, .context = 64, .width = 32, .layers = 1}, 64);
+inline model::Spec small_t5() {
+  model::Spec spec = test::scaled_down(
+      model::preset("t5-small"), {.vocabulary = 0, .context = 64, .width = 32, .layers = 1}, 64);
   spec.dropout = {};
   return spec;
 }
@@ -49,14 +50,14 @@ class Runs {
  public:
   Runs() { write_file_atomically(folder_ / "text.txt", words(600)); }
 
-  TrainOptions options(const std::string& out) const {
-    TrainOptions o;
+  train::TrainOptions options(const std::string& out) const {
+    train::TrainOptions o;
     o.data = {folder_ / "text.txt"};
     o.out = folder_ / out;
     o.steps = 20;
     o.batch = 4;
     o.warmup = 3;
-    o.precision = Precision::fp32;
+    o.precision = train::Precision::fp32;
     o.evaluate_every = o.save_every = o.sample_every = 0;
     o.sample_tokens = 0;
     return o;
@@ -67,17 +68,17 @@ class Runs {
   TemporaryFolder folder_;
 };
 
-inline std::string state_bytes(const TrainOptions& options, int64_t step) {
-  return read_file(snapshot_path(options.out, step) + "/state.safetensors");
+inline std::string state_bytes(const train::TrainOptions& options, int64_t step) {
+  return read_file(model::snapshot_path(options.out, step) + "/state.safetensors");
 }
 
-inline const Examples& examples_of(const Job& job) {
-  return dynamic_cast<const ExamplesTask&>(*job.task).loaded();
+inline const train::Examples& examples_of(const train::Job& job) {
+  return dynamic_cast<const train::ExamplesTask&>(*job.task).loaded();
 }
 
 // Returns a callback that stops the run after the given step.
 inline auto stop_after(int64_t step) {
-  return [step](const TrainProgress& progress) { return progress.step < step; };
+  return [step](const train::TrainProgress& progress) { return progress.step < step; };
 }
 
 }  // namespace fovea

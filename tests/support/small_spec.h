@@ -1,6 +1,6 @@
 #pragma once
 
-#include "fovea/spec.h"
+#include "fovea/model/spec.h"
 
 namespace fovea::test {
 
@@ -10,15 +10,15 @@ struct SmallSize {
   int64_t vocabulary = 11, context = 8, width = 12, layers = 2, heads = 2;
 };
 
-inline StackSpec small_stack(const SmallSize& size = {}) {
-  StackSpec stack;
+inline model::StackSpec small_stack(const SmallSize& size = {}) {
+  model::StackSpec stack;
   stack.layers = size.layers;
   stack.attention.heads = size.heads;
   return stack;
 }
 
-inline Spec small_decoder(const SmallSize& size = {}) {
-  Spec spec;
+inline model::Spec small_decoder(const SmallSize& size = {}) {
+  model::Spec spec;
   spec.vocabulary = size.vocabulary;
   spec.context = size.context;
   spec.width = size.width;
@@ -27,32 +27,32 @@ inline Spec small_decoder(const SmallSize& size = {}) {
 }
 
 // Returns a decoder with RMSNorm, gated SiLU and rotary positions, without biases.
-inline Spec small_llama(const SmallSize& size, int64_t ffn_width) {
-  Spec spec = small_decoder(size);
-  StackSpec& d = *spec.decoder;
+inline model::Spec small_llama(const SmallSize& size, int64_t ffn_width) {
+  model::Spec spec = small_decoder(size);
+  model::StackSpec& d = *spec.decoder;
   d.attention.bias = d.attention.output_bias = d.ffn.bias = false;
-  d.norm.kind = NormKind::rms;
-  d.position.kind = PositionKind::rotary;
+  d.norm.kind = model::NormKind::rms;
+  d.position.kind = model::PositionKind::rotary;
   d.ffn.gated = true;
   d.ffn.activation = Activation::silu;
   d.ffn.width = ffn_width;
   return spec;
 }
 
-inline Spec small_encoder(const SmallSize& size = {}) {
-  Spec spec = small_decoder(size);
+inline model::Spec small_encoder(const SmallSize& size = {}) {
+  model::Spec spec = small_decoder(size);
   spec.encoder.swap(spec.decoder);
   return spec;
 }
 
-inline Spec small_encoder_decoder(const SmallSize& size = {}) {
-  Spec spec = small_decoder(size);
+inline model::Spec small_encoder_decoder(const SmallSize& size = {}) {
+  model::Spec spec = small_decoder(size);
   spec.encoder = spec.decoder;
   return spec;
 }
 
 // Returns a preset with these sizes and this width of the FFN; all other fields are unchanged.
-inline Spec scaled_down(Spec preset, const SmallSize& size, int64_t ffn_width) {
+inline model::Spec scaled_down(model::Spec preset, const SmallSize& size, int64_t ffn_width) {
   preset.vocabulary = size.vocabulary;
   preset.context = size.context;
   preset.width = size.width;

@@ -10,9 +10,9 @@
 namespace fovea {
 
 // Options of a short run that trains "base" on "prompts.jsonl".
-inline TrainOptions reinforcement_options(const Runs& runs, const std::string& out,
-                                          Objective objective) {
-  TrainOptions o = runs.options(out);
+inline train::TrainOptions reinforcement_options(const Runs& runs, const std::string& out,
+                                                 train::Objective objective) {
+  train::TrainOptions o = runs.options(out);
   o.data = {runs / "prompts.jsonl"};
   o.from = runs / "base";
   o.objective = objective;
@@ -34,13 +34,15 @@ class Sums : public testing::Test {
   static constexpr int kSides = 5;  // numbers from 0
 
   Sums() {
-    TokenizerTraining training;
+    text::TokenizerTraining training;
     training.vocabulary = 257;
-    train_tokenizer({runs_ / "text.txt"}, training)->tokenizer.save(make_folder("tokenizer"));
-    TrainOptions o = runs_.options("random");
+    train::train_tokenizer({runs_ / "text.txt"}, training)
+        ->tokenizer.save(make_folder("tokenizer"));
+    train::TrainOptions o = runs_.options("random");
     o.tokenizer = runs_ / "tokenizer";
     o.steps = 1;
-    train(test::small_llama({.vocabulary = 0, .context = 64, .width = 32, .layers = 1}, 64), o);
+    train::train(test::small_llama({.vocabulary = 0, .context = 64, .width = 32, .layers = 1}, 64),
+                 o);
     std::string prompts, answers;
     for (int i = 0; i < kSides * kSides; ++i) {
       const int a = i / kSides, b = i % kSides;
@@ -52,20 +54,21 @@ class Sums : public testing::Test {
     }
     write_file_atomically(runs_ / "prompts.jsonl", prompts);
     write_file_atomically(runs_ / "answers.jsonl", answers);
-    TrainOptions base = runs_.options("base");
+    train::TrainOptions base = runs_.options("base");
     base.data = {runs_ / "answers.jsonl"};
     base.from = runs_ / "random";
     base.steps = 60;
     base.batch = 4;
     base.learning_rate = 1e-2;
-    train({}, base);
+    train::train({}, base);
   }
 
   std::string make_folder(const std::string& name) const {
     make_directories(runs_ / name);
     return runs_ / name;
   }
-  TrainOptions options(const std::string& out, Objective objective = Objective::grpo) const {
+  train::TrainOptions options(const std::string& out,
+                              train::Objective objective = train::Objective::grpo) const {
     return reinforcement_options(runs_, out, objective);
   }
 

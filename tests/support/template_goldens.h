@@ -9,7 +9,7 @@
 #include <string>
 
 #include "base/files.h"
-#include "fovea/chat.h"
+#include "fovea/text/chat.h"
 
 namespace fovea {
 
@@ -39,7 +39,7 @@ nlohmann::ordered_json as_golden(const Render& render) {
   try {
     const auto [text, spans] = render();
     result["text"] = text;
-    for (const ChatTemplate::Span& span : spans.value()) {
+    for (const text::ChatTemplate::Span& span : spans.value()) {
       result["spans"].push_back({span.begin, span.end});
     }
   } catch (const Error& error) {

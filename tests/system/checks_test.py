@@ -55,6 +55,20 @@ class Checks(unittest.TestCase):
         self.assertEqual(found(text__tokenizer__a=include("tokenizer/models/b.h"), text__tokenizer__models__b=include("tokenizer/a.h")),
                          ['src/text/tokenizer/a.h: includes "tokenizer/models/b.h"; src/text/tokenizer/models uses src/text/tokenizer too'])
 
+    def test_public_headers_and_namespaces_follow_the_storeys(self):
+        def found(**files):
+            return self.problems("check_layers.py", {f"{name.replace('__', '/')}.h": text for name, text in files.items()})
+        include = '#include "fovea/{}"\n'.format
+        self.assertEqual(found(include__fovea__infer__a=include("text/b.h"), include__fovea__c=include("train/d.h"), src__text__chat__e=include("text/b.h")), [])
+        self.assertEqual(found(include__fovea__text__a=include("infer/b.h")), ['include/fovea/text/a.h:1: includes "fovea/infer/b.h"; text is below infer'])
+        self.assertEqual(found(src__model__nn__a=include("open.h")), ['src/model/nn/a.h:1: includes "fovea/open.h"; model is below api'])
+        declared = "namespace fovea::text {\nclass B;\n}\n"
+        self.assertEqual(found(src__core__ops__a="namespace fovea {\n", src__text__jinja__a="namespace fovea::text::jinja {\n",
+                               include__fovea__infer__a=declared + "namespace fovea::infer {\n"), [])
+        self.assertEqual(found(src__infer__embed__a="namespace fovea {\n", src__api__api__b=declared),
+                         ["src/api/api/b.h:1: namespace fovea::text {: expected the namespace fovea",
+                          "src/infer/embed/a.h:1: namespace fovea {: expected the namespace fovea::infer"])
+
     def test_lines_and_options_are_within_their_budget(self):
         done = subprocess.run([sys.executable, ROOT / "tools/structure/check_budget.py"], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout)

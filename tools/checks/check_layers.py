@@ -11,9 +11,12 @@ STOREYS = {
     "core": "base kernels parallel tensor safetensors ops", "text": "unicode records tokenizer jinja chat grammar", "media": "image audio",
     "model": "spec cache nn transformer checkpoint families loading formats open",
     "infer": "metrics generate transcribe embed classify vision search",
-    "train": "data plan optim losses log loop rewards tasks start", "study": "inspect explain probing", "api": "layers api c", "contrib": "course lab"}
+    "train": "data optim plan losses log loop rewards tasks start", "study": "inspect explain probing", "api": "layers api c", "contrib": "course lab"}
 ORDER = " ".join(STOREYS.values()).split()
 STOREY_OF = {folder: storey for storey, folders in STOREYS.items() for folder in folders.split()}
+# The folders of public headers belong to the storeys of these names. The headers in include/fovea/ itself and those of nn/ combine
+# storeys, as src/api/ does.
+PUBLIC = {storey: storey for storey in STOREYS if storey not in ("api", "contrib")}
 # These folders may use only the named ones.
 ONLY = {"course": {"base"}, "lab": {"base"}, "image": {"base"}, "audio": {"base"}, "unicode": {"base"}, "tokenizer": {"base", "unicode"}, "jinja": {"base", "unicode"},
         "grammar": {"base", "unicode", "tokenizer"}, "chat": {"base", "unicode", "tokenizer", "jinja"}, "metrics": {"base", "unicode"},
@@ -22,10 +25,10 @@ APPS = "terminal http jobs options tuning serve inspector cli".split()
 APART = {"generate", "embed"}  # these folders do not include one another
 FAMILIES = re.compile(r"\b(gpt2|llama(?!\.cpp)|bert|roberta|distilbert|mpnet|t5|mistral|mixtral|qwen\d?|gemma\d?|bart|marian|phi\d?|"
                       r"bloom|opt|vit|whisper(?!\.cpp)|modernbert|electra|olmo\d?|gpt_neox)\b", re.IGNORECASE)
-FAMILY_PLACES = ("src/model/families/", "src/model/formats/", "src/model/open/", "src/model/loading/", "tests/", "docs/", "bench/", "src/model/spec/presets.cc", "src/train/loop/presets.cc", "include/fovea/spec.h", "apps/",
+FAMILY_PLACES = ("src/model/families/", "src/model/formats/", "src/model/open/", "src/model/loading/", "tests/", "docs/", "bench/", "src/model/spec/presets.cc", "src/train/loop/presets.cc", "include/fovea/model/spec.h", "apps/",
                  "src/text/chat/builtin_templates.cc",  # the names of its templates
                  "src/media/image/processor.cc",  # the names of classes in preprocessor_config.json
-                 "src/core/base/gguf.h", "src/text/tokenizer/formats/gguf_", "include/fovea/gguf.h")  # the last three: keys of GGUF
+                 "src/core/base/gguf.h", "src/text/tokenizer/formats/gguf_", "include/fovea/model/gguf.h")  # the last three: keys of GGUF
 OWNED = {r"dnnl|oneapi": ("bench/",),
          r"hwy": ("src/core/kernels/cpu/", "src/core/kernels/dispatch.cc"),
          r"pcre2\.h": ("src/text/unicode/pattern",), r"utf8proc\.h": ("src/text/unicode/", "src/text/jinja/text.cc"),
@@ -62,6 +65,22 @@ def may_include(folder, other):
     return ORDER.index(other) < ORDER.index(folder)
 
 
+def public_storey(header):
+    """Returns the storey of a public header by its path in include/: that of its folder."""
+    return "model" if header == "fovea/nn/parameter.h" else PUBLIC.get(header.split("/")[1], "api")
+
+
+def check_public(path, header):
+    """Public headers follow the order of the storeys too."""
+    parts, storeys = path.split("/"), list(STOREYS)
+    if not header.startswith("fovea/") or parts[0] not in ("include", "src"):
+        return None
+    storey = public_storey(path.removeprefix("include/")) if parts[0] == "include" else parts[1]
+    if storeys.index(public_storey(header)) > storeys.index(storey):
+        return f"includes \"{header}\"; {storey} is below {public_storey(header)}"
+    return None
+
+
 def check_include(path, header):
     parts = path.split("/")
     for library, places in OWNED.items():
@@ -80,6 +99,22 @@ def check_include(path, header):
     folder = parts[2] if parts[0] == "src" else parts[1]
     if parts[0] in ("src", "contrib") and inner and not may_include(folder, first):
         return f"includes \"{header}\"; {folder} may not use {first}"
+    return None
+
+
+def check_namespace(path, lines):
+    """The names of a storey are in its namespace, fovea::text for src/text; those of core and api are in fovea. Declarations of names of
+    other storeys stand before the file's own namespace."""
+    parts = path.split("/")
+    storey = public_storey(path.removeprefix("include/")) if parts[0] == "include" else parts[1] if parts[0] == "src" else None
+    opened = [(number, line) for number, line in enumerate(lines, 1) if line.startswith("namespace fovea")]
+    if storey is None or not opened or path.startswith("include/fovea/nn/"):
+        return None
+    expected = "fovea" if storey in ("core", "api") else f"fovea::{storey}"
+    number, line = opened[-1]
+    names = line.split()[1].split("::")
+    if "::".join(names[: expected.count("::") + 1]) != expected or (expected == "fovea" and len(names) > 1 and names[1] in PUBLIC):
+        return number, f"{line}: expected the namespace {expected}"
     return None
 
 
@@ -109,7 +144,7 @@ def check_file(path):
         if len(line) > COLUMNS:
             yield number, f"{len(line)} columns; at most {COLUMNS}"
         include = re.match(r'\s*#\s*include\s*[<"]([^>"]+)', line)
-        problem = include and check_include(name, include[1])
+        problem = include and (check_include(name, include[1]) or check_public(name, include[1]))
         if problem:
             yield number, problem
         unportable = UNPORTABLE.search(line)
@@ -118,6 +153,8 @@ def check_file(path):
         family = FAMILIES.search(line)
         if family and not name.startswith(FAMILY_PLACES):
             yield number, f"names the family {family[1]}; only src/model/families/, formats/, loading/ and open/, the presets, apps/, bench/ and tests/ may name families"
+    if problem := check_namespace(name, lines):
+        yield problem
     for start, length in functions(lines):
         if length > FUNCTION_LINES:
             yield start, f"the function has {length} lines; at most {FUNCTION_LINES}"

@@ -7,15 +7,15 @@
 #include <string>
 #include <utility>
 
-#include "fovea/engine.h"
-#include "fovea/error.h"
+#include "fovea/core/error.h"
+#include "fovea/infer/engine.h"
 
 namespace fovea::cli {
 
 // Passes an answer from the engine's thread to the terminal's thread.
 class AnswerStream {
  public:
-  bool receive(const Event& event) {
+  bool receive(const infer::Event& event) {
     const std::lock_guard lock(mutex_);
     text_ += event.text;
     if (event.finished) answer_ = *event.finished;
@@ -27,7 +27,7 @@ class AnswerStream {
 
   // Passes the text to `take` as it arrives, until the answer is complete or stop() returns true.
   template <class Take, class Stop>
-  Generation follow(Take&& take, Stop&& stop) {
+  infer::Generation follow(Take&& take, Stop&& stop) {
     std::unique_lock lock(mutex_);
     std::string shown;
     while (true) {
@@ -44,7 +44,7 @@ class AnswerStream {
       if (!stopping) continue;
       stopped_ = true;
       answer_.text = shown;
-      answer_.finish = FinishReason::cancelled;
+      answer_.finish = infer::FinishReason::cancelled;
       return answer_;
     }
     if (error_) throw *error_;
@@ -56,7 +56,7 @@ class AnswerStream {
   std::condition_variable changed_;
   std::string text_;
   std::optional<Error> error_;
-  Generation answer_;
+  infer::Generation answer_;
   bool done_ = false, stopped_ = false;
 };
 

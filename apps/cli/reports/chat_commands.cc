@@ -6,7 +6,7 @@
 
 #include "base/files.h"
 #include "base/nearest.h"
-#include "fovea/error.h"
+#include "fovea/core/error.h"
 #include "terminal/terminal.h"
 
 namespace fovea::cli {

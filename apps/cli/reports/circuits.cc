@@ -21,7 +21,7 @@ constexpr int64_t kNeurons = 8;            // neurons of a layer
 
 // Returns the token of an answer: an id, or a word that is one token, with a space before it as in
 // the middle of a text, or without.
-int32_t answer_token(const Model& model, const std::string& answer) {
+int32_t answer_token(const model::Model& model, const std::string& answer) {
   int32_t id = 0;
   const char* const end = answer.data() + answer.size();
   const auto read = std::from_chars(answer.data(), end, id);
@@ -31,7 +31,7 @@ int32_t answer_token(const Model& model, const std::string& answer) {
     const std::vector<int32_t> ids = model.tokenizer().encode((spaced ? " " : "") + answer);
     if (ids.size() == 1) return ids[0];
     pieces.clear();
-    for (const InspectedToken& token : token_texts(model, ids))
+    for (const study::InspectedToken& token : study::token_texts(model, ids))
       pieces += (pieces.empty() ? "" : ", ") + Json(token.text).dump();
   }
   throw UsageError(fmt::format(
@@ -39,18 +39,18 @@ int32_t answer_token(const Model& model, const std::string& answer) {
 }
 
 // The tokens of a list [[id, value], ...], with their values.
-std::string tokens_text(const Model& model, const Json& list) {
+std::string tokens_text(const model::Model& model, const Json& list) {
   std::vector<int32_t> ids;
   for (const Json& each : list) ids.push_back(each[0]);
   std::string text;
-  const std::vector<InspectedToken> tokens = token_texts(model, ids);
+  const std::vector<study::InspectedToken> tokens = study::token_texts(model, ids);
   for (size_t i = 0; i < tokens.size(); ++i)
     text += fmt::format("{}{} {:.4g}", i > 0 ? ", " : "", Json(tokens[i].text).dump(),
                         list[i][1].get<double>());
   return text;
 }
 
-std::string neurons_text(const Model& model, const Json& layers) {
+std::string neurons_text(const model::Model& model, const Json& layers) {
   std::string text = "layer  neuron  activation  promoted tokens\n";
   for (size_t l = 0; l < layers.size(); ++l)
     for (const Json& neuron : layers[l])
@@ -86,7 +86,8 @@ std::string patched_text(const Json& p) {
   return text;
 }
 
-std::string circuit_text(const Model& model, const Inspection& run, const Json& circuit) {
+std::string circuit_text(const model::Model& model, const study::Inspection& run,
+                         const Json& circuit) {
   std::string text = "token: looks for; writes\n";
   for (size_t t = 0; t < circuit["sought"].size(); ++t)
     text += fmt::format(
@@ -149,38 +150,41 @@ bool CircuitReport::asked(const OptionTable& table, const std::vector<const char
   return true;
 }
 
-std::string CircuitReport::report(const Model& model, const InspectInput& input, bool json) const {
-  const Inspection run(model, input);
+std::string CircuitReport::report(const model::Model& model, const study::InspectInput& input,
+                                  bool json) const {
+  const study::Inspection run(model, input);
   const int64_t token = token_ >= 0 ? token_ : std::ssize(run.tokens()) - 1;
-  std::optional<Inspection> other;
+  std::optional<study::Inspection> other;
   if (!other_.empty()) {
-    InspectInput second;
+    study::InspectInput second;
     second.text = other_;
     other.emplace(model, second);
   }
   Json found;
   std::string text;
   if (neurons_) {
-    found = inspector::neurons_json(strongest_neurons(run, AttentionKind::self, token, kNeurons));
+    found = inspector::neurons_json(
+        study::strongest_neurons(run, model::AttentionKind::self, token, kNeurons));
     if (!json) text = neurons_text(model, found);
   } else if (!circuit_.empty()) {
-    const HeadPlace place = head_place("--circuit", circuit_);
-    found =
-        inspector::circuit_json(head_circuit(run, AttentionKind::self, place.layer, place.head, 6));
+    const model::HeadPlace place = head_place("--circuit", circuit_);
+    found = inspector::circuit_json(
+        study::head_circuit(run, model::AttentionKind::self, place.layer, place.head, 6));
     if (!json) text = circuit_text(model, run, found);
   } else if (!answers_.empty()) {
     const size_t comma = answers_.find(',');
     const int32_t one = answer_token(model, answers_.substr(0, comma));
     const int32_t two = answer_token(model, answers_.substr(comma + 1));
-    found = other ? inspector::patched_json(patch_differences(run, *other, one, two))
-                  : inspector::logit_attribution_json(attribute_logits(run, token, one, two));
+    found = other
+                ? inspector::patched_json(study::patch_differences(run, *other, one, two))
+                : inspector::logit_attribution_json(study::attribute_logits(run, token, one, two));
     if (!json) text = other ? patched_text(found) : attribution_text(found);
   } else {
-    SteerOptions options;
+    study::SteerOptions options;
     options.layer = steer_;
     options.strength = strength_;
-    const std::vector<int32_t> ids = steer(run, *other, options);
-    for (const InspectedToken& each : token_texts(model, ids)) text += each.text;
+    const std::vector<int32_t> ids = study::steer(run, *other, options);
+    for (const study::InspectedToken& each : study::token_texts(model, ids)) text += each.text;
     found = {{"ids", ids}, {"text", text}};
     text += "\n";
   }

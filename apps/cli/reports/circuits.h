@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "fovea/circuits.h"
+#include "fovea/study/circuits.h"
 #include "options/options.h"
 
 namespace fovea::cli {
@@ -16,7 +16,7 @@ class CircuitReport {
   // together, or to the options of `others`, which write values.
   bool asked(const OptionTable& table, const std::vector<const char*>& others) const;
   // Returns the report, as JSON or as text.
-  std::string report(const Model& model, const InspectInput& input, bool json) const;
+  std::string report(const model::Model& model, const study::InspectInput& input, bool json) const;
 
  private:
   bool neurons_ = false;

@@ -25,10 +25,11 @@ std::string line_of(size_t index, const char* key, const Json& value) {
 
 // Returns the line of a text with the explanations of its results, if there are any.
 std::string line_of(size_t index, const char* key, const Json& value,
-                    const std::vector<Explanation>* explanations) {
+                    const std::vector<study::Explanation>* explanations) {
   if (explanations == nullptr) return line_of(index, key, value);
   Json list = Json::array();
-  for (const Explanation& one : *explanations) list.push_back(inspector::explanation_json(one));
+  for (const study::Explanation& one : *explanations)
+    list.push_back(inspector::explanation_json(one));
   return json_line({{"index", index}, {key, value}, {"explanations", list}}) + "\n";
 }
 
@@ -38,22 +39,22 @@ std::string explanation_below(const ShownExplanations* shown, size_t text, size_
   return explanation_text(shown->of_texts[text][result], shown->options, shown->style) + "\n";
 }
 
-Json json_of(const Entity& entity) {
+Json json_of(const infer::Entity& entity) {
   return {{"entity_group", entity.label},
           {"score", entity.score},
           {"word", entity.text},
           {"start", entity.place.begin},
           {"end", entity.place.end}};
 }
-Json json_of(const ExtractedAnswer& answer) {
+Json json_of(const infer::ExtractedAnswer& answer) {
   return {{"score", answer.score},
           {"start", answer.place.begin},
           {"end", answer.place.end},
           {"answer", answer.text}};
 }
-Json json_of(const MaskCandidates& candidates) {
+Json json_of(const infer::MaskCandidates& candidates) {
   Json list = Json::array();
-  for (const MaskCandidate& one : candidates)
+  for (const infer::MaskCandidate& one : candidates)
     list.push_back({{"score", one.score},
                     {"token", one.id},
                     {"token_str", one.token},
@@ -61,11 +62,11 @@ Json json_of(const MaskCandidates& candidates) {
   return list;
 }
 
-std::string text_of(size_t number, const Entity& entity) {
+std::string text_of(size_t number, const infer::Entity& entity) {
   return fmt::format("{}\t{}\t{}\t{}\t{:.6f}\t{}\n", number, entity.place.begin, entity.place.end,
                      in_a_column(entity.label), entity.score, in_a_column(entity.text));
 }
-std::string text_of(size_t number, const ExtractedAnswer& answer) {
+std::string text_of(size_t number, const infer::ExtractedAnswer& answer) {
   return fmt::format("{}\t{}\t{}\t{:.6f}\t{}\n", number, answer.place.begin, answer.place.end,
                      answer.score, in_a_column(answer.text));
 }
@@ -94,7 +95,8 @@ struct ShownLabels {
   Json list = Json::array();
   std::string line;
 };
-ShownLabels labels_of(const Classifications& result, int64_t text, const ClassifiedFormat& format) {
+ShownLabels labels_of(const infer::Classifications& result, int64_t text,
+                      const ClassifiedFormat& format) {
   ShownLabels labels;
   for (const size_t label : result.order(text)) {
     const float score = result.row(text)[label];
@@ -109,7 +111,7 @@ ShownLabels labels_of(const Classifications& result, int64_t text, const Classif
 
 }  // namespace
 
-std::string labels_text(const Classifications& result, size_t first,
+std::string labels_text(const infer::Classifications& result, size_t first,
                         const ClassifiedFormat& format) {
   std::string out;
   for (int64_t i = 0; i < result.count; ++i) {
@@ -126,12 +128,13 @@ std::string labels_text(const Classifications& result, size_t first,
   return out;
 }
 
-std::string explained_labels_text(const Classifications& result, const ShownExplanations& shown,
-                                  size_t first, const ClassifiedFormat& format) {
+std::string explained_labels_text(const infer::Classifications& result,
+                                  const ShownExplanations& shown, size_t first,
+                                  const ClassifiedFormat& format) {
   std::string out;
   for (size_t i = 0; i < shown.of_texts.size(); ++i) {
     const ShownLabels labels = labels_of(result, static_cast<int64_t>(i), format);
-    const Explanation& explanation = shown.of_texts[i].front();
+    const study::Explanation& explanation = shown.of_texts[i].front();
     if (format.json)
       out += json_line({{"index", first + i},
                         {"labels", labels.list},
@@ -144,13 +147,14 @@ std::string explained_labels_text(const Classifications& result, const ShownExpl
   return out;
 }
 
-std::string entities_text(const std::vector<std::vector<Entity>>& result, size_t first,
+std::string entities_text(const std::vector<std::vector<infer::Entity>>& result, size_t first,
                           const ClassifiedFormat& format, const ShownExplanations* shown) {
   return lines_of(result, "entities", first, format, shown);
 }
 
-std::string answers_text(const std::vector<std::vector<ExtractedAnswer>>& result, size_t first,
-                         const ClassifiedFormat& format, const ShownExplanations* shown) {
+std::string answers_text(const std::vector<std::vector<infer::ExtractedAnswer>>& result,
+                         size_t first, const ClassifiedFormat& format,
+                         const ShownExplanations* shown) {
   return lines_of(result, "answers", first, format, shown);
 }
 
@@ -162,18 +166,18 @@ std::string image_answer_text(const std::string& file, const std::string& answer
   return fmt::format("{}\t{}\t{:.6f}\n", in_a_column(file), in_a_column(text), probability);
 }
 
-std::string masks_text(const std::vector<std::vector<MaskCandidates>>& result, size_t first,
+std::string masks_text(const std::vector<std::vector<infer::MaskCandidates>>& result, size_t first,
                        const ClassifiedFormat& format, const ShownExplanations* shown) {
   std::string out;
   for (size_t i = 0; i < result.size(); ++i) {
     if (format.json) {
       Json list = Json::array();
-      for (const MaskCandidates& candidates : result[i]) list.push_back(json_of(candidates));
+      for (const infer::MaskCandidates& candidates : result[i]) list.push_back(json_of(candidates));
       out += line_of(first + i, "masks", list, shown == nullptr ? nullptr : &shown->of_texts[i]);
       continue;
     }
     for (size_t mask = 0; mask < result[i].size(); ++mask) {
-      for (const MaskCandidate& one : result[i][mask])
+      for (const infer::MaskCandidate& one : result[i][mask])
         out += fmt::format("{}\t{}\t{:.6f}\t{}\t{}\n", first + i + 1, mask + 1, one.score,
                            in_a_column(one.token), in_a_column(one.text));
       out += explanation_below(shown, i, mask);

@@ -7,8 +7,8 @@
 #include <filesystem>
 
 #include "base/ordered_json.h"
-#include "fovea/error.h"
-#include "fovea/text_lines.h"
+#include "fovea/core/error.h"
+#include "fovea/text/text_lines.h"
 #include "options/options.h"
 
 namespace fovea::cli {
@@ -26,7 +26,7 @@ InputLines kind_of(const std::string& file, InputLines lines) {
   return file.ends_with(".tsv") ? InputLines::pairs : InputLines::text;
 }
 
-TextInput pair_in(const std::string& line, const std::string& name) {
+infer::TextInput pair_in(const std::string& line, const std::string& name) {
   const size_t tab = line.find('\t');
   if (tab == std::string::npos || line.find('\t', tab + 1) != std::string::npos)
     refuse_line(name, fmt::format("has {} column{}; expected two texts, separated by a tab",
@@ -53,7 +53,7 @@ std::optional<std::string> text_under(const Json& object, std::initializer_list<
   return std::nullopt;
 }
 
-TextInput object_in(const std::string& line, const std::string& name) {
+infer::TextInput object_in(const std::string& line, const std::string& name) {
   const Json object = [&] {
     try {
       return parse_ordered_json(line, name);
@@ -86,14 +86,14 @@ bool is_a_file(const std::string& argument) {
 
 }  // namespace
 
-std::vector<TextInput> inputs_of(const jobs::LineBlock& block, InputLines lines) {
+std::vector<infer::TextInput> inputs_of(const jobs::LineBlock& block, InputLines lines) {
   const InputLines kind = kind_of(block.file, lines);
-  std::vector<TextInput> inputs;
+  std::vector<infer::TextInput> inputs;
   for (size_t i = 0; i < block.lines.size(); ++i) {
     const std::string& line = block.lines[i];
     inputs.push_back(kind == InputLines::pairs  ? pair_in(line, block.name_of(i))
                      : kind == InputLines::json ? object_in(line, block.name_of(i))
-                                                : TextInput{line, {}});
+                                                : infer::TextInput{line, {}});
   }
   return inputs;
 }
@@ -102,7 +102,7 @@ std::vector<std::string> texts_of(const jobs::LineBlock& block) {
   if (kind_of(block.file, InputLines::automatic) != InputLines::json) return block.lines;
   std::vector<std::string> texts;
   for (size_t i = 0; i < block.lines.size(); ++i) {
-    TextInput input = object_in(block.lines[i], block.name_of(i));
+    infer::TextInput input = object_in(block.lines[i], block.name_of(i));
     if (input.pair) refuse_line(block.name_of(i), "has two texts; expected one");
     texts.push_back(std::move(input.text));
   }
@@ -123,7 +123,7 @@ FilesOrTexts files_or_texts(const std::vector<std::string>& arguments) {
 }
 
 std::string file_or_text(const std::string& argument) {
-  if (is_a_file(argument) && argument != "-") return read_text(argument);
+  if (is_a_file(argument) && argument != "-") return text::read_text(argument);
   if (looks_like_a_file(argument))
     throw UsageError(argument + ": no such file; expected a file or a text");
   return argument;

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "fovea/classify.h"
+#include "fovea/infer/classify.h"
 #include "jobs/lines.h"
 
 namespace fovea::cli {
@@ -20,7 +20,7 @@ enum class InputLines { automatic, text, pairs, json };
 std::vector<std::string> texts_of(const jobs::LineBlock& block);
 
 // Returns the texts of a block of lines. Throws BadFile, naming the line, if one has another form.
-std::vector<TextInput> inputs_of(const jobs::LineBlock& block, InputLines lines);
+std::vector<infer::TextInput> inputs_of(const jobs::LineBlock& block, InputLines lines);
 
 // The arguments FILE|TEXT: the files, or the texts.
 struct FilesOrTexts {

@@ -45,9 +45,9 @@ std::string as_json(const Comparison& r) {
 
 }  // namespace
 
-int run_compare(const Model& model, const std::string& against,
+int run_compare(const model::Model& model, const std::string& against,
                 const std::vector<std::string>& data, bool json) {
-  const Model full = open_model(against);
+  const model::Model full = open_model(against);
   ProgressLine line;
   const Comparison result = compare(model, full, data, [&](double fraction) {
     line.show(fraction, "reading", fmt::format("read {:.0f}%", 100 * fraction));

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "base/ordered_json.h"
-#include "fovea/error.h"
-#include "fovea/text_lines.h"
+#include "fovea/core/error.h"
+#include "fovea/text/text_lines.h"
 
 namespace fovea::cli {
 namespace {
@@ -24,13 +24,13 @@ Json parts_of(const std::vector<std::string>& pictures, const std::string& text)
   return parts;
 }
 
-ChatMessage question(const std::string& text, const std::vector<std::string>& pictures) {
+text::ChatMessage question(const std::string& text, const std::vector<std::string>& pictures) {
   if (pictures.empty()) return {"user", text};
   return {"user", text, json_line(Json{{"content", parts_of(pictures, text)}})};
 }
 
 // Returns the pictures of a message, in the order of its parts.
-std::vector<std::string> pictures_of(const ChatMessage& message) {
+std::vector<std::string> pictures_of(const text::ChatMessage& message) {
   std::vector<std::string> paths;
   if (message.members.empty()) return paths;
   const Json members = parse_ordered_json(message.members, "message");
@@ -48,7 +48,7 @@ std::string text_in(const Json& json, const char* key, const std::string& place)
 }
 
 // Reads a question that parts_of() wrote.
-ChatMessage question_in(const Json& parts, const std::string& place) {
+text::ChatMessage question_in(const Json& parts, const std::string& place) {
   std::string text;
   std::vector<std::string> pictures;
   for (const Json& part : parts) {
@@ -62,7 +62,7 @@ ChatMessage question_in(const Json& parts, const std::string& place) {
   return question(text, pictures);
 }
 
-ChatMessage message_of(const Json& json, const std::string& place) {
+text::ChatMessage message_of(const Json& json, const std::string& place) {
   const std::string role = text_in(json, "role", place);
   if (role == "user" && json.contains("content") && json["content"].is_array())
     return question_in(json["content"], place);
@@ -74,7 +74,7 @@ ChatMessage message_of(const Json& json, const std::string& place) {
 
 }  // namespace
 
-Conversation::Conversation(const Model& model, ChatFormat format, std::string system)
+Conversation::Conversation(const model::Model& model, text::ChatFormat format, std::string system)
     : model_(model), format_(std::move(format)) {
   if (!system.empty()) say("system", std::move(system));
 }
@@ -87,8 +87,8 @@ void Conversation::say(const char* role, std::string text) {
 }
 
 void Conversation::attach(const std::string& path) {
-  image_mark(model_);  // throws if the model reads no pictures
-  read_image(path);
+  infer::image_mark(model_);  // throws if the model reads no pictures
+  media::read_image(path);
   attached_.push_back(path);
 }
 
@@ -115,31 +115,33 @@ const std::string& Conversation::system() const {
 }
 
 void Conversation::load(const std::string& path) {
-  const Json file = parse_ordered_json(read_text(path, kFileBytes), path);
+  const Json file = parse_ordered_json(text::read_text(path, kFileBytes), path);
   if (!file.is_object() || !file.contains("messages") || !file["messages"].is_array())
     throw Error(ErrorKind::BadFile,
                 path + ": no messages; expected {\"messages\": [...]}, as /save writes it");
-  std::vector<ChatMessage> messages;
+  std::vector<text::ChatMessage> messages;
   for (const Json& each : file["messages"])
     messages.push_back(message_of(each, fmt::format("{}: messages[{}]", path, messages.size())));
   messages_ = std::move(messages);
 }
 
-std::string Conversation::as_json() const { return messages_json(messages_); }
+std::string Conversation::as_json() const { return text::messages_json(messages_); }
 
-ImagePrompt Conversation::encoded() const {
-  ChatRequest request;
+infer::ImagePrompt Conversation::encoded() const {
+  text::ChatRequest request;
   request.messages = as_json();
-  const Tokenizer& tokenizer = model_.tokenizer();
-  if (!reads_images(model_))
-    return {tokenizer.encode(format_.render(guarded(request, tokenizer)), SpecialTokens::guarded)};
+  const text::Tokenizer& tokenizer = model_.tokenizer();
+  if (!infer::reads_images(model_))
+    return {tokenizer.encode(format_.render(text::guarded(request, tokenizer)),
+                             text::SpecialTokens::guarded)};
   std::vector<std::string> paths;
-  for (const ChatMessage& message : messages_)
+  for (const text::ChatMessage& message : messages_)
     for (std::string& path : pictures_of(message)) paths.push_back(std::move(path));
-  const std::string text = render_with_images(format_, request, tokenizer, image_mark(model_));
-  return image_prompt(
-      model_, text, paths.size(), [&](size_t i) { return read_image(paths[i]); },
-      SpecialTokens::guarded, paths);
+  const std::string text =
+      text::render_with_images(format_, request, tokenizer, infer::image_mark(model_));
+  return infer::image_prompt(
+      model_, text, paths.size(), [&](size_t i) { return media::read_image(paths[i]); },
+      text::SpecialTokens::guarded, paths);
 }
 
 Conversation::Prompt Conversation::prompt() {

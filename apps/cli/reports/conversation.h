@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "fovea/chat.h"
-#include "fovea/image_prompt.h"
+#include "fovea/infer/image_prompt.h"
+#include "fovea/text/chat.h"
 
 namespace fovea::cli {
 
@@ -13,7 +13,7 @@ namespace fovea::cli {
 class Conversation {
  public:
   // An empty `system` means no system message.
-  Conversation(const Model& model, ChatFormat format, std::string system);
+  Conversation(const model::Model& model, text::ChatFormat format, std::string system);
 
   void say(const char* role, std::string text);
   // Adds a picture to the next question. Throws the errors of read_image(), and InvalidArgument if
@@ -28,7 +28,7 @@ class Conversation {
   bool take_back(bool question);
 
   struct Prompt {
-    ImagePrompt tokens;
+    infer::ImagePrompt tokens;
     int64_t room = 0;     // maximum tokens of the answer
     int64_t dropped = 0;  // messages removed because the context is full
   };
@@ -43,12 +43,12 @@ class Conversation {
 
  private:
   bool has_system() const { return !messages_.empty() && messages_[0].role == "system"; }
-  ImagePrompt encoded() const;
+  infer::ImagePrompt encoded() const;
 
-  const Model model_;
-  ChatFormat format_;
+  const model::Model model_;
+  text::ChatFormat format_;
   // A message with pictures has a list of parts as the content in its members.
-  std::vector<ChatMessage> messages_;
+  std::vector<text::ChatMessage> messages_;
   std::vector<std::string> attached_;  // pictures of the next question
 };
 

@@ -17,7 +17,7 @@ struct Range {
   int64_t last = 1;
 };
 
-Range range_of(const std::vector<std::pair<std::string, Curve>>& curves) {
+Range range_of(const std::vector<std::pair<std::string, train::Curve>>& curves) {
   Range range;
   for (const auto& [name, curve] : curves)
     for (const auto& [step, value] : curve) {
@@ -32,7 +32,7 @@ char letter_of(size_t curve) { return static_cast<char>('a' + curve % 26); }
 
 }  // namespace
 
-std::string curve_plot(const std::vector<std::pair<std::string, Curve>>& curves,
+std::string curve_plot(const std::vector<std::pair<std::string, train::Curve>>& curves,
                        const std::string& title, int width, bool utf8) {
   if (curves.empty()) return "";
   const Range range = range_of(curves);

@@ -17,11 +17,11 @@ constexpr size_t kColumn = 26;            // of a method: score, bar and space
 constexpr int kOrange = 208, kBlue = 33;  // of the 256 colours
 constexpr size_t kListed = 8;             // removed tokens to list
 
-const char* title_of(AttributionMethod method) {
+const char* title_of(study::AttributionMethod method) {
   switch (method) {
-    case AttributionMethod::gradient_input: return "gradient x input";
-    case AttributionMethod::integrated_gradients: return "integrated gradients";
-    case AttributionMethod::rollout: return "attention rollout";
+    case study::AttributionMethod::gradient_input: return "gradient x input";
+    case study::AttributionMethod::integrated_gradients: return "integrated gradients";
+    case study::AttributionMethod::rollout: return "attention rollout";
   }
   return "";
 }
@@ -44,15 +44,15 @@ std::string without_end(std::string line) {
   return line + "\n";
 }
 
-bool is_kept(const Explanation& explanation, int64_t token) {
+bool is_kept(const study::Explanation& explanation, int64_t token) {
   return std::find(explanation.places.begin(), explanation.places.end(), token) !=
          explanation.places.end();
 }
 
-std::string score_table(const Explanation& explanation, BarStyle style) {
+std::string score_table(const study::Explanation& explanation, BarStyle style) {
   std::string heading(kToken + 2, ' ');
   std::vector<double> most;
-  for (const Attribution& attribution : explanation.attributions) {
+  for (const study::Attribution& attribution : explanation.attributions) {
     heading += fmt::format("{:<{}}", title_of(attribution.method), kColumn);
     double largest = 0;
     for (const double score : attribution.scores) largest = std::max(largest, std::abs(score));
@@ -60,7 +60,7 @@ std::string score_table(const Explanation& explanation, BarStyle style) {
   }
   std::string out = without_end(heading);
   for (size_t t = 0; t < explanation.tokens.size(); ++t) {
-    const InspectedToken& token = explanation.tokens[t];
+    const study::InspectedToken& token = explanation.tokens[t];
     const bool kept = is_kept(explanation, static_cast<int64_t>(t));
     std::string line = token_label(token.text, kToken) + (kept            ? "= "
                                                           : token.special ? "* "
@@ -72,7 +72,7 @@ std::string score_table(const Explanation& explanation, BarStyle style) {
     out += without_end(line);
   }
   const bool added = std::any_of(explanation.tokens.begin(), explanation.tokens.end(),
-                                 [](const InspectedToken& token) { return token.special; });
+                                 [](const study::InspectedToken& token) { return token.special; });
   if (added) out += "* added to the text; the deletion test keeps these tokens\n";
   if (!explanation.places.empty())
     out += "= what the answer is about; the deletion test keeps these tokens\n";
@@ -80,7 +80,7 @@ std::string score_table(const Explanation& explanation, BarStyle style) {
 }
 
 // Returns the texts of removed tokens, those with the greatest scores first.
-std::string names_of(const Explanation& explanation, const std::vector<int64_t>& removed) {
+std::string names_of(const study::Explanation& explanation, const std::vector<int64_t>& removed) {
   std::string names;
   for (size_t i = 0; i < std::min(removed.size(), kListed); ++i) {
     const std::string text = explanation.tokens[static_cast<size_t>(removed[i])].text;
@@ -90,17 +90,18 @@ std::string names_of(const Explanation& explanation, const std::vector<int64_t>&
   return names + (removed.size() > kListed ? ", ..." : "");
 }
 
-std::string deletions_of(const Explanation& explanation, const ExplainOptions& options) {
-  const std::vector<Attribution>& all = explanation.attributions;
+std::string deletions_of(const study::Explanation& explanation,
+                         const study::ExplainOptions& options) {
+  const std::vector<study::Attribution>& all = explanation.attributions;
   if (all.empty() || !all.front().deletion)
     return "deletion test: fewer than two tokens can be removed\n";
-  const DeletionTest& first = *all.front().deletion;
+  const study::DeletionTest& first = *all.front().deletion;
   int64_t own = 0;
   for (size_t t = 0; t < explanation.tokens.size(); ++t)
     own += !explanation.tokens[t].special && !is_kept(explanation, static_cast<int64_t>(t));
   std::string out = fmt::format("deletion test: change of the {} without {} of {} tokens\n",
                                 explanation.value_name, first.removed.size(), own);
-  for (const Attribution& attribution : all)
+  for (const study::Attribution& attribution : all)
     out += fmt::format("  {:<22}{:>11.5f}  {}\n", title_of(attribution.method),
                        attribution.deletion->change,
                        names_of(explanation, attribution.deletion->removed));
@@ -109,7 +110,8 @@ std::string deletions_of(const Explanation& explanation, const ExplainOptions& o
                            first.random_deviation);
 }
 
-std::string completeness_of(const Explanation& explanation, const Attribution& attribution) {
+std::string completeness_of(const study::Explanation& explanation,
+                            const study::Attribution& attribution) {
   std::string out = fmt::format(
       "integrated gradients: baseline {} with {} {:.6f}, {} steps, completeness error {:.2g}\n",
       explanation.baseline, explanation.value_name, *attribution.baseline_value,
@@ -146,14 +148,14 @@ BarStyle bar_style(bool to_file) {
   return {colours, can_utf8()};
 }
 
-std::string explanation_text(const Explanation& explanation, const ExplainOptions& options,
-                             BarStyle style) {
+std::string explanation_text(const study::Explanation& explanation,
+                             const study::ExplainOptions& options, BarStyle style) {
   std::string out = fmt::format(
       "{} {}: {:.6f}\n", explanation.value_name,
       explanation.target.empty() ? "of the empty answer" : printable(explanation.target),
       explanation.value);
   out += score_table(explanation, style) + deletions_of(explanation, options);
-  for (const Attribution& attribution : explanation.attributions)
+  for (const study::Attribution& attribution : explanation.attributions)
     if (attribution.completeness_error) out += completeness_of(explanation, attribution);
   return out;
 }

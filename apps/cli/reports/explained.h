@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "fovea/explain.h"
+#include "fovea/study/explain.h"
 #include "options/field_options.h"
 
 namespace fovea::cli {
@@ -24,7 +24,7 @@ BarStyle bar_style(bool to_file);
 
 // Returns the scores of the tokens as a table with bars, the deletion tests and the completeness
 // error.
-std::string explanation_text(const Explanation& explanation, const ExplainOptions& options,
-                             BarStyle style);
+std::string explanation_text(const study::Explanation& explanation,
+                             const study::ExplainOptions& options, BarStyle style);
 
 }  // namespace fovea::cli

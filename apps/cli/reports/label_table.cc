@@ -18,9 +18,9 @@ std::string cell(const std::string& name, size_t width) {
   return fmt::format("{:<{}.{}}", text, width, width);
 }
 
-std::string confusion_table(const LabelReport& report, size_t width) {
+std::string confusion_table(const infer::LabelReport& report, size_t width) {
   std::string out = "\n" + cell("label \\ predicted", width);
-  for (const LabelScores& label : report.labels)
+  for (const infer::LabelScores& label : report.labels)
     out += fmt::format("{:>10.9}", printable(label.name));
   out += '\n';
   for (size_t i = 0; i < report.labels.size(); ++i) {
@@ -33,16 +33,16 @@ std::string confusion_table(const LabelReport& report, size_t width) {
 
 }  // namespace
 
-std::string label_table(const LabelReport& report) {
+std::string label_table(const infer::LabelReport& report) {
   size_t width = 15;  // that of the other rows
-  for (const LabelScores& label : report.labels)
+  for (const infer::LabelScores& label : report.labels)
     width = std::max(width, std::min(label.name.size(), kWidest) + 2);
   std::string out =
       "\n" + cell("label", width) +
       fmt::format("{:>10}{:>10}{:>10}{:>10}\n", "precision", "recall", "F1", "support");
   const size_t shown = std::min(report.labels.size(), kMostRows);
   for (size_t i = 0; i < shown; ++i) {
-    const LabelScores& label = report.labels[i];
+    const infer::LabelScores& label = report.labels[i];
     out += cell(label.name, width) + fmt::format("{:>10.4f}{:>10.4f}{:>10.4f}{:>10}\n",
                                                  label.precision, label.recall, label.f1,
                                                  label.support);

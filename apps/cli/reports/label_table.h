@@ -2,11 +2,11 @@
 
 #include <string>
 
-#include "fovea/metrics.h"
+#include "fovea/infer/metrics.h"
 
 namespace fovea::cli {
 
 // Returns the scores of each label as a table and, of few labels, the confusion matrix.
-std::string label_table(const LabelReport& report);
+std::string label_table(const infer::LabelReport& report);
 
 }  // namespace fovea::cli

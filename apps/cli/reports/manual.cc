@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "fovea/doctor.h"
+#include "fovea/core/machine.h"
 #include "options/help.h"
 
 namespace fovea::cli {

@@ -7,7 +7,7 @@
 
 #include "base/files.h"
 #include "base/files_below.h"
-#include "fovea/error.h"
+#include "fovea/core/error.h"
 #include "options/options.h"
 #include "terminal/terminal.h"
 
@@ -25,17 +25,17 @@ std::string read_standard_input() {
       throw Error(ErrorKind::BadFile, "standard input: cannot be read; expected a picture");
     if (count == 0) return bytes;
     bytes.append(part, 0, static_cast<size_t>(count));
-    if (bytes.size() > kMostImageBytes)
+    if (bytes.size() > media::kMostImageBytes)
       throw Error(ErrorKind::OutOfMemory,
                   fmt::format("standard input: more than {} bytes; expected a smaller picture",
-                              kMostImageBytes));
+                              media::kMostImageBytes));
   }
 }
 
 }  // namespace
 
 bool holds_pictures(const std::string& argument) {
-  return is_folder(argument) || is_image_name(argument);
+  return is_folder(argument) || media::is_image_name(argument);
 }
 
 PictureList::PictureList(const std::vector<std::string>& arguments) {
@@ -51,7 +51,7 @@ PictureList::PictureList(const std::vector<std::string>& arguments) {
       const size_t before = names_.size();
       const FilesBelow below = files_below(argument);
       for (const auto& file : below.files)
-        if (is_image_name(file.string())) names_.push_back(file.string());
+        if (media::is_image_name(file.string())) names_.push_back(file.string());
       for (const auto& link : below.links_out)
         note("warning: " + printable(link.string()) + ": a link out of the directory, skipped\n");
       if (names_.size() == before)
@@ -62,10 +62,10 @@ PictureList::PictureList(const std::vector<std::string>& arguments) {
   }
 }
 
-Image PictureList::read(size_t picture) const {
+media::Image PictureList::read(size_t picture) const {
   const std::string& name = names_[picture];
-  return name == kStandardInput ? decode_image(standard_input_, "standard input")
-                                : read_image(name);
+  return name == kStandardInput ? media::decode_image(standard_input_, "standard input")
+                                : media::read_image(name);
 }
 
 }  // namespace fovea::cli

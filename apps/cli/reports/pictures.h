@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "fovea/image.h"
+#include "fovea/media/image.h"
 
 namespace fovea::cli {
 
@@ -20,7 +20,7 @@ class PictureList {
 
   const std::vector<std::string>& names() const { return names_; }
   size_t size() const { return names_.size(); }
-  Image read(size_t picture) const;
+  media::Image read(size_t picture) const;
 
  private:
   std::vector<std::string> names_;

@@ -52,7 +52,7 @@ std::string row(const char* name, const std::string& value) {
   return fmt::format("  {:<18}{}\n", name, value);
 }
 
-std::string stack_words(const char* kind, const StackSpec& s) {
+std::string stack_words(const char* kind, const model::StackSpec& s) {
   std::string words =
       fmt::format("{} of {} layers with {} heads", kind, s.layers, s.attention.heads);
   if (s.attention.kv_heads != s.attention.heads)
@@ -63,7 +63,7 @@ std::string stack_words(const char* kind, const StackSpec& s) {
   return words;
 }
 
-std::string headline(const std::string& name, const Spec& s) {
+std::string headline(const std::string& name, const model::Spec& s) {
   std::string line = printable(name) + ": ";
   if (s.encoder) line += stack_words("encoder", *s.encoder) + "; ";
   if (s.decoder) line += stack_words("decoder", *s.decoder) + "; ";
@@ -71,11 +71,11 @@ std::string headline(const std::string& name, const Spec& s) {
   return line + (s.vocabulary > 0 ? ", vocabulary " + grouped(s.vocabulary) : "") + "\n";
 }
 
-std::string parts_table(const Spec& spec, const Plan& p) {
+std::string parts_table(const model::Spec& spec, const train::Plan& p) {
   std::string table =
       fmt::format("\n{:<20}{:>20}{:>9}{:>20}\n", "Part", "parameters", "share", "FLOPs per token");
   const auto tokens = p.flops / p.flops_per_token;
-  for (const PlanPart& part : p.parts) {
+  for (const train::PlanPart& part : p.parts) {
     const double share = static_cast<double>(part.parameters) / static_cast<double>(p.parameters);
     table += fmt::format("  {:<18}{:>20}{:>9}{:>20}\n", part.name,
                          part.parameters > 0 ? grouped(part.parameters) : "-",
@@ -97,7 +97,7 @@ std::string parts_table(const Spec& spec, const Plan& p) {
   return table;
 }
 
-std::string work_rows(const Plan& p) {
+std::string work_rows(const train::Plan& p) {
   const std::string source =
       p.source_length > 0 ? fmt::format(" and {} of the source", grouped(p.source_length)) : "";
   std::string rows = "\nCompute (FLOPs: additions and multiplications in matrix products)\n";
@@ -108,7 +108,7 @@ std::string work_rows(const Plan& p) {
               fmt::format("three times as much: {} per token; by the rule of 6 per parameter: {}",
                           large(3 * p.flops_per_token), large(6 * static_cast<double>(p.active))));
   std::string shares;
-  for (const AttentionShare& a : p.attention)
+  for (const train::AttentionShare& a : p.attention)
     shares += fmt::format("{}{:.2g} % at {}", shares.empty() ? "" : ", ", 100 * a.share,
                           grouped(a.length));
   return rows + row("attention scores", shares + " tokens");
@@ -119,7 +119,7 @@ std::string inference_rows(const InferencePlans& memory) {
   if (memory.empty()) return "";
   double bytes = 0;
   std::string formats, totals;
-  for (const FormatBytes& each : memory.front().second.formats) {
+  for (const model::FormatBytes& each : memory.front().second.formats) {
     bytes += static_cast<double>(each.bytes);
     formats += fmt::format("{}{} in {}", formats.empty() ? "" : ", ",
                            size(static_cast<double>(each.bytes)), each.format);
@@ -134,8 +134,8 @@ std::string inference_rows(const InferencePlans& memory) {
                          size(memory.front().second.cache), size(memory.front().second.program)));
 }
 
-std::string memory_rows(const Plan& p, const InferencePlans& memory) {
-  const MemoryPlan& m = p.memory;
+std::string memory_rows(const train::Plan& p, const InferencePlans& memory) {
+  const train::MemoryPlan& m = p.memory;
   std::string rows = "\nMemory\n" + inference_rows(memory);
   rows += row("weights",
               fmt::format("{} in fp32, {} in bf16, {} in int8, {} in int4", size(m.weights.fp32),
@@ -155,8 +155,8 @@ std::string memory_rows(const Plan& p, const InferencePlans& memory) {
   return rows + row("", fmt::format("{}: batch {} x {} tokens", what, p.batch, grouped(p.length)));
 }
 
-std::string training_rows(const Plan& p, const PlanOptions& o) {
-  const TrainingPlan& t = p.training;
+std::string training_rows(const train::Plan& p, const train::PlanOptions& o) {
+  const train::TrainingPlan& t = p.training;
   const bool chosen = o.tokens > 0;
   std::string rows = fmt::format("\nTraining on {} tokens{}\n", large(t.tokens),
                                  chosen       ? ""
@@ -181,34 +181,35 @@ std::string training_rows(const Plan& p, const PlanOptions& o) {
                                         large(t.cost * t.rule_flops / t.flops)));
 }
 
-Json json_of(const Bytes& b) {
+Json json_of(const train::Bytes& b) {
   return {{"fp32", b.fp32}, {"bf16", b.bf16}, {"int8", b.int8}, {"int4", b.int4}};
 }
 
 }  // namespace
 
-std::string plan_text(const std::string& name, const Spec& spec, const Plan& plan,
-                      const PlanOptions& options, const InferencePlans& memory) {
+std::string plan_text(const std::string& name, const model::Spec& spec, const train::Plan& plan,
+                      const train::PlanOptions& options, const InferencePlans& memory) {
   return headline(name, spec) + parts_table(spec, plan) + work_rows(plan) +
          memory_rows(plan, memory) + training_rows(plan, options);
 }
 
-std::string plan_json(const std::string& name, const Spec& spec, const Plan& p,
-                      const PlanOptions& o, const InferencePlans& memory) {
+std::string plan_json(const std::string& name, const model::Spec& spec, const train::Plan& p,
+                      const train::PlanOptions& o, const InferencePlans& memory) {
   Json formats = Json::object(), inference = Json::object();
   for (const auto& [precision, each] : memory) inference[precision] = each.total();
   if (!memory.empty())
-    for (const FormatBytes& each : memory.front().second.formats) formats[each.format] = each.bytes;
+    for (const model::FormatBytes& each : memory.front().second.formats)
+      formats[each.format] = each.bytes;
   Json parts = Json::array(), attention = Json::array();
-  for (const PlanPart& part : p.parts)
+  for (const train::PlanPart& part : p.parts)
     parts.push_back({{"name", part.name},
                      {"parameters", part.parameters},
                      {"active", part.active},
                      {"flops", part.flops}});
-  for (const AttentionShare& a : p.attention)
+  for (const train::AttentionShare& a : p.attention)
     attention.push_back({{"length", a.length}, {"share", a.share}});
-  const MemoryPlan& m = p.memory;
-  const TrainingPlan& t = p.training;
+  const train::MemoryPlan& m = p.memory;
+  const train::TrainingPlan& t = p.training;
   const Json bytes = {{"weights", json_of(m.weights)},
                       {"weights_as_stored", memory.empty() ? Json() : formats},
                       {"inference", memory.empty() ? Json() : inference},
@@ -237,12 +238,12 @@ std::string plan_json(const std::string& name, const Spec& spec, const Plan& p,
                {"attention", attention},
                {"bytes", bytes},
                {"training", training},
-               {"spec", Json::parse(write_spec(spec))}})
+               {"spec", Json::parse(model::write_spec(spec))}})
              .dump() +
          "\n";
 }
 
-std::string budget_text(const BudgetPlan& b) {
+std::string budget_text(const train::BudgetPlan& b) {
   return fmt::format("budget of {:.3g} FLOPs\n", b.flops) +
          row("parameters",
              large(b.parameters) + fmt::format(", as {} layers of width {}", b.layers, b.width)) +
@@ -253,7 +254,7 @@ std::string budget_text(const BudgetPlan& b) {
                          large(b.fitted_parameters), large(b.fitted_tokens)));
 }
 
-std::string budget_json(const BudgetPlan& b) {
+std::string budget_json(const train::BudgetPlan& b) {
   return Json({{"flops", b.flops},
                {"parameters", b.parameters},
                {"tokens", b.tokens},

@@ -40,16 +40,16 @@ void PromptPictures::find() {
   }
 }
 
-ImagePrompt PromptPictures::prompt(const Model& model, const std::string& text,
-                                   SpecialTokens special) const {
+infer::ImagePrompt PromptPictures::prompt(const model::Model& model, const std::string& text,
+                                          text::SpecialTokens special) const {
   std::string marks;
-  if (!names_.empty() && image_marks(model, text) == 0) {
-    for (size_t i = 0; i < names_.size(); ++i) marks += image_mark(model);
+  if (!names_.empty() && infer::image_marks(model, text) == 0) {
+    for (size_t i = 0; i < names_.size(); ++i) marks += infer::image_mark(model);
     marks += "\n";
   }
-  return image_prompt(
-      model, marks + text, names_.size(), [&](size_t i) { return read_image(names_[i]); }, special,
-      names_);
+  return infer::image_prompt(
+      model, marks + text, names_.size(), [&](size_t i) { return media::read_image(names_[i]); },
+      special, names_);
 }
 
 }  // namespace fovea::cli

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "fovea/image_prompt.h"
+#include "fovea/infer/image_prompt.h"
 #include "options/options.h"
 
 namespace fovea::cli {
@@ -18,7 +18,8 @@ class PromptPictures {
   void find();
   // Returns the prompt of a text; one without marks begins with the pictures. Throws the errors of
   // image_prompt() and of read_image().
-  ImagePrompt prompt(const Model& model, const std::string& text, SpecialTokens special) const;
+  infer::ImagePrompt prompt(const model::Model& model, const std::string& text,
+                            text::SpecialTokens special) const;
 
  private:
   std::vector<std::string> arguments_, names_;

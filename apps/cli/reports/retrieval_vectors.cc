@@ -22,7 +22,7 @@ std::span<const T> row_of(const std::vector<T>& all, const std::vector<int64_t>&
 
 // Returns {"token": weight, ...}, the largest first.
 std::string weights_by_token(std::span<const int32_t> indices, std::span<const float> values,
-                             const Tokenizer& tokenizer) {
+                             const text::Tokenizer& tokenizer) {
   std::vector<size_t> order(indices.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(),
@@ -58,7 +58,7 @@ void append_rows(Vectors& all, const Vectors& more) {
 
 }  // namespace
 
-std::string sparse_text(const SparseVectors& vectors) {
+std::string sparse_text(const infer::SparseVectors& vectors) {
   std::string out;
   for (int64_t row = 0; row < vectors.count; ++row) {
     const auto indices = row_of(vectors.indices, vectors.starts, row);
@@ -70,7 +70,8 @@ std::string sparse_text(const SparseVectors& vectors) {
   return out;
 }
 
-std::string sparse_json(const SparseVectors& vectors, const Tokenizer& tokenizer, int64_t first) {
+std::string sparse_json(const infer::SparseVectors& vectors, const text::Tokenizer& tokenizer,
+                        int64_t first) {
   std::string out;
   for (int64_t row = 0; row < vectors.count; ++row) {
     const auto indices = row_of(vectors.indices, vectors.starts, row);
@@ -83,7 +84,7 @@ std::string sparse_json(const SparseVectors& vectors, const Tokenizer& tokenizer
   return out;
 }
 
-std::string multi_vector_text(const MultiVectors& vectors) {
+std::string multi_vector_text(const infer::MultiVectors& vectors) {
   std::string out;
   for (int64_t text = 0; text < vectors.count; ++text) {
     const ArrayView rows = vectors.rows(text);
@@ -93,7 +94,7 @@ std::string multi_vector_text(const MultiVectors& vectors) {
   return out;
 }
 
-std::string multi_vector_json(const MultiVectors& vectors, int64_t first) {
+std::string multi_vector_json(const infer::MultiVectors& vectors, int64_t first) {
   std::string out;
   for (int64_t text = 0; text < vectors.count; ++text) {
     const ArrayView rows = vectors.rows(text);
@@ -106,11 +107,11 @@ std::string multi_vector_json(const MultiVectors& vectors, int64_t first) {
   return out;
 }
 
-void append(SparseVectors& all, const SparseVectors& more) {
+void append(infer::SparseVectors& all, const infer::SparseVectors& more) {
   append_rows(all, more);
   add_all(all.indices, more.indices);
 }
 
-void append(MultiVectors& all, const MultiVectors& more) { append_rows(all, more); }
+void append(infer::MultiVectors& all, const infer::MultiVectors& more) { append_rows(all, more); }
 
 }  // namespace fovea::cli

@@ -22,9 +22,9 @@ std::string plan_row(const char* name, const std::string& value) {
   return fmt::format("  {:<12}{}\n", name, value);
 }
 
-std::string model_row(const TrainPlan& plan) {
+std::string model_row(const train::TrainPlan& plan) {
   const auto &encoder = plan.spec.encoder, &decoder = plan.spec.decoder;
-  const StackSpec& stack = decoder ? *decoder : *encoder;
+  const model::StackSpec& stack = decoder ? *decoder : *encoder;
   const std::string layers = encoder && decoder
                                  ? fmt::format("{} + {}", encoder->layers, decoder->layers)
                                  : fmt::format("{}", stack.layers);
@@ -37,7 +37,7 @@ std::string model_row(const TrainPlan& plan) {
                      stack.attention.heads, plan.spec.width, plan.spec.context, plan.vocabulary);
 }
 
-std::string data_row(const TrainPlan& plan) {
+std::string data_row(const train::TrainPlan& plan) {
   const auto count = [](int64_t n) { return amount(static_cast<double>(n)); };
   if (plan.training_sequences == 0) {
     return plan_row("text",
@@ -50,7 +50,7 @@ std::string data_row(const TrainPlan& plan) {
                   count(plan.training_tokens), count(plan.validation_sequences)));
 }
 
-std::string rate_row(const TrainPlan& plan) {
+std::string rate_row(const train::TrainPlan& plan) {
   const std::string why = plan.rate_reason.empty() ? "" : fmt::format(" ({})", plan.rate_reason);
   const bool falls =
       plan.schedule == "cosine" || plan.schedule == "linear" || plan.schedule == "trapezoid";
@@ -59,7 +59,7 @@ std::string rate_row(const TrainPlan& plan) {
                      plan.warmup, plan.warmup == 1 ? "" : "s");
 }
 
-std::string memory_row(const TrainPlan& plan) {
+std::string memory_row(const train::TrainPlan& plan) {
   const auto size = [](uint64_t bytes) { return memory(static_cast<double>(bytes)); };
   return fmt::format("{} of {}: weights {}, optimiser {}, activations {}, process {}",
                      size(plan.total_bytes), size(plan.available_bytes), size(plan.weight_bytes),
@@ -86,7 +86,7 @@ std::string sample_block(const std::string& sample) {
 
 }  // namespace
 
-std::string plan_table(const TrainPlan& plan, const std::string& out) {
+std::string plan_table(const train::TrainPlan& plan, const std::string& out) {
   const int64_t left = plan.steps - plan.first_step;
   std::string table = plan_row("model", model_row(plan));
   table += plan_row(
@@ -111,8 +111,8 @@ std::string plan_table(const TrainPlan& plan, const std::string& out) {
   return table;
 }
 
-std::string plan_json(const TrainPlan& plan, const std::string& out) {
-  const Json json = {{"spec", Json::parse(write_spec(plan.spec))},
+std::string plan_json(const train::TrainPlan& plan, const std::string& out) {
+  const Json json = {{"spec", Json::parse(model::write_spec(plan.spec))},
                      {"from", plan.from},
                      {"out", out},
                      {"first_step", plan.first_step},
@@ -156,7 +156,7 @@ void TrainReport::reading(double fraction) {
   line_.show(fraction, "reading", fmt::format("reading {:.0f}%", 100 * fraction));
 }
 
-void TrainReport::step(const TrainProgress& p) {
+void TrainReport::step(const train::TrainProgress& p) {
   pausing_ = false;
   if (!p.warning.empty()) line_.above("warning: " + printable(p.warning));
   if (!p.sample.empty())
@@ -186,7 +186,7 @@ void TrainReport::step(const TrainProgress& p) {
 }
 
 // Announces a pause that is long enough to be noticed; later calls update the time left.
-void TrainReport::pause(Pause kind, double seconds) {
+void TrainReport::pause(train::Pause kind, double seconds) {
   constexpr double kNoticed = 0.5;
   if (seconds < kNoticed && !pausing_) return;
   const bool begins = !std::exchange(pausing_, true);
@@ -198,13 +198,14 @@ void TrainReport::pause(Pause kind, double seconds) {
 
 void TrainReport::end() { line_.clear(); }
 
-std::string kept_start_text(const TrainResult& result) {
+std::string kept_start_text(const train::TrainResult& result) {
   if (result.kept_start.empty()) return "";
   return fmt::format(", as it was before the first step: the run ends worse than it began ({})",
                      result.kept_start);
 }
 
-std::string result_text(const TrainResult& r, const TrainOptions& options, const TrainPlan& plan) {
+std::string result_text(const train::TrainResult& r, const train::TrainOptions& options,
+                        const train::TrainPlan& plan) {
   std::string best;
   if (r.best_loss > 0) best = fmt::format(", best held-out loss {:.4f}", r.best_loss);
   if (r.best_loss > 0 && r.bits_per_byte > 0)
@@ -222,7 +223,8 @@ std::string result_text(const TrainResult& r, const TrainOptions& options, const
       size(plan.total_bytes), printable(options.out) + kept_start_text(r));
 }
 
-std::string result_json(const TrainResult& r, const TrainOptions& options, const TrainPlan& plan) {
+std::string result_json(const train::TrainResult& r, const train::TrainOptions& options,
+                        const train::TrainPlan& plan) {
   Json json = {{"out", options.out},
                {"step", r.step},
                {"steps", plan.steps},

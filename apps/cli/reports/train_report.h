@@ -4,22 +4,22 @@
 #include <string>
 #include <vector>
 
-#include "fovea/train.h"
+#include "fovea/train/train.h"
 #include "options/options.h"
 #include "terminal/progress.h"
 
 namespace fovea::cli {
 
 // Formats the plan of a run as a table for people, and as JSON.
-std::string plan_table(const TrainPlan& plan, const std::string& out);
-std::string plan_json(const TrainPlan& plan, const std::string& out);
+std::string plan_table(const train::TrainPlan& plan, const std::string& out);
+std::string plan_json(const train::TrainPlan& plan, const std::string& out);
 
 // Reports the progress of a run on standard error.
 class TrainReport {
  public:
   void reading(double fraction);  // fraction of the text read, before the plan
-  void step(const TrainProgress& progress);
-  void pause(Pause kind, double seconds);  // expected to take this time
+  void step(const train::TrainProgress& progress);
+  void pause(train::Pause kind, double seconds);  // expected to take this time
   void end();
 
  private:
@@ -34,11 +34,11 @@ class TrainReport {
 };
 
 // Returns the end of the sentence "The model is in DIR" if a run ends worse than it began.
-std::string kept_start_text(const TrainResult& result);
-std::string result_text(const TrainResult& result, const TrainOptions& options,
-                        const TrainPlan& plan);
-std::string result_json(const TrainResult& result, const TrainOptions& options,
-                        const TrainPlan& plan);
+std::string kept_start_text(const train::TrainResult& result);
+std::string result_text(const train::TrainResult& result, const train::TrainOptions& options,
+                        const train::TrainPlan& plan);
+std::string result_json(const train::TrainResult& result, const train::TrainOptions& options,
+                        const train::TrainPlan& plan);
 
 // Returns the arguments of a run, as typed or recorded, for log.jsonl.
 std::vector<std::string> given_arguments(const OptionTable& table);

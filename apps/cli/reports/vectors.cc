@@ -34,15 +34,15 @@ std::string numbers(const ArrayView& vectors, int64_t row, const char* separator
 }  // namespace
 
 std::string VectorLayout::header(int64_t count, int64_t width) const {
-  const DType dtype = dtype_of(precision_);
+  const DType dtype = infer::dtype_of(precision_);
   const bool is_float = dtype == DType::f32;
   const char* type = is_float ? "<f4" : dtype == DType::i8 ? "|i1" : "|u1";
-  const int64_t columns = is_float ? width : bytes_of_vector(width, precision_);
+  const int64_t columns = is_float ? width : infer::bytes_of_vector(width, precision_);
   return npy_header(type, std::vector<int64_t>{count, columns});
 }
 
-std::string VectorLayout::bytes(const Embeddings& embeddings, int64_t first) const {
-  const CompactVectors compact = quantise_vectors(embeddings.view(), precision_);
+std::string VectorLayout::bytes(const infer::Embeddings& embeddings, int64_t first) const {
+  const infer::CompactVectors compact = infer::quantise_vectors(embeddings.view(), precision_);
   if (format_ == VectorFormat::npy)
     return {reinterpret_cast<const char*>(compact.bytes.data()), compact.bytes.size()};
   const ArrayView vectors = compact.view();

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "fovea/embed.h"
+#include "fovea/infer/embed.h"
 
 namespace fovea::cli {
 
@@ -13,17 +13,17 @@ enum class VectorFormat { npy, json_lines, text, csv };
 // Converts vectors to the bytes of an output file.
 class VectorLayout {
  public:
-  VectorLayout(VectorFormat format, VectorPrecision precision)
+  VectorLayout(VectorFormat format, infer::VectorPrecision precision)
       : format_(format), precision_(precision) {}
   bool has_header() const { return format_ == VectorFormat::npy; }
   // Returns the header of an array of `count` vectors. Its length does not depend on `count`.
   std::string header(int64_t count, int64_t width) const;
   // Returns the bytes of some vectors; `first` is the number of vectors written before them.
-  std::string bytes(const Embeddings& embeddings, int64_t first) const;
+  std::string bytes(const infer::Embeddings& embeddings, int64_t first) const;
 
  private:
   VectorFormat format_;
-  VectorPrecision precision_;
+  infer::VectorPrecision precision_;
 };
 
 // Warns that `cut` lines were truncated to `limit` tokens, if there are any.

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "fovea/doctor.h"
+#include "fovea/core/machine.h"
 
 namespace fovea::cli {
 

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
-#include "fovea/text_lines.h"
+#include "fovea/text/text_lines.h"
 #include "options/common_options.h"
 #include "options/field_options.h"
 #include "options/open_model.h"
@@ -73,7 +73,7 @@ class BenchCommand : public Command {
       throw UsageError("--adapter: requires a MODEL; expected a model directory");
     if (precision_ > 2)
       throw UsageError("--dtype: int8 and int4 require a MODEL; expected automatic, fp32 or bf16");
-    options_.precision = static_cast<Precision>(precision_);
+    options_.precision = static_cast<train::Precision>(precision_);
     const TrainBench r = bench_training(options_);
     print(json ? as_json(r) : as_text(r));
     return 0;
@@ -106,7 +106,7 @@ class BenchCommand : public Command {
   int run_heads() {
     if (!model_.empty() || precision_ > 2)
       throw UsageError("--heads: measures a preset in fp32 or bf16; expected --train NAME");
-    options_.precision = static_cast<Precision>(precision_);
+    options_.precision = static_cast<train::Precision>(precision_);
     const HeadsBench r = bench_heads(options_);
     print(json ? nlohmann::ordered_json({{"preset", r.preset},
                                          {"precision", r.precision},
@@ -129,8 +129,8 @@ class BenchCommand : public Command {
 
   int run_embedding() {
     if (model_.empty()) throw UsageError("--embed: requires a MODEL; expected a model directory");
-    const std::vector<std::string> texts = all_lines(lines_);
-    const Embedder embedder =
+    const std::vector<std::string> texts = text::all_lines(lines_);
+    const infer::Embedder embedder =
         open_embedder(model_, weight_precision(precision_), adapters_of(adapters_));
     const EmbedBench r = bench_embedding(embedder, texts, options_);
     print(json ? nlohmann::ordered_json({{"isa", r.isa},
@@ -150,7 +150,7 @@ class BenchCommand : public Command {
 
   int run_images() {
     if (model_.empty()) throw UsageError("--images: requires a MODEL; expected a model directory");
-    const ImageModel model = ImageModel::open(model_, weight_precision(precision_));
+    const infer::ImageModel model = infer::ImageModel::open(model_, weight_precision(precision_));
     const ImageBench r = bench_images(model, pictures_, options_);
     print(json ? nlohmann::ordered_json({{"isa", r.isa},
                                          {"threads", r.threads},
@@ -169,9 +169,9 @@ class BenchCommand : public Command {
       throw UsageError("--translate: requires a MODEL; expected a model directory");
     translation_.min_tokens = translation_.max_tokens = exact_;
     translation_.sequences = std::max(translation_.sequences, translation_.beams);
-    const Model model = opened();
+    const model::Model model = opened();
     const TranslationBench r =
-        bench_translation(model, all_lines(sources_), translation_, options_);
+        bench_translation(model, text::all_lines(sources_), translation_, options_);
     print(json ? nlohmann::ordered_json({{"model", model_},
                                          {"dtype", kPrecisionNames[precision_]},
                                          {"isa", r.isa},
@@ -197,7 +197,7 @@ class BenchCommand : public Command {
     if (model_.empty())
       throw UsageError("--transcribe: requires a MODEL; expected a model directory");
     constexpr int64_t kTokens = 64;
-    TranscribeOptions transcription;
+    infer::TranscribeOptions transcription;
     transcription.windows = windows_;
     transcription.beams = translation_.beams;
     transcription.max_tokens = exact_ > 0 ? exact_ : kTokens;
@@ -224,7 +224,7 @@ class BenchCommand : public Command {
 
   int run_model() {
     const auto start = std::chrono::steady_clock::now();
-    const Model model = opened();
+    const model::Model model = opened();
     const double seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     const GenerationBench r = bench_generation(model, options_);
@@ -234,7 +234,7 @@ class BenchCommand : public Command {
 
   static std::string as_text(const GenerationBench& r, double open_seconds) {
     std::string formats;
-    for (const FormatBytes& each : r.weight_formats)
+    for (const model::FormatBytes& each : r.weight_formats)
       formats += (formats.empty() ? "" : ", ") + each.format;
     return fmt::format(
         "open    {:.2f} s, {} of weights ({})\nfirst   {:.3f} s, 16 tokens read and one "
@@ -300,7 +300,7 @@ class BenchCommand : public Command {
 
   static constexpr const char* kPrecisionNames[] = {"stored", "fp32", "bf16", "int8", "int4"};
 
-  Model opened() const {
+  model::Model opened() const {
     return open_model(model_, weight_precision(precision_), cache_precision(cache_),
                       adapters_of(adapters_));
   }
@@ -308,7 +308,7 @@ class BenchCommand : public Command {
   std::string lines_, sources_, model_;
   std::vector<std::string> adapters_;
   BenchOptions options_;
-  TranslateOptions translation_;
+  infer::TranslateOptions translation_;
   int64_t exact_ = 0, pictures_ = 0, windows_ = 0;
   int precision_ = 0, cache_ = 0;
   bool machine_ = false;

@@ -6,8 +6,8 @@
 #include "cli/command.h"
 #include "cli/reports/answer_stream.h"
 #include "cli/reports/chat_commands.h"
-#include "fovea/engine.h"
-#include "fovea/error.h"
+#include "fovea/core/error.h"
+#include "fovea/infer/engine.h"
 #include "options/common_options.h"
 #include "options/generation_options.h"
 #include "options/open_model.h"
@@ -56,13 +56,13 @@ class ChatCommand : public Command {
 
   int run(const OptionTable& table) override {
     if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
-    const WeightPrecision precision = weight_precision(precision_);
-    const Model model =
+    const model::WeightPrecision precision = weight_precision(precision_);
+    const model::Model model =
         open_model(model_, precision, cache_precision(cache_), adapters_of(adapters_), mmproj_);
     generation_.settle(model, precision, *table_);
     if (!table.given("--predict")) generation_.options.max_tokens = -1;
     ChatState chat{Conversation(model, format_of(model), system_), generation_, *table_, verbose_};
-    Engine engine(model, {.most_sequences = 1, .draft = generation_.draft});
+    infer::Engine engine(model, {.most_sequences = 1, .draft = generation_.draft});
     catch_signals("");
     editor_.emplace(forgets_ ? "" : "chat_history");
     if (editor_->on_terminal()) greet(model);
@@ -73,8 +73,8 @@ class ChatCommand : public Command {
   }
 
  private:
-  ChatFormat format_of(const Model& model) const {
-    auto format = chat_format(model_, template_, model.tokenizer());
+  text::ChatFormat format_of(const model::Model& model) const {
+    auto format = text::chat_format(model_, template_, model.tokenizer());
     if (format) return *format;
     throw Error(ErrorKind::Unsupported,
                 model_ +
@@ -82,7 +82,7 @@ class ChatCommand : public Command {
                     "FILE (fovea generate continues any text)");
   }
 
-  void greet(const Model& model) const {
+  void greet(const model::Model& model) const {
     const auto parameters = static_cast<double>(model.parameters());
     note(dim(fmt::format("{}: {} parameters, context of {} tokens; /? lists the commands, Ctrl-D "
                          "exits",
@@ -91,7 +91,7 @@ class ChatCommand : public Command {
   }
 
   // Processes one message or command. Returns false at the end of the conversation.
-  bool turn(ChatState& chat, const Model& model, Engine& engine) {
+  bool turn(ChatState& chat, const model::Model& model, infer::Engine& engine) {
     const std::optional<std::string> typed = message();
     if (!typed) return editor_->interrupted() && !asked_to_stop();
     if (typed->empty()) return true;
@@ -134,26 +134,26 @@ class ChatCommand : public Command {
     return text + line.value_or("");
   }
 
-  void answer(ChatState& chat, const Model& model, Engine& engine) {
+  void answer(ChatState& chat, const model::Model& model, infer::Engine& engine) {
     const Conversation::Prompt prompt = chat.conversation.prompt();
     if (prompt.dropped > 0) {
       note(dim(fmt::format("the context is full: the oldest {} messages are dropped",
                            prompt.dropped)) +
            "\n");
     }
-    GenerateOptions options = generation_.options;
+    infer::GenerateOptions options = generation_.options;
     options.max_tokens =
         options.max_tokens < 0 ? prompt.room : std::min(options.max_tokens, prompt.room);
     options.constrain = generation_.grammar.constraint(model, options.max_tokens);
     const auto stream = std::make_shared<AnswerStream>();
-    const uint64_t request = engine.submit(prompt.tokens, options,
-                                           [stream](const Event& e) { return stream->receive(e); });
-    const Generation answer = shown(*stream);
+    const uint64_t request = engine.submit(
+        prompt.tokens, options, [stream](const infer::Event& e) { return stream->receive(e); });
+    const infer::Generation answer = shown(*stream);
     engine.cancel(request);
     chat.conversation.say("assistant", answer.text);
     chat.statistics = statistics_of(answer);
-    if (answer.finish == FinishReason::cancelled) note(dim("interrupted") + "\n");
-    if (answer.finish == FinishReason::length)
+    if (answer.finish == infer::FinishReason::cancelled) note(dim("interrupted") + "\n");
+    if (answer.finish == infer::FinishReason::length)
       note(dim(options.max_tokens == prompt.room ? "cut off: the context is full"
                                                  : "cut off at the length limit") +
            "\n");
@@ -161,14 +161,14 @@ class ChatCommand : public Command {
   }
 
   // Prints an answer as it arrives; on a terminal, between blank lines.
-  Generation shown(AnswerStream& stream) const {
+  infer::Generation shown(AnswerStream& stream) const {
     const bool terminal = is_terminal(Channel::output), apart = editor_->on_terminal() && !json;
     std::optional<HeldKeys> keys;
     if (editor_->on_terminal()) keys.emplace();
     constexpr int kNoEdge = 1 << 30;  // words cannot be moved there
     WordWrap wrap(moves_cursor() ? terminal_width() : kNoEdge);
     if (apart) note("\n");
-    const Generation answer = stream.follow(
+    const infer::Generation answer = stream.follow(
         [&](const std::string& piece) {
           if (!json) print(terminal ? wrap(printable(piece)) : piece);
         },
@@ -178,7 +178,7 @@ class ChatCommand : public Command {
     return answer;
   }
 
-  std::string statistics_of(const Generation& answer) const {
+  std::string statistics_of(const infer::Generation& answer) const {
     const auto rate = [](int64_t tokens, double seconds) {
       return amount(seconds > 0 ? static_cast<double>(tokens) / seconds : 0);
     };

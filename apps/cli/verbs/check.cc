@@ -5,7 +5,7 @@
 
 #include "cli/command.h"
 #include "course/exercise.h"
-#include "fovea/error.h"
+#include "fovea/core/error.h"
 #include "terminal/terminal.h"
 
 namespace fovea::cli {

@@ -1,4 +1,4 @@
-#include "fovea/classify.h"
+#include "fovea/infer/classify.h"
 
 #include <fmt/format.h>
 
@@ -13,8 +13,8 @@
 #include "cli/reports/explained.h"
 #include "cli/verbs/image_questions.h"
 #include "cli/verbs/images.h"
-#include "fovea/doctor.h"
-#include "fovea/image_prompt.h"
+#include "fovea/infer/image_prompt.h"
+#include "fovea/model/model_path.h"
 #include "fovea/open.h"
 #include "jobs/line_job.h"
 #include "options/common_options.h"
@@ -102,7 +102,7 @@ class ClassifyCommand : public Command {
     check_explain_options(table);
     if (table.given("--question")) return answer_questions(table);
     if (table.given("--mmproj")) throw UsageError("--mmproj: requires --question");
-    if (reads_images(model_))
+    if (model::reads_images(model_))
       throw UsageError(
           fmt::format("--question: not given; {} answers questions about pictures", model_));
     if (model_use(model_) == ModelUse::images) return classify_pictures(table);
@@ -111,8 +111,8 @@ class ClassifyCommand : public Command {
       if (context_.find_first_not_of(" \t\r\n") == context_.npos)
         throw UsageError("--context: has no text; expected the text that has the answers");
     }
-    const Classifier classifier =
-        Classifier::open(model_, weight_precision(weights_), adapters_of(adapters_));
+    const infer::Classifier classifier =
+        infer::Classifier::open(model_, weight_precision(weights_), adapters_of(adapters_));
     warn(classifier.warnings());
     check_options(classifier, table);
     explaining_ = table.given("--explain");
@@ -159,9 +159,10 @@ class ClassifyCommand : public Command {
           fmt::format("--question: {} writes no texts; expected no question, or a "
                       "model of pictures and texts such as LLaVA",
                       model_));
-    const Model model = open_model(model_, weight_precision(weights_), CachePrecision::automatic,
-                                   adapters_of(adapters_), mmproj_);
-    if (!reads_images(model))
+    const model::Model model =
+        open_model(model_, weight_precision(weights_), model::CachePrecision::automatic,
+                   adapters_of(adapters_), mmproj_);
+    if (!infer::reads_images(model))
       throw UsageError(fmt::format(
           "--question: {} reads no pictures; expected a model that does, or fovea classify MODEL "
           "QUESTION --context TEXT for a question about a text",
@@ -188,7 +189,7 @@ class ClassifyCommand : public Command {
     require(table, false, {"--answer-tokens"}, "--question");
     if (table.given("--hypothesis") && options_.labels.empty())
       throw UsageError("--hypothesis: --labels is not given; expected candidate labels");
-    const ImageModel model =
+    const infer::ImageModel model =
         open_image_model(model_, weight_precision(weights_), adapters_of(adapters_));
     if (!options_.labels.empty() && !model.reads_texts())
       throw UsageError(
@@ -196,7 +197,7 @@ class ClassifyCommand : public Command {
     if (options_.labels.empty() && !model.has_labels())
       throw UsageError(fmt::format("{}: the model has no head for labels; expected {}", model_,
                                    model.reads_texts() ? "--labels A,B,C" : "such a model"));
-    ImageOptions options;
+    infer::ImageOptions options;
     options.raw = options_.raw;
     if (table.given("--hypothesis")) options.hypothesis = options_.hypothesis;
     ClassifiedFormat format;
@@ -207,11 +208,11 @@ class ClassifyCommand : public Command {
   }
 
   // Refuses options of a task that the model does not have.
-  void check_options(const Classifier& classifier, const OptionTable& table) const {
-    using enum ClassifierTask;
+  void check_options(const infer::Classifier& classifier, const OptionTable& table) const {
+    using enum infer::ClassifierTask;
     struct Use {
       const char* option;
-      std::vector<ClassifierTask> tasks;
+      std::vector<infer::ClassifierTask> tasks;
       const char* head;
     };
     static const std::vector<Use> kUses = {
@@ -238,13 +239,13 @@ class ClassifyCommand : public Command {
       throw UsageError("--raw: cannot be combined with --labels");
   }
 
-  void set_format(const Classifier& classifier, const OptionTable& table) {
+  void set_format(const infer::Classifier& classifier, const OptionTable& table) {
     const bool asked = !options_.labels.empty();
-    const ScoreFunction function = classifier.score_function();
-    const bool several = asked
-                             ? options_.multi_label
-                             : function == ScoreFunction::sigmoid && classifier.labels().size() > 1;
-    const bool all = options_.raw || (!asked && function == ScoreFunction::none);
+    const infer::ScoreFunction function = classifier.score_function();
+    const bool several =
+        asked ? options_.multi_label
+              : function == infer::ScoreFunction::sigmoid && classifier.labels().size() > 1;
+    const bool all = options_.raw || (!asked && function == infer::ScoreFunction::none);
     format_.json = json;
     format_.top = options_.top > 0 ? options_.top : several || all ? 0 : 1;
     const bool given = table.given("--threshold");
@@ -252,7 +253,8 @@ class ClassifyCommand : public Command {
   }
   static constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
-  int classify_texts(const Classifier& classifier, const std::vector<std::string>& texts) const {
+  int classify_texts(const infer::Classifier& classifier,
+                     const std::vector<std::string>& texts) const {
     if (!out_.empty()) throw UsageError("--out: cannot be combined with TEXT; expected a file");
     jobs::LineBlock block;
     block.file = "arguments";
@@ -263,7 +265,8 @@ class ClassifyCommand : public Command {
     return 0;
   }
 
-  static void warn_of_cut(const Classifier& classifier, int64_t cut, const std::string& first) {
+  static void warn_of_cut(const infer::Classifier& classifier, int64_t cut,
+                          const std::string& first) {
     if (cut > 0)
       note(fmt::format(
           "warning: {} truncated to {} tokens, the first at {}; --no-truncate refuses such lines\n",
@@ -271,13 +274,13 @@ class ClassifyCommand : public Command {
           printable(first)));
   }
 
-  int classify_lines(const Classifier& classifier, const OptionTable& table,
+  int classify_lines(const infer::Classifier& classifier, const OptionTable& table,
                      const std::vector<std::string>& files) const {
     jobs::LineJob job;
     job.files = files;
     job.out = out_;
     job.key = decisive_options(table, {"--out", "--batch-tokens", "--threads", "--strict"});
-    job.key["model"] = model_fingerprint(model_);
+    job.key["model"] = model::model_fingerprint(model_);
     job.key["context"] = hash_text(hash_bytes(context_));
     if (!adapters_.empty()) job.key["adapters"] = identity_of(adapters_of(adapters_));
     job.block_lines = explaining_ ? kExplainedAtOnce : kLinesAtOnce;
@@ -288,20 +291,21 @@ class ClassifyCommand : public Command {
     return 0;
   }
 
-  jobs::BlockResult classified(const Classifier& classifier, const jobs::LineBlock& block) const {
-    const std::vector<TextInput> inputs = inputs_of(block, static_cast<InputLines>(lines_));
-    ClassifyOptions options = options_;
+  jobs::BlockResult classified(const infer::Classifier& classifier,
+                               const jobs::LineBlock& block) const {
+    const std::vector<infer::TextInput> inputs = inputs_of(block, static_cast<InputLines>(lines_));
+    infer::ClassifyOptions options = options_;
     options.name_of_text = [&](size_t i) { return block.name_of(i); };
     jobs::BlockResult result{{}, 0, 0, ""};
-    std::vector<std::vector<Explanation>> explained;
+    std::vector<std::vector<study::Explanation>> explained;
     const ShownExplanations shown{explained, explain_, bar_style(!out_.empty())};
     const ShownExplanations* const below = explaining_ ? &shown : nullptr;
-    const auto explain_all = [&](const std::vector<TextInput>& texts) {
-      if (explaining_) explained = explain_results(classifier, texts, explain_, options);
+    const auto explain_all = [&](const std::vector<infer::TextInput>& texts) {
+      if (explaining_) explained = study::explain_results(classifier, texts, explain_, options);
     };
     switch (classifier.task()) {
-      case ClassifierTask::texts: {
-        const Classifications labels =
+      case infer::ClassifierTask::texts: {
+        const infer::Classifications labels =
             options.labels.empty() ? classifier.classify(inputs, options)
                                    : classifier.classify_by(texts_of(inputs, block), options);
         count(labels, block, result);
@@ -310,20 +314,20 @@ class ClassifyCommand : public Command {
                                    : labels_text(labels, block.first, format_);
         break;
       }
-      case ClassifierTask::words: {
+      case infer::ClassifierTask::words: {
         const auto entities = classifier.find_entities(texts_of(inputs, block), options);
         explain_all(inputs);
         result.bytes = entities_text(entities, block.first, format_, below);
         break;
       }
-      case ClassifierTask::answers: {
-        const std::vector<Question> questions = questions_of(inputs, block);
+      case infer::ClassifierTask::answers: {
+        const std::vector<infer::Question> questions = questions_of(inputs, block);
         const auto answers = classifier.answer(questions, options);
         explain_all(as_pairs(questions));
         result.bytes = answers_text(answers, block.first, format_, below);
         break;
       }
-      case ClassifierTask::masks: {
+      case infer::ClassifierTask::masks: {
         const auto masks = classifier.fill_masks(texts_of(inputs, block), options);
         explain_all(inputs);
         result.bytes = masks_text(masks, block.first, format_, below);
@@ -333,14 +337,14 @@ class ClassifyCommand : public Command {
     return result;
   }
 
-  static std::vector<TextInput> as_pairs(const std::vector<Question>& questions) {
-    std::vector<TextInput> pairs;
-    for (const Question& question : questions)
+  static std::vector<infer::TextInput> as_pairs(const std::vector<infer::Question>& questions) {
+    std::vector<infer::TextInput> pairs;
+    for (const infer::Question& question : questions)
       pairs.push_back({question.question, question.context});
     return pairs;
   }
 
-  static void count(const Classifications& labels, const jobs::LineBlock& block,
+  static void count(const infer::Classifications& labels, const jobs::LineBlock& block,
                     jobs::BlockResult& result) {
     for (size_t i = 0; i < labels.cut.size(); ++i) {
       result.tokens += labels.tokens[i];
@@ -348,10 +352,10 @@ class ClassifyCommand : public Command {
     }
   }
 
-  static std::vector<std::string> texts_of(const std::vector<TextInput>& inputs,
+  static std::vector<std::string> texts_of(const std::vector<infer::TextInput>& inputs,
                                            const jobs::LineBlock& block) {
     std::vector<std::string> texts;
-    for (const TextInput& input : inputs) {
+    for (const infer::TextInput& input : inputs) {
       if (input.pair)
         throw Error(ErrorKind::BadFile,
                     block.name_of(texts.size()) + ": has two texts; expected one");
@@ -360,10 +364,10 @@ class ClassifyCommand : public Command {
     return texts;
   }
 
-  std::vector<Question> questions_of(const std::vector<TextInput>& inputs,
-                                     const jobs::LineBlock& block) const {
-    std::vector<Question> questions;
-    for (const TextInput& input : inputs) {
+  std::vector<infer::Question> questions_of(const std::vector<infer::TextInput>& inputs,
+                                            const jobs::LineBlock& block) const {
+    std::vector<infer::Question> questions;
+    for (const infer::TextInput& input : inputs) {
       if (!input.pair && context_.empty())
         throw Error(ErrorKind::BadFile, block.name_of(questions.size()) +
                                             ": has no context; expected --context, or a line with "
@@ -375,11 +379,11 @@ class ClassifyCommand : public Command {
 
   std::string model_, out_, labels_, context_, question_, mmproj_;
   std::vector<std::string> adapters_, arguments_;
-  ClassifyOptions options_;
+  infer::ClassifyOptions options_;
   ClassifiedFormat format_;
   double threshold_ = 0;
   int lines_ = 0, weights_ = 0;
-  ExplainOptions explain_;
+  study::ExplainOptions explain_;
   bool whole_ = false, explaining_ = false;
 };
 

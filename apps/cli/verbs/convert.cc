@@ -1,4 +1,4 @@
-#include "fovea/convert.h"
+#include "fovea/model/convert.h"
 
 #include <fmt/format.h>
 
@@ -73,14 +73,14 @@ class ConvertCommand : public Command {
     if (from_.empty()) throw UsageError("IN: not given; expected a model directory or .gguf file");
     if (to_.empty())
       throw UsageError("OUT: not given; expected a directory or .gguf file to write");
-    const Conversion r = convert_model(from_, to_, options_, adapters_of(adapters_));
+    const model::Conversion r = model::convert_model(from_, to_, options_, adapters_of(adapters_));
     warn(r.warnings);
     print(json ? as_json(r) : as_text(r));
     return 0;
   }
 
  private:
-  std::string as_text(const Conversion& r) const {
+  std::string as_text(const model::Conversion& r) const {
     const auto parameters = static_cast<double>(r.parameters);
     const auto bytes = static_cast<double>(r.bytes_after);
     const auto size = [](double count) {
@@ -96,7 +96,7 @@ class ConvertCommand : public Command {
     return lines;
   }
 
-  std::string as_json(const Conversion& r) const {
+  std::string as_json(const model::Conversion& r) const {
     nlohmann::ordered_json result = {{"out", to_},
                                      {"parameters", r.parameters},
                                      {"weights", r.weights},
@@ -108,7 +108,7 @@ class ConvertCommand : public Command {
 
   std::string from_, to_;
   std::vector<std::string> adapters_;
-  ConvertOptions options_;
+  model::ConvertOptions options_;
 };
 
 }  // namespace

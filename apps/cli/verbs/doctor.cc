@@ -1,4 +1,5 @@
 #include "fovea/doctor.h"
+#include "fovea/core/machine.h"
 
 #include <fmt/format.h>
 

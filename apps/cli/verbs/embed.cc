@@ -1,4 +1,4 @@
-#include "fovea/embed.h"
+#include "fovea/infer/embed.h"
 
 #include <fmt/format.h>
 
@@ -124,9 +124,9 @@ class EmbedCommand : public Command {
     if (table.given("--top")) throw UsageError("--top: is for sparse vectors; see --sparse");
     if (format_ == 4) throw UsageError("--format: safetensors; expected npy, jsonl or text");
     refuse_other_formats();
-    const Embedder embedder = open();
+    const infer::Embedder embedder = open();
     if (role_ > 0 && !table.given("--prompt") && !table.given("--prompt-name"))
-      options_.prompt_name = prompt_name_for(embedder.prompts(), role());
+      options_.prompt_name = infer::prompt_name_for(embedder.prompts(), role());
     if (!table.given("--evaluate")) return embed(embedder, table);
     print(poolings_ == 1 ? poolings_report(embedder, pairs_, options_, json)
                          : similarity_report(embedder, pairs_, options_, json));
@@ -143,7 +143,7 @@ class EmbedCommand : public Command {
   // rank. An explanation takes as long as hundreds of vectors.
   static constexpr size_t kLinesAtOnce = 512, kExplainedAtOnce = 8;
 
-  Embedder open() const {
+  infer::Embedder open() const {
     return open_embedder(model_, weight_precision(weights_), adapters_of(adapters_));
   }
 
@@ -153,11 +153,11 @@ class EmbedCommand : public Command {
       if (table.given(option))
         throw UsageError(
             fmt::format("{}: {} is a model of images; expected a model of texts", option, model_));
-    const ImageModel model =
+    const infer::ImageModel model =
         open_image_model(model_, weight_precision(weights_), adapters_of(adapters_));
-    ImageOptions options;
+    infer::ImageOptions options;
     options.normalise = options_.normalise.value_or(false);
-    const VectorLayout layout(format(), static_cast<VectorPrecision>(precision_));
+    const VectorLayout layout(format(), static_cast<infer::VectorPrecision>(precision_));
     const bool texts =
         model.reads_texts() && std::none_of(files_.begin(), files_.end(), holds_pictures);
     return texts ? embed_lines(model, files_, options, layout, out_)
@@ -167,7 +167,9 @@ class EmbedCommand : public Command {
   // Whether the output is a file of arrays, which is written as a whole.
   bool arrays() const { return format_ == 4 || (format_ == 0 && out_.ends_with(".safetensors")); }
 
-  TextRole role() const { return role_ == 2 ? TextRole::query : TextRole::document; }
+  infer::TextRole role() const {
+    return role_ == 2 ? infer::TextRole::query : infer::TextRole::document;
+  }
 
   int embed_for_retrieval(const OptionTable& table, ModelUse use) const {
     const bool sparse = sparse_ || use == ModelUse::sparse;
@@ -216,8 +218,8 @@ class EmbedCommand : public Command {
     return format_ == 0 && lines ? VectorFormat::json_lines : VectorFormat::text;
   }
 
-  int embed(const Embedder& embedder, const OptionTable& table) {
-    const VectorLayout layout(format(), static_cast<VectorPrecision>(precision_));
+  int embed(const infer::Embedder& embedder, const OptionTable& table) {
+    const VectorLayout layout(format(), static_cast<infer::VectorPrecision>(precision_));
     const int64_t width = options_.dimensions > 0 ? options_.dimensions : embedder.width();
     jobs::LineJob job;
     job.files = files_;
@@ -238,11 +240,11 @@ class EmbedCommand : public Command {
     return 0;
   }
 
-  jobs::BlockResult embed_block(const Embedder& embedder, const VectorLayout& layout,
+  jobs::BlockResult embed_block(const infer::Embedder& embedder, const VectorLayout& layout,
                                 const jobs::LineBlock& block) const {
-    EmbedOptions options = options_;
+    infer::EmbedOptions options = options_;
     options.name_of_text = [&](size_t i) { return block.name_of(i); };
-    const Embeddings embeddings = embedder.embed(texts_of(block), options);
+    const infer::Embeddings embeddings = embedder.embed(texts_of(block), options);
     jobs::BlockResult result{explaining_
                                  ? explanations(embedder, block, options)
                                  : layout.bytes(embeddings, static_cast<int64_t>(block.first)),
@@ -255,11 +257,12 @@ class EmbedCommand : public Command {
     return result;
   }
 
-  std::string explanations(const Embedder& embedder, const jobs::LineBlock& block,
-                           const EmbedOptions& options) const {
+  std::string explanations(const infer::Embedder& embedder, const jobs::LineBlock& block,
+                           const infer::EmbedOptions& options) const {
     std::string out;
     size_t index = block.first;
-    for (const Explanation& one : explain(embedder, texts_of(block), other_, explain_, options)) {
+    for (const study::Explanation& one :
+         study::explain(embedder, texts_of(block), other_, explain_, options)) {
       if (format() == VectorFormat::json_lines)
         out +=
             json_line({{"index", index}, {"explanation", inspector::explanation_json(one)}}) + "\n";
@@ -273,9 +276,9 @@ class EmbedCommand : public Command {
   std::string model_, out_, pairs_, other_;
   std::vector<std::string> adapters_;
   std::vector<std::string> files_;
-  EmbedOptions options_;
+  infer::EmbedOptions options_;
   EmbedderTrainRequest training_;
-  ExplainOptions explain_;
+  study::ExplainOptions explain_;
   int format_ = 0, precision_ = 0, weights_ = 0, role_ = 0, poolings_ = 0;
   int64_t top_ = 0;
   bool whole_ = false, sparse_ = false, explaining_ = false;

@@ -20,7 +20,7 @@ constexpr size_t kLinesOfBlock = 256;
 
 // Computes the vectors of some texts.
 template <class Vectors>
-using Compute = std::function<Vectors(const std::vector<std::string>&, const EmbedOptions&)>;
+using Compute = std::function<Vectors(const std::vector<std::string>&, const infer::EmbedOptions&)>;
 template <class Vectors>
 using Write = std::function<std::string(const Vectors&, int64_t first)>;
 
@@ -35,7 +35,7 @@ void note_cut(const Vectors& vectors, const jobs::LineBlock& block, jobs::BlockR
 template <class Vectors>
 Vectors compute_block(const RetrievalRequest& request, const jobs::LineBlock& block,
                       const Compute<Vectors>& compute) {
-  EmbedOptions options = request.options;
+  infer::EmbedOptions options = request.options;
   options.name_of_text = [&](size_t i) { return block.name_of(i); };
   return compute(texts_of(block), options);
 }
@@ -52,7 +52,7 @@ jobs::BlockResult write_arrays(const RetrievalRequest& request, const Compute<Ve
     append(all, vectors);
     if (asked_to_stop()) return result;
   }
-  write_vectors(all, request.out);
+  infer::write_vectors(all, request.out);
   return result;
 }
 
@@ -88,28 +88,30 @@ int run_request(const RetrievalRequest& request, uint64_t fingerprint, int64_t l
 }  // namespace
 
 int embed_sparse(const RetrievalRequest& request) {
-  const auto model = SparseEmbedder::open(request.model, request.precision, request.adapters);
+  const auto model =
+      infer::SparseEmbedder::open(request.model, request.precision, request.adapters);
   warn(model.warnings());
-  return run_request<SparseVectors>(
+  return run_request<infer::SparseVectors>(
       request, model.fingerprint(), model.max_tokens(),
-      [&](const std::vector<std::string>& texts, const EmbedOptions& options) {
+      [&](const std::vector<std::string>& texts, const infer::EmbedOptions& options) {
         return model.embed(texts, request.role, options, request.top);
       },
-      [&](const SparseVectors& vectors, int64_t first) {
+      [&](const infer::SparseVectors& vectors, int64_t first) {
         return request.format == Format::json_lines ? sparse_json(vectors, model.tokenizer(), first)
                                                     : sparse_text(vectors);
       });
 }
 
 int embed_multi_vectors(const RetrievalRequest& request) {
-  const auto model = MultiVectorEmbedder::open(request.model, request.precision, request.adapters);
+  const auto model =
+      infer::MultiVectorEmbedder::open(request.model, request.precision, request.adapters);
   warn(model.warnings());
-  return run_request<MultiVectors>(
+  return run_request<infer::MultiVectors>(
       request, model.fingerprint(), model.max_tokens(request.role),
-      [&](const std::vector<std::string>& texts, const EmbedOptions& options) {
+      [&](const std::vector<std::string>& texts, const infer::EmbedOptions& options) {
         return model.embed(texts, request.role, options);
       },
-      [&](const MultiVectors& vectors, int64_t first) {
+      [&](const infer::MultiVectors& vectors, int64_t first) {
         return request.format == Format::json_lines ? multi_vector_json(vectors, first)
                                                     : multi_vector_text(vectors);
       });

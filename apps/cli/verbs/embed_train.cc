@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/reports/train_report.h"
-#include "fovea/embed.h"
+#include "fovea/infer/embed.h"
 #include "options/field_options.h"
 #include "terminal/signals.h"
 #include "terminal/terminal.h"
@@ -52,35 +52,36 @@ int EmbedderTrainRequest::run(const std::string& model, const std::string& out, 
   training_.model = model;
   training_.out = out;
   if (dry_run_) {
-    const TrainPlan plan = plan_embedder_training(training_);
+    const train::TrainPlan plan = train::plan_embedder_training(training_);
     print(json ? plan_json(plan, out) : plan_table(plan, out));
     return 0;
   }
   catch_signals();
-  TrainPlan seen;
+  train::TrainPlan seen;
   TrainReport line;
-  const TrainResult result = train_embedder(
+  const train::TrainResult result = train::train_embedder(
       training_,
-      [&](const TrainPlan& plan) {
+      [&](const train::TrainPlan& plan) {
         seen = plan;
         note(plan_table(plan, out));
         return !asked_to_stop();
       },
-      [&](const TrainProgress& now) {
+      [&](const train::TrainProgress& now) {
         line.step(now);
         return !asked_to_stop();
       },
-      [&](Pause kind, double seconds) { line.pause(kind, seconds); });
+      [&](train::Pause kind, double seconds) { line.pause(kind, seconds); });
   line.end();
   report(result, seen, json);
-  if (training_.learn_pooling != LearnedPooling::none && !json)
-    print("vector of a text: " + Embedder::open(out).pooling() + "\n");
+  if (training_.learn_pooling != train::LearnedPooling::none && !json)
+    print("vector of a text: " + infer::Embedder::open(out).pooling() + "\n");
   if (!asked_to_stop()) return 0;
   note("Resume with:\n  " + resume_command("embed", arguments) + "\n");
   return stop_code();
 }
 
-void EmbedderTrainRequest::report(const TrainResult& r, const TrainPlan& plan, bool json) const {
+void EmbedderTrainRequest::report(const train::TrainResult& r, const train::TrainPlan& plan,
+                                  bool json) const {
   const std::optional<double> before = spearman(r.start_metrics), after = spearman(r.metrics);
   if (json) {
     nlohmann::ordered_json object = {{"out", training_.out},

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "fovea/train_embedder.h"
+#include "fovea/train/train_embedder.h"
 #include "options/options.h"
 
 namespace fovea::cli {
@@ -15,9 +15,9 @@ class EmbedderTrainRequest {
           const std::vector<std::string>& arguments);
 
  private:
-  void report(const TrainResult& result, const TrainPlan& plan, bool json) const;
+  void report(const train::TrainResult& result, const train::TrainPlan& plan, bool json) const;
 
-  EmbedderTraining training_;
+  train::EmbedderTraining training_;
   bool dry_run_ = false;
 };
 

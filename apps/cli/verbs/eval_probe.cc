@@ -16,27 +16,29 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string title_of(const ProbeResult::Vectors& vectors) {
+std::string title_of(const study::ProbeResult::Vectors& vectors) {
   return vectors.layer ? fmt::format("layer {}", *vectors.layer) : "vectors";
 }
 
-std::string text_of(const ProbeEstimate& e, const char* sign = "") {
+std::string text_of(const study::ProbeEstimate& e, const char* sign = "") {
   const auto number = [&](double x) {
     return *sign != '\0' ? fmt::format("{:+.4f}", x) : fmt::format("{:.4f}", x);
   };
   return fmt::format("{} ({} to {})", number(e.value), number(e.low), number(e.high));
 }
 
-bool has_numbers(const ProbeResult& r) { return r.problem == ProblemType::regression; }
+bool has_numbers(const study::ProbeResult& r) {
+  return r.problem == model::ProblemType::regression;
+}
 
-std::string row(const std::string& name, const ProbeScores& scores, bool numbers,
+std::string row(const std::string& name, const study::ProbeScores& scores, bool numbers,
                 const std::string& gain) {
   return fmt::format("{:<12}{:<28}{:<28}{:<31}{}\n", name,
                      text_of(numbers ? scores.r2 : scores.accuracy),
                      text_of(numbers ? scores.pearson : scores.f1), gain, fmt::join(scores.c, " "));
 }
 
-std::string as_text(const ProbeResult& r) {
+std::string as_text(const study::ProbeResult& r) {
   std::string out;
   const auto line = [&](const char* name, const std::string& value) {
     out += fmt::format("{:<12}{}\n", name, value);
@@ -51,16 +53,16 @@ std::string as_text(const ProbeResult& r) {
                      numbers ? "Pearson's correlation" : "macro F1",
                      numbers ? "R2 above TF-IDF" : "accuracy above TF-IDF", "C of each fold");
   out += row("TF-IDF", r.tfidf, numbers, "");
-  for (const ProbeResult::Vectors& vectors : r.vectors)
+  for (const study::ProbeResult::Vectors& vectors : r.vectors)
     out += row(title_of(vectors), vectors.scores, numbers, text_of(vectors.gain, "+"));
   return out;
 }
 
-Json json_of(const ProbeEstimate& e) {
+Json json_of(const study::ProbeEstimate& e) {
   return {{"value", e.value}, {"low", e.low}, {"high", e.high}};
 }
 
-Json json_of(const ProbeScores& scores, bool numbers) {
+Json json_of(const study::ProbeScores& scores, bool numbers) {
   if (numbers)
     return {{"r2", json_of(scores.r2)},
             {"pearson", json_of(scores.pearson)},
@@ -72,13 +74,13 @@ Json json_of(const ProbeScores& scores, bool numbers) {
           {"c", scores.c}};
 }
 
-std::string as_json(const ProbeResult& r) {
+std::string as_json(const study::ProbeResult& r) {
   const bool numbers = has_numbers(r);
   Json json = {{"objective", "probe"}, {"texts", r.fold.size()}};
   if (!numbers) json.update({{"labels", r.labels}, {"majority", r.majority}});
   json["tfidf"] = json_of(r.tfidf, numbers);
   json["vectors"] = Json::array();
-  for (const ProbeResult::Vectors& vectors : r.vectors) {
+  for (const study::ProbeResult::Vectors& vectors : r.vectors) {
     Json one = {{"layer", vectors.layer ? Json(*vectors.layer) : Json()}, {"width", vectors.width}};
     one.update(json_of(vectors.scores, numbers));
     one["gain"] = json_of(vectors.gain);
@@ -88,10 +90,11 @@ std::string as_json(const ProbeResult& r) {
 }
 
 // Returns the label, the labels or the number of a text.
-Json predicted_value(const ProbeResult& r, const std::vector<int32_t>& labels,
+Json predicted_value(const study::ProbeResult& r, const std::vector<int32_t>& labels,
                      const std::vector<double>& numbers, size_t text) {
   if (has_numbers(r)) return numbers[text];
-  if (r.problem == ProblemType::single_label) return r.labels[static_cast<size_t>(labels[text])];
+  if (r.problem == model::ProblemType::single_label)
+    return r.labels[static_cast<size_t>(labels[text])];
   Json list = Json::array();
   for (size_t k = 0; k < r.labels.size(); ++k)
     if (labels[text * r.labels.size() + k] != 0) list.push_back(r.labels[k]);
@@ -114,12 +117,12 @@ void ProbeRequest::declare(OptionTable& table) {
                             predictions_)));
 }
 
-int ProbeRequest::run(const Embedder& embedder, bool json) {
+int ProbeRequest::run(const infer::Embedder& embedder, bool json) {
   catch_signals();
   ProgressLine line;
-  ProbeResult result;
+  study::ProbeResult result;
   try {
-    result = linear_probe(embedder, options_, [&](double fraction) {
+    result = study::linear_probe(embedder, options_, [&](double fraction) {
       line.show(fraction, "probing", fmt::format("probed {:.0f}%", 100 * fraction));
       return !asked_to_stop();
     });
@@ -135,20 +138,20 @@ int ProbeRequest::run(const Embedder& embedder, bool json) {
   return 0;
 }
 
-std::string ProbeRequest::predictions_of(const ProbeResult& r) const {
-  const auto predicted = [&](const ProbeScores& scores, size_t text) {
+std::string ProbeRequest::predictions_of(const study::ProbeResult& r) const {
+  const auto predicted = [&](const study::ProbeScores& scores, size_t text) {
     return predicted_value(r, scores.predicted, scores.numbers, text);
   };
   std::string out;
   for (size_t i = 0; i < r.fold.size(); ++i) {
     Json json = {{"index", i},
                  {"fold", r.fold[i]},
-                 {has_numbers(r)                           ? "number"
-                  : r.problem == ProblemType::single_label ? "label"
-                                                           : "labels",
+                 {has_numbers(r)                                  ? "number"
+                  : r.problem == model::ProblemType::single_label ? "label"
+                                                                  : "labels",
                   predicted_value(r, r.labelled, r.numbers, i)},
                  {"tfidf", predicted(r.tfidf, i)}};
-    for (const ProbeResult::Vectors& vectors : r.vectors)
+    for (const study::ProbeResult::Vectors& vectors : r.vectors)
       json[title_of(vectors)] = predicted(vectors.scores, i);
     out += json_line(json) + "\n";
   }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "fovea/linear_probe.h"
+#include "fovea/study/linear_probe.h"
 #include "options/options.h"
 
 namespace fovea::cli {
@@ -9,12 +9,12 @@ namespace fovea::cli {
 class ProbeRequest {
  public:
   void declare(OptionTable& table);
-  int run(const Embedder& embedder, bool json);
+  int run(const infer::Embedder& embedder, bool json);
 
  private:
-  std::string predictions_of(const ProbeResult& result) const;
+  std::string predictions_of(const study::ProbeResult& result) const;
 
-  ProbeOptions options_;
+  study::ProbeOptions options_;
   std::string predictions_;
 };
 

@@ -25,7 +25,7 @@ std::string tasks_text(const TaskEvaluation& r) {
   std::string text;
   for (const auto& [name, value] : r.metrics) {
     if (name.ends_with("_stderr")) continue;
-    const std::optional<double> error = value_of(r.metrics, name + "_stderr");
+    const std::optional<double> error = infer::value_of(r.metrics, name + "_stderr");
     std::string title = name;
     for (char& c : title) c = c == '_' ? ' ' : c;
     text += fmt::format("{:<24}{:.4f}{}\n", title, value,
@@ -48,7 +48,7 @@ void TasksRequest::declare(OptionTable& table) {
               {.field = "samples_out", .placeholder = "FILE"}});
 }
 
-int TasksRequest::run(const Model& model, int64_t limit, bool json) {
+int TasksRequest::run(const model::Model& model, int64_t limit, bool json) {
   data_.limit = limit;
   using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();

@@ -10,7 +10,7 @@ class TasksRequest {
  public:
   void declare(OptionTable& table);
   // Evaluates, prints the result and returns the exit code.
-  int run(const Model& model, int64_t limit, bool json);
+  int run(const model::Model& model, int64_t limit, bool json);
 
  private:
   TaskData data_;

@@ -16,8 +16,8 @@
 #include "cli/verbs/eval_probe.h"
 #include "cli/verbs/eval_tasks.h"
 #include "cli/verbs/images.h"
-#include "fovea/error.h"
-#include "fovea/text_lines.h"
+#include "fovea/core/error.h"
+#include "fovea/text/text_lines.h"
 #include "options/common_options.h"
 #include "options/field_options.h"
 #include "options/open_model.h"
@@ -129,15 +129,15 @@ class EvalCommand : public Command {
                  {"MODEL", "DATA", "--dtype", "--cache-dtype", "--adapter", "--mute"});
     catch_signals();
     if (!against_.empty()) return run_compare(open(), against_, data_.text, json);
-    const Model model = open();
-    TranslateOptions& translation = *data_.translation;
+    const model::Model model = open();
+    infer::TranslateOptions& translation = *data_.translation;
     translation.sequences = std::max(translation.sequences, translation.beams);
-    const bool speech = model.spec().input.kind == InputKind::audio;
+    const bool speech = model.spec().input.kind == model::InputKind::audio;
     require(table, !data_.pairs.empty() || speech, {"--cache-dtype"}, "--pairs or recordings");
     if (data_.pairs.empty() && !speech) data_.translation.reset();
     ProgressLine line;
     const auto start = std::chrono::steady_clock::now();
-    const Evaluation result = evaluate(model, data_, [&](double fraction) {
+    const infer::Evaluation result = evaluate(model, data_, [&](double fraction) {
       const double taken =
           std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       const std::string eta =
@@ -161,7 +161,7 @@ class EvalCommand : public Command {
 
   int run_similarity(const OptionTable& table) {
     allow_only(table, "--sts", {"MODEL", "--dtype", "--adapter"});
-    const Embedder embedder =
+    const infer::Embedder embedder =
         open_embedder(model_, weight_precision(precision_), adapters_of(adapters_));
     print(similarity_report(embedder, pairs_with_scores_, {}, json));
     return 0;
@@ -170,10 +170,10 @@ class EvalCommand : public Command {
   int run_images(const OptionTable& table) {
     allow_only(table, "--images", {"MODEL", "--dtype", "--adapter"});
     catch_signals();
-    const ImageModel model =
+    const infer::ImageModel model =
         open_image_model(model_, weight_precision(precision_), adapters_of(adapters_));
     ProgressLine line;
-    const Evaluation result = evaluate_images(model, data_.images, [&](double fraction) {
+    const infer::Evaluation result = evaluate_images(model, data_.images, [&](double fraction) {
       line.show(fraction, "reading", fmt::format("read {:.0f}%", 100 * fraction));
       return !asked_to_stop();
     });
@@ -192,14 +192,14 @@ class EvalCommand : public Command {
     if (hypotheses_.empty() || references_.empty())
       throw UsageError("--hypotheses, --references: expected both or neither");
     allow_only(table, "--hypotheses", {"--references"});
-    const auto hypotheses = all_lines(hypotheses_), references = all_lines(references_);
+    const auto hypotheses = text::all_lines(hypotheses_), references = text::all_lines(references_);
     if (hypotheses.size() != references.size()) {
       throw Error(ErrorKind::BadFile,
                   fmt::format("{}: has {} lines, but {} has {}; expected equal numbers",
                               hypotheses_, hypotheses.size(), references_, references.size()));
     }
-    const MetricValues scores = score_translations(hypotheses, references);
-    const std::vector<Metric>& metrics = evaluation_task("pairs").metrics;
+    const infer::MetricValues scores = infer::score_translations(hypotheses, references);
+    const std::vector<infer::Metric>& metrics = infer::evaluation_task("pairs").metrics;
     Json result;
     add_json(result, metrics, scores);
     result["sequences"] = hypotheses.size();
@@ -211,10 +211,11 @@ class EvalCommand : public Command {
     return fmt::format("{:<15}{}\n", name, value);
   }
 
-  static std::string rows_of(const std::vector<Metric>& metrics, const MetricValues& values) {
+  static std::string rows_of(const std::vector<infer::Metric>& metrics,
+                             const infer::MetricValues& values) {
     std::string out;
-    for (const Metric& metric : metrics) {
-      const std::optional<double> value = value_of(values, metric.name);
+    for (const infer::Metric& metric : metrics) {
+      const std::optional<double> value = infer::value_of(values, metric.name);
       if (!value) continue;
       std::string text = fmt::format("{:.{}f}", *value, metric.decimals);
       if (!metric.unit.empty()) text += " " + metric.unit;
@@ -224,9 +225,10 @@ class EvalCommand : public Command {
     return out;
   }
 
-  static void add_json(Json& json, const std::vector<Metric>& metrics, const MetricValues& values) {
-    for (const Metric& metric : metrics) {
-      const std::optional<double> value = value_of(values, metric.name);
+  static void add_json(Json& json, const std::vector<infer::Metric>& metrics,
+                       const infer::MetricValues& values) {
+    for (const infer::Metric& metric : metrics) {
+      const std::optional<double> value = infer::value_of(values, metric.name);
       if (!value) continue;
       json[metric.name] = finite(*value);
       if (!metric.signature.empty()) json[metric.name + "_signature"] = metric.signature;
@@ -236,8 +238,8 @@ class EvalCommand : public Command {
   // Returns null for NaN and infinity, which JSON lacks.
   static Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
-  static std::string as_text(const Evaluation& r) {
-    const EvaluationTask& task = evaluation_task(r.objective);
+  static std::string as_text(const infer::Evaluation& r) {
+    const infer::EvaluationTask& task = infer::evaluation_task(r.objective);
     const char* sequences = r.objective == "pairs"       ? "pairs"
                             : r.objective == "answers"   ? "windows"
                             : r.objective == "speech"    ? "recordings"
@@ -255,7 +257,7 @@ class EvalCommand : public Command {
     return out;
   }
 
-  static std::string as_json(const Evaluation& r) {
+  static std::string as_json(const infer::Evaluation& r) {
     Json json = {{"objective", r.objective},
                  {"loss", finite(r.loss)},
                  {"perplexity", finite(r.perplexity)},
@@ -264,8 +266,8 @@ class EvalCommand : public Command {
                  {"bytes", r.bytes},
                  {"unknown", r.unknown},
                  {"sequences", r.sequences}};
-    add_json(json, evaluation_task(r.objective).metrics, r.metrics);
-    if (r.labels) json.update(Json::parse(label_json(*r.labels)));
+    add_json(json, infer::evaluation_task(r.objective).metrics, r.metrics);
+    if (r.labels) json.update(Json::parse(infer::label_json(*r.labels)));
     return json_line(json) + "\n";
   }
 

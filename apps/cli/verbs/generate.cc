@@ -1,4 +1,4 @@
-#include "fovea/generate.h"
+#include "fovea/infer/generate.h"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -12,9 +12,10 @@
 #include "cli/command.h"
 #include "cli/reports/alternatives.h"
 #include "cli/reports/prompt_pictures.h"
-#include "fovea/chat.h"
-#include "fovea/doctor.h"
-#include "fovea/text_lines.h"
+#include "fovea/core/machine.h"
+#include "fovea/model/model_path.h"
+#include "fovea/text/chat.h"
+#include "fovea/text/text_lines.h"
 #include "options/common_options.h"
 #include "options/generation_options.h"
 #include "options/open_model.h"
@@ -105,12 +106,12 @@ class GenerateCommand : public Command {
       throw UsageError("--image: cannot be combined with --ids or --alternatives");
     require(table, !table.given("--ids"), {"--parse-special"}, "no --ids");
     pictures_.find();
-    const WeightPrecision precision = weight_precision(precision_);
-    const Model model = without_heads(
+    const model::WeightPrecision precision = weight_precision(precision_);
+    const model::Model model = without_heads(
         open_model(model_, precision, cache_precision(cache_), adapters_of(adapters_), mmproj_),
         muted_);
     generation_.settle(model, precision, *table_);
-    GenerateOptions& options = generation_.options;
+    infer::GenerateOptions& options = generation_.options;
     if (alternatives_ > 0 && (options.answers > 1 || options.beams > 1))
       throw UsageError("--alternatives: cannot be combined with --answers or --beams");
     require(table, json, {"--logprobs"}, "--json");
@@ -118,7 +119,8 @@ class GenerateCommand : public Command {
             "no --alternatives");
     require(table, pictures_.given(), {"--frames"}, "--image");
     options.constrain = generation_.grammar.constraint(model, options.max_tokens);
-    if (!table.given("--ids") && is_terminal(Channel::error) && ModelChat::has_template(model_))
+    if (!table.given("--ids") && is_terminal(Channel::error) &&
+        text::ModelChat::has_template(model_))
       note(dim("note: the model has a chat template; fovea chat holds conversations with it") +
            "\n");
     return write(model);
@@ -133,11 +135,11 @@ class GenerateCommand : public Command {
       if (!input_is_piped()) return;
       file_ = "-";
     }
-    prompt_ = read_text(file_, kPromptBytes);
+    prompt_ = text::read_text(file_, kPromptBytes);
     if (!prompt_.empty() && prompt_.back() == '\n') prompt_.pop_back();
   }
 
-  void warn_unknown(const Model& model) const {
+  void warn_unknown(const model::Model& model) const {
     if (!model.has_tokenizer()) return;
     const std::vector<std::string> unknown = model.tokenizer().unknown(prompt_);
     if (unknown.empty()) return;
@@ -150,12 +152,14 @@ class GenerateCommand : public Command {
   }
 
   // A prompt that is not a text is an error of the file.
-  ImagePrompt encoded(const Model& model) const {
+  infer::ImagePrompt encoded(const model::Model& model) const {
     try {
-      if (pictures_.given() || (reads_images(model) && image_marks(model, prompt_) > 0))
-        return pictures_.prompt(model, prompt_, SpecialTokens::parsed);
-      return {prompt_ids(model, prompt_,
-                         parse_special_ ? SpecialTokens::parsed : SpecialTokens::as_text)};
+      if (pictures_.given() ||
+          (infer::reads_images(model) && infer::image_marks(model, prompt_) > 0))
+        return pictures_.prompt(model, prompt_, text::SpecialTokens::parsed);
+      return {infer::prompt_ids(
+          model, prompt_,
+          parse_special_ ? text::SpecialTokens::parsed : text::SpecialTokens::as_text)};
     } catch (const FieldError& error) {
       if (file_.empty()) throw;
       const std::string name = file_ == "-" ? "standard input" : file_;
@@ -163,9 +167,9 @@ class GenerateCommand : public Command {
     }
   }
 
-  int write(const Model& model) {
+  int write(const model::Model& model) {
     catch_signals();
-    const GenerateOptions& options = generation_.options;
+    const infer::GenerateOptions& options = generation_.options;
     bool closed = false;
     std::string last = "\n";
     const auto put = [&](std::string_view piece) {
@@ -183,7 +187,7 @@ class GenerateCommand : public Command {
       if (streams) put(piece);
       return !closed && !asked_to_stop();
     };
-    ImagePrompt prompt{{ids_.begin(), ids_.end()}};
+    infer::ImagePrompt prompt{{ids_.begin(), ids_.end()}};
     if (prompt.ids.empty()) {
       prompt = encoded(model);
       warn_unknown(model);
@@ -196,16 +200,16 @@ class GenerateCommand : public Command {
                       "beginning is dropped\n",
                       ids.size(), context));
     if (alternatives_ > 0) return write_alternatives(model, ids);
-    const Model* const draft = generation_.draft ? &*generation_.draft : nullptr;
-    PromptCache cache{cache_file_, ""};
+    const model::Model* const draft = generation_.draft ? &*generation_.draft : nullptr;
+    infer::PromptCache cache{cache_file_, ""};
     if (!cache_file_.empty())
-      cache.identity = fmt::format("{:016x} {} {} {}{}", model_fingerprint(model_), precision_,
-                                   instruction_set(), identity_of(adapters_of(adapters_)),
-                                   fmt::join(muted_, " "));
-    const std::vector<Generation> answers =
-        generate(model, prompt, options, sink, draft, cache_file_.empty() ? nullptr : &cache);
+      cache.identity = fmt::format("{:016x} {} {} {}{}", model::model_fingerprint(model_),
+                                   precision_, instruction_set(),
+                                   identity_of(adapters_of(adapters_)), fmt::join(muted_, " "));
+    const std::vector<infer::Generation> answers = infer::generate(
+        model, prompt, options, sink, draft, cache_file_.empty() ? nullptr : &cache);
     if (json) print(as_json(answers));
-    for (const Generation& answer : answers) {
+    for (const infer::Generation& answer : answers) {
       if (streams) break;
       put(model.has_tokenizer() ? answer.text : fmt::format("{}", fmt::join(answer.ids, ",")));
       if (last != "\n") put("\n");
@@ -215,7 +219,7 @@ class GenerateCommand : public Command {
     return asked_to_stop() ? stop_code() : 0;
   }
 
-  int write_alternatives(const Model& model, const std::vector<int32_t>& ids) const {
+  int write_alternatives(const model::Model& model, const std::vector<int32_t>& ids) const {
     const auto sink = [](std::string_view) { return !asked_to_stop(); };
     const auto all = alternatives(model, ids, generation_.options, alternatives_, at_, sink);
     const std::string text = alternatives_text(model, all);
@@ -227,14 +231,15 @@ class GenerateCommand : public Command {
 
   // The fields of a single generation are members of the object itself; several generations are
   // listed in "answers".
-  std::string as_json(const std::vector<Generation>& answers) const {
+  std::string as_json(const std::vector<infer::Generation>& answers) const {
     Json result = {{"prompt", prompt_}};
     if (!ids_.empty()) result = {{"prompt_ids", ids_}};
-    const Generation& first = answers.front();
+    const infer::Generation& first = answers.front();
     if (answers.size() == 1) {
       result.update(answer_json(first));
     } else {
-      for (const Generation& answer : answers) result["answers"].push_back(answer_json(answer));
+      for (const infer::Generation& answer : answers)
+        result["answers"].push_back(answer_json(answer));
     }
     result["prompt_tokens"] = first.prompt_tokens;
     if (first.dropped_tokens > 0) result["dropped_tokens"] = first.dropped_tokens;
@@ -245,10 +250,10 @@ class GenerateCommand : public Command {
     return json_line(result) + "\n";
   }
 
-  Json answer_json(const Generation& answer) const {
+  Json answer_json(const infer::Generation& answer) const {
     Json result = {{"text", answer.text},
                    {"ids", answer.ids},
-                   {"finish", name_of(answer.finish)},
+                   {"finish", infer::name_of(answer.finish)},
                    {"tokens", answer.ids.size()}};
     if (generation_.options.beams > 1) result["score"] = answer.score;
     if (generation_.options.guesses != 0 && generation_.options.beams == 1) {
@@ -260,7 +265,7 @@ class GenerateCommand : public Command {
     }
     if (generation_.options.logprobs < 0) return result;
     result["logprobs"] = Json::array();
-    for (const TokenLogprob& token : answer.logprobs) {
+    for (const infer::TokenLogprob& token : answer.logprobs) {
       Json one = {{"logprob", token.logprob}, {"top", Json::array()}};
       for (const auto& [id, logprob] : token.top) one["top"].push_back({id, logprob});
       result["logprobs"].push_back(std::move(one));
@@ -268,10 +273,10 @@ class GenerateCommand : public Command {
     return result;
   }
 
-  void report(const std::vector<Generation>& answers) const {
-    const Generation& first = answers.front();
+  void report(const std::vector<infer::Generation>& answers) const {
+    const infer::Generation& first = answers.front();
     int64_t written = 0, guessed = 0, accepted = 0;
-    for (const Generation& answer : answers) {
+    for (const infer::Generation& answer : answers) {
       written += std::ssize(answer.ids);
       guessed += answer.guessed_tokens, accepted += answer.accepted_tokens;
     }

@@ -4,20 +4,21 @@
 
 #include "base/math.h"
 #include "cli/reports/pictures.h"
-#include "fovea/generate.h"
-#include "fovea/image_question.h"
+#include "fovea/infer/generate.h"
+#include "fovea/infer/image_question.h"
 #include "terminal/signals.h"
 #include "terminal/terminal.h"
 
 namespace fovea::cli {
 namespace {
 
-std::string labels_line(const Model& model, const ImageQuestion& question, const Image& image,
-                        const std::string& name, const AskedQuestion& asked,
-                        ClassifiedFormat format) {
-  const std::vector<double> logprobs = label_logprobs(model, question, image, asked.labels, name);
-  const std::vector<double> scores = asked.raw ? logprobs : probabilities(logprobs);
-  Classifications found;
+std::string labels_line(const model::Model& model, const infer::ImageQuestion& question,
+                        const media::Image& image, const std::string& name,
+                        const AskedQuestion& asked, ClassifiedFormat format) {
+  const std::vector<double> logprobs =
+      infer::label_logprobs(model, question, image, asked.labels, name);
+  const std::vector<double> scores = asked.raw ? logprobs : infer::probabilities(logprobs);
+  infer::Classifications found;
   found.count = 1;
   found.labels = asked.labels;
   found.scores.assign(scores.begin(), scores.end());
@@ -25,31 +26,32 @@ std::string labels_line(const Model& model, const ImageQuestion& question, const
   return labels_text(found, 0, format);
 }
 
-std::string answer_line(const Model& model, const ImageQuestion& question, const Image& image,
-                        const std::string& name, const AskedQuestion& asked, bool json) {
-  GenerateOptions options;
+std::string answer_line(const model::Model& model, const infer::ImageQuestion& question,
+                        const media::Image& image, const std::string& name,
+                        const AskedQuestion& asked, bool json) {
+  infer::GenerateOptions options;
   options.sampling.temperature = 0;
   options.max_tokens = asked.answer_tokens;
   options.logprobs = 0;
-  const ImagePrompt prompt = image_prompt(model, question.text, 1, [&](size_t) { return image; },
-                                          question.special, {name});
+  const infer::ImagePrompt prompt = infer::image_prompt(
+      model, question.text, 1, [&](size_t) { return image; }, question.special, {name});
   const auto sink = [](std::string_view) { return !asked_to_stop(); };
-  const Generation answer = generate(model, prompt, options, sink).front();
+  const infer::Generation answer = infer::generate(model, prompt, options, sink).front();
   double logprob = 0;
-  for (const TokenLogprob& token : answer.logprobs) logprob += double{token.logprob};
+  for (const infer::TokenLogprob& token : answer.logprobs) logprob += double{token.logprob};
   return image_answer_text(name, answer.text, math::exp(logprob), json);
 }
 
 }  // namespace
 
-int answer_about_images(const Model& model, const std::vector<std::string>& pictures,
+int answer_about_images(const model::Model& model, const std::vector<std::string>& pictures,
                         const AskedQuestion& asked, const ClassifiedFormat& format) {
   const PictureList list(pictures);
-  const ImageQuestion question = image_question(model, asked.folder, asked.text);
+  const infer::ImageQuestion question = infer::image_question(model, asked.folder, asked.text);
   catch_signals("");
   for (size_t i = 0; i < list.size(); ++i) {
     if (asked_to_stop()) return stop_code();
-    const Image image = list.read(i);
+    const media::Image image = list.read(i);
     const std::string& name = list.names()[i];
     const std::string line = asked.labels.empty()
                                  ? answer_line(model, question, image, name, asked, format.json)

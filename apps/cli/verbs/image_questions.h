@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/reports/classified.h"
-#include "fovea/model.h"
+#include "fovea/model/model.h"
 
 namespace fovea::cli {
 
@@ -20,7 +20,7 @@ struct AskedQuestion {
 
 // Prints, for each picture, the probabilities of the labels after the question, or else the model's
 // answer. Returns the exit code.
-int answer_about_images(const Model& model, const std::vector<std::string>& pictures,
+int answer_about_images(const model::Model& model, const std::vector<std::string>& pictures,
                         const AskedQuestion& asked, const ClassifiedFormat& format);
 
 }  // namespace fovea::cli

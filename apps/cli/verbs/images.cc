@@ -19,13 +19,14 @@ namespace {
 constexpr size_t kPicturesAtOnce = 64, kTextsAtOnce = 512;
 
 // Calls use(first, count, source, options) for consecutive pictures. Returns the exit code.
-int each_block(const PictureList& list, const ImageOptions& given,
-               const std::function<void(size_t first, size_t count, const ImageModel::Source&,
-                                        const ImageOptions&)>& use) {
+int each_block(
+    const PictureList& list, const infer::ImageOptions& given,
+    const std::function<void(size_t first, size_t count, const infer::ImageModel::Source&,
+                             const infer::ImageOptions&)>& use) {
   catch_signals("");
   for (size_t first = 0; first < list.size(); first += kPicturesAtOnce) {
     if (asked_to_stop()) return stop_code();
-    ImageOptions options = given;
+    infer::ImageOptions options = given;
     options.name_of_image = [&list, first](size_t i) { return list.names()[first + i]; };
     const auto source = [&list, first](size_t i) { return list.read(first + i); };
     use(first, std::min(kPicturesAtOnce, list.size() - first), source, options);
@@ -37,7 +38,7 @@ int each_block(const PictureList& list, const ImageOptions& given,
 class VectorOutput {
  public:
   VectorOutput(const VectorLayout& layout, const std::string& out) : layout_(layout), out_(out) {}
-  void add(const Embeddings& vectors) {
+  void add(const infer::Embeddings& vectors) {
     bytes_ += layout_.bytes(vectors, count_);
     count_ += vectors.count;
     if (!out_.empty() || layout_.has_header()) return;
@@ -61,30 +62,31 @@ class VectorOutput {
 
 }  // namespace
 
-ImageModel open_image_model(const std::string& folder, WeightPrecision precision,
-                            const std::vector<AdapterUse>& adapters) {
-  const ImageModel model = ImageModel::open(folder, precision, adapters);
+infer::ImageModel open_image_model(const std::string& folder, model::WeightPrecision precision,
+                                   const std::vector<model::AdapterUse>& adapters) {
+  const infer::ImageModel model = infer::ImageModel::open(folder, precision, adapters);
   warn(model.warnings());
   return model;
 }
 
-int classify_images(const ImageModel& model, const std::vector<std::string>& pictures,
-                    const std::vector<std::string>& labels, const ImageOptions& given,
+int classify_images(const infer::ImageModel& model, const std::vector<std::string>& pictures,
+                    const std::vector<std::string>& labels, const infer::ImageOptions& given,
                     ClassifiedFormat format) {
   const PictureList list(pictures);
-  return each_block(
-      list, given, [&](size_t first, size_t count, const auto& source, const auto& options) {
-        const Classifications found = labels.empty()
-                                          ? model.classify(count, source, options)
-                                          : model.classify_by(count, source, labels, options);
-        const auto begin = list.names().begin() + static_cast<std::ptrdiff_t>(first);
-        format.files.assign(begin, begin + static_cast<std::ptrdiff_t>(count));
-        print(labels_text(found, first, format));
-      });
+  return each_block(list, given,
+                    [&](size_t first, size_t count, const auto& source, const auto& options) {
+                      const infer::Classifications found =
+                          labels.empty() ? model.classify(count, source, options)
+                                         : model.classify_by(count, source, labels, options);
+                      const auto begin = list.names().begin() + static_cast<std::ptrdiff_t>(first);
+                      format.files.assign(begin, begin + static_cast<std::ptrdiff_t>(count));
+                      print(labels_text(found, first, format));
+                    });
 }
 
-int embed_images(const ImageModel& model, const std::vector<std::string>& pictures,
-                 const ImageOptions& given, const VectorLayout& layout, const std::string& out) {
+int embed_images(const infer::ImageModel& model, const std::vector<std::string>& pictures,
+                 const infer::ImageOptions& given, const VectorLayout& layout,
+                 const std::string& out) {
   const PictureList list(pictures);
   VectorOutput output(layout, out);
   const int code =
@@ -95,15 +97,16 @@ int embed_images(const ImageModel& model, const std::vector<std::string>& pictur
   return code;
 }
 
-int embed_lines(const ImageModel& model, const std::vector<std::string>& files,
-                const ImageOptions& options, const VectorLayout& layout, const std::string& out) {
+int embed_lines(const infer::ImageModel& model, const std::vector<std::string>& files,
+                const infer::ImageOptions& options, const VectorLayout& layout,
+                const std::string& out) {
   catch_signals("");
   VectorOutput output(layout, out);
   jobs::BlockReader reader(files.empty() ? std::vector<std::string>{"-"} : files);
   int64_t cut = 0;
   while (const auto block = reader.next(kTextsAtOnce)) {
     if (asked_to_stop()) return stop_code();
-    const Embeddings found = model.embed_texts(texts_of(*block), options);
+    const infer::Embeddings found = model.embed_texts(texts_of(*block), options);
     cut += std::count_if(found.cut.begin(), found.cut.end(), [](int64_t n) { return n > 0; });
     output.add(found);
   }

@@ -7,27 +7,29 @@
 
 #include "cli/reports/classified.h"
 #include "cli/reports/vectors.h"
-#include "fovea/image_model.h"
+#include "fovea/infer/image_model.h"
 
 namespace fovea::cli {
 
 // Opens the model and prints the warnings about its files.
-ImageModel open_image_model(const std::string& folder, WeightPrecision precision,
-                            const std::vector<AdapterUse>& adapters = {});
+infer::ImageModel open_image_model(const std::string& folder, model::WeightPrecision precision,
+                                   const std::vector<model::AdapterUse>& adapters = {});
 
 // Prints the labels of pictures, by the model's head or by the texts of `labels`. Returns the exit
 // code.
-int classify_images(const ImageModel& model, const std::vector<std::string>& pictures,
-                    const std::vector<std::string>& labels, const ImageOptions& options,
+int classify_images(const infer::ImageModel& model, const std::vector<std::string>& pictures,
+                    const std::vector<std::string>& labels, const infer::ImageOptions& options,
                     ClassifiedFormat format);
 
 // Writes the vectors of pictures to the file `out` (empty: standard output). Returns the exit code.
-int embed_images(const ImageModel& model, const std::vector<std::string>& pictures,
-                 const ImageOptions& options, const VectorLayout& layout, const std::string& out);
+int embed_images(const infer::ImageModel& model, const std::vector<std::string>& pictures,
+                 const infer::ImageOptions& options, const VectorLayout& layout,
+                 const std::string& out);
 
 // The same for the lines of text files, by a model of images and texts; without files, those of
 // standard input.
-int embed_lines(const ImageModel& model, const std::vector<std::string>& files,
-                const ImageOptions& options, const VectorLayout& layout, const std::string& out);
+int embed_lines(const infer::ImageModel& model, const std::vector<std::string>& files,
+                const infer::ImageOptions& options, const VectorLayout& layout,
+                const std::string& out);
 
 }  // namespace fovea::cli

@@ -1,4 +1,4 @@
-#include "fovea/inspect.h"
+#include "fovea/study/inspect.h"
 
 #include <fmt/format.h>
 
@@ -14,9 +14,9 @@
 #include "cli/open_browser.h"
 #include "cli/page_server.h"
 #include "cli/verbs/images.h"
-#include "fovea/error.h"
-#include "fovea/image_prompt.h"
-#include "fovea/read_file.h"
+#include "fovea/core/error.h"
+#include "fovea/core/read_file.h"
+#include "fovea/infer/image_prompt.h"
 #include "inspector/save.h"
 #include "options/field_options.h"
 #include "options/open_model.h"
@@ -87,32 +87,32 @@ class InspectCommand : public Command {
  private:
   // The attention map of one head, with labels for its queries and keys.
   struct Drawn {
-    AttentionWeights map;
+    study::AttentionWeights map;
     std::vector<std::string> rows, keys;
   };
-  Drawn drawn(const Inspection& inspection) const {
+  Drawn drawn(const study::Inspection& inspection) const {
     const auto& [kind, layer, head] = place_;
-    MapQuery query;
+    study::MapQuery query;
     query.kind = kind;
     query.layer = layer;
     query.heads = {head};
     Drawn drawn{inspection.map(query), {}, {}};
     for (const auto& token :
-         kind == AttentionKind::encoder ? inspection.source() : inspection.tokens())
+         kind == model::AttentionKind::encoder ? inspection.source() : inspection.tokens())
       drawn.rows.push_back(token.text);
     for (const auto& token :
-         kind == AttentionKind::self ? inspection.tokens() : inspection.source())
+         kind == model::AttentionKind::self ? inspection.tokens() : inspection.source())
       drawn.keys.push_back(token.text);
     return drawn;
   }
 
-  Model opened() const {
-    return open_model(model_, WeightPrecision::full, CachePrecision::automatic,
+  model::Model opened() const {
+    return open_model(model_, model::WeightPrecision::full, model::CachePrecision::automatic,
                       adapters_of(adapters_));
   }
 
   int print_map() {
-    const Inspection inspection(opened(), input_);
+    const study::Inspection inspection(opened(), input_);
     const Drawn here = drawn(inspection);
     if (json) {
       Json rows = Json::array();
@@ -140,16 +140,16 @@ class InspectCommand : public Command {
 
   int write() {
     const std::string ending = std::filesystem::path(out_).extension();
-    const Model model = opened();
+    const model::Model model = opened();
     if (ending == ".html") {
       write_whole(out_, inspector::saved_view(model_, model, input_, place_));
     } else if (ending == ".svg") {
-      const Drawn here = drawn(Inspection(model, input_));
+      const Drawn here = drawn(study::Inspection(model, input_));
       write_whole(
           out_, draw_svg(here.map.view(), here.rows, here.keys,
                          fmt::format("Attention of layer {}, head {}", place_.layer, place_.head)));
     } else if (ending == ".safetensors") {
-      Inspection(model, input_).save(out_, place_.kind, place_.layer);
+      study::Inspection(model, input_).save(out_, place_.kind, place_.layer);
     } else {
       throw UsageError("--out: '" + out_ +
                        "'; expected a name ending in .html, .svg or .safetensors");
@@ -161,9 +161,9 @@ class InspectCommand : public Command {
   // Opens all models once. Returns whether the first one reads pictures.
   bool check_models() const {
     for (const std::string& folder : others_)
-      if (!ImageModel::reads_images(folder)) open_model(folder);
-    if (!ImageModel::reads_images(model_)) return reads_images(opened());
-    open_image_model(model_, WeightPrecision::full, adapters_of(adapters_));
+      if (!infer::ImageModel::reads_images(folder)) open_model(folder);
+    if (!infer::ImageModel::reads_images(model_)) return infer::reads_images(opened());
+    open_image_model(model_, model::WeightPrecision::full, adapters_of(adapters_));
     return true;
   }
 
@@ -176,12 +176,12 @@ class InspectCommand : public Command {
     if (!image_.empty()) {
       if (!pictures)
         throw UsageError("--image: " + model_ + " reads no pictures; expected a model that does");
-      read_image(image_);
+      media::read_image(image_);
       picture = read_file(image_, inspector::kMostPictureBody);
     }
     catch_signals("stopping (press again to stop immediately)");
     const PageServer page(folders, port_, adapters_of(adapters_), std::move(picture));
-    const bool begins = ImageModel::reads_images(model_) || !image_.empty();
+    const bool begins = infer::ImageModel::reads_images(model_) || !image_.empty();
     const std::string address = page.address() + (begins ? "pictures.html" : "");
     if (json)
       print(Json({{"address", address}}).dump() + "\n");
@@ -194,9 +194,9 @@ class InspectCommand : public Command {
   }
 
   std::string model_, out_, image_;
-  InspectInput input_;
+  study::InspectInput input_;
   std::vector<std::string> others_, adapters_;
-  HeadPlace place_;
+  model::HeadPlace place_;
   int64_t port_ = 0;
   bool quiet_ = false;
 };

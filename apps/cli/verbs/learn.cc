@@ -7,7 +7,7 @@
 #include "cli/command.h"
 #include "cli/open_browser.h"
 #include "cli/page_server.h"
-#include "fovea/error.h"
+#include "fovea/core/error.h"
 #include "inspector/course.h"
 #include "terminal/signals.h"
 #include "terminal/terminal.h"

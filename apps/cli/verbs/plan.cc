@@ -1,4 +1,4 @@
-#include "fovea/plan.h"
+#include "fovea/train/plan.h"
 
 #include <fmt/format.h>
 
@@ -10,9 +10,9 @@
 #include "base/nearest.h"
 #include "cli/command.h"
 #include "cli/reports/plan_report.h"
-#include "fovea/error.h"
-#include "fovea/model_path.h"
-#include "fovea/spec_effect.h"
+#include "fovea/core/error.h"
+#include "fovea/model/model_path.h"
+#include "fovea/model/spec_effect.h"
 #include "options/config_file.h"
 #include "options/field_options.h"
 #include "options/open_model.h"
@@ -53,15 +53,15 @@ Option scaled(std::string name, std::vector<std::string> aliases, std::string he
 }
 
 // Returns the Spec of a preset, a model directory, a .gguf file or a JSON file.
-Spec spec_of(const std::string& name) {
-  const std::vector<std::string> presets = preset_names();
-  if (std::find(presets.begin(), presets.end(), name) != presets.end()) return preset(name);
-  const std::string model = find_model(name);
+model::Spec spec_of(const std::string& name) {
+  const std::vector<std::string> presets = model::preset_names();
+  if (std::find(presets.begin(), presets.end(), name) != presets.end()) return model::preset(name);
+  const std::string model = model::find_model(name);
   if (std::filesystem::is_directory(model) || name.ends_with(".gguf"))
-    return read_model_spec(model);
+    return model::read_model_spec(model);
   if (std::filesystem::exists(name))
-    return read_spec(without_sections(read_config(name)).dump(), name);
-  if (name.find('/') != name.npos) require_model(name);
+    return model::read_spec(without_sections(read_config(name)).dump(), name);
+  if (name.find('/') != name.npos) model::require_model(name);
   const std::string near = nearest(name, presets);
   throw Error(
       ErrorKind::BadFile,
@@ -129,26 +129,27 @@ class PlanCommand : public Command {
 
   int run(const OptionTable& table) override {
     if (budget_ > 0 || hours_ > 0) {
-      const BudgetPlan b = plan_budget(budget_ > 0 ? budget_ : flops_of_hours(hours_, options_));
+      const train::BudgetPlan b =
+          train::plan_budget(budget_ > 0 ? budget_ : train::flops_of_hours(hours_, options_));
       print(json ? budget_json(b) : budget_text(b));
       return 0;
     }
-    if (spec_.vocabulary == 0 && (spec_.decoder || spec_.input.kind == InputKind::tokens)) {
+    if (spec_.vocabulary == 0 && (spec_.decoder || spec_.input.kind == model::InputKind::tokens)) {
       spec_.vocabulary = kByteVocabulary;
       note(fmt::format(
           "vocabulary: {} assumed, since it depends on the text; set --vocabulary to change it\n",
           kByteVocabulary));
     }
-    const Spec spec = validated(spec_);
+    const model::Spec spec = model::validated(spec_);
     for (const Option& option : table.all()) {
       const bool given = option.of_spec && !option.given.empty();
-      const std::string path = given ? path_without_effect(spec_, option.field) : "";
+      const std::string path = given ? model::path_without_effect(spec_, option.field) : "";
       if (!path.empty())
         throw UsageError(
             fmt::format("{}: has no effect: the model does not use {}; expected a model that does",
                         option.name, path));
     }
-    const Plan p = plan(spec, options_);
+    const train::Plan p = train::plan(spec, options_);
     const InferencePlans memory = inference_plans();
     print(json ? plan_json(model_, spec, p, options_, memory)
                : plan_text(model_, spec, p, options_, memory));
@@ -160,12 +161,12 @@ class PlanCommand : public Command {
   InferencePlans inference_plans() const {
     InferencePlans plans;
     if (!has_weights(model_)) return plans;
-    for (const auto& [name, precision] : {std::pair("stored", WeightPrecision::stored),
-                                          {"fp32", WeightPrecision::fp32},
-                                          {"bf16", WeightPrecision::bf16},
-                                          {"int8", WeightPrecision::int8},
-                                          {"int4", WeightPrecision::int4}})
-      plans.emplace_back(name, inference_memory(model_, options_, precision));
+    for (const auto& [name, precision] : {std::pair("stored", model::WeightPrecision::stored),
+                                          {"fp32", model::WeightPrecision::fp32},
+                                          {"bf16", model::WeightPrecision::bf16},
+                                          {"int8", model::WeightPrecision::int8},
+                                          {"int4", model::WeightPrecision::int4}})
+      plans.emplace_back(name, train::inference_memory(model_, options_, precision));
     return plans;
   }
 
@@ -179,8 +180,8 @@ class PlanCommand : public Command {
   }
 
   std::string model_;
-  Spec spec_;
-  PlanOptions options_;
+  model::Spec spec_;
+  train::PlanOptions options_;
   double budget_ = 0, hours_ = 0;
 };
 

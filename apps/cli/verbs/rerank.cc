@@ -8,7 +8,7 @@
 #include "base/ordered_json.h"
 #include "cli/command.h"
 #include "cli/reports/classify_input.h"
-#include "fovea/text_lines.h"
+#include "fovea/text/text_lines.h"
 #include "options/common_options.h"
 #include "options/field_options.h"
 #include "options/open_model.h"
@@ -67,7 +67,7 @@ class RerankCommand : public Command {
     if (files_.empty()) files_.emplace_back("-");
     std::vector<std::string> lines;
     for (const std::string& file : files_) {
-      std::vector<std::string> more = texts_of({file, 0, 0, all_lines(file)});
+      std::vector<std::string> more = texts_of({file, 0, 0, text::all_lines(file)});
       std::move(more.begin(), more.end(), std::back_inserter(lines));
     }
     return lines;
@@ -90,7 +90,7 @@ class RerankCommand : public Command {
 
   std::string model_, query_;
   std::vector<std::string> files_, adapters_;
-  RerankOptions options_;
+  infer::RerankOptions options_;
   int64_t top_ = 0;
   int weights_ = 0;
   bool whole_ = false;

@@ -1,4 +1,4 @@
-#include "fovea/runs.h"
+#include "fovea/train/runs.h"
 #include "base/ordered_json.h"
 
 #include <fmt/format.h>
@@ -22,38 +22,38 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Returns the values of a curve, or nothing if the run has none.
-const Curve* curve_of(const RunLog& run, const std::string& key) {
+const train::Curve* curve_of(const train::RunLog& run, const std::string& key) {
   const auto found = run.curves.find(key);
   return found == run.curves.end() ? nullptr : &found->second;
 }
 
-std::optional<double> last_of(const RunLog& run, const std::string& key) {
-  const Curve* const curve = curve_of(run, key);
+std::optional<double> last_of(const train::RunLog& run, const std::string& key) {
+  const train::Curve* const curve = curve_of(run, key);
   return curve == nullptr ? std::nullopt : std::optional(curve->back().second);
 }
 
-std::optional<double> least_of(const RunLog& run, const std::string& key) {
-  const Curve* const curve = curve_of(run, key);
+std::optional<double> least_of(const train::RunLog& run, const std::string& key) {
+  const train::Curve* const curve = curve_of(run, key);
   if (curve == nullptr) return std::nullopt;
   double least = std::numeric_limits<double>::infinity();
   for (const auto& [step, value] : *curve) least = std::min(least, value);
   return least;
 }
 
-int64_t steps_of(const RunLog& run) {
-  const Curve* const curve = curve_of(run, "loss");
+int64_t steps_of(const train::RunLog& run) {
+  const train::Curve* const curve = curve_of(run, "loss");
   return curve == nullptr ? 0 : curve->back().first;
 }
 
 // Returns the names of the settings whose values differ between the runs.
-std::vector<std::string> differing(const std::vector<RunLog>& runs) {
+std::vector<std::string> differing(const std::vector<train::RunLog>& runs) {
   std::set<std::string> names;
-  for (const RunLog& run : runs)
+  for (const train::RunLog& run : runs)
     for (const auto& [name, value] : run.settings) names.insert(name);
   std::vector<std::string> found;
   for (const std::string& name : names) {
     std::set<std::string> values;
-    for (const RunLog& run : runs) {
+    for (const train::RunLog& run : runs) {
       const auto value = run.settings.find(name);
       values.insert(value == run.settings.end() ? "" : value->second);
     }
@@ -83,12 +83,12 @@ class RunsCommand : public Command {
 
   int run(const OptionTable&) override {
     if (folders_.empty()) throw UsageError("DIR: not given; expected a directory with runs");
-    const std::vector<RunLog> runs = read_all();
+    const std::vector<train::RunLog> runs = read_all();
     const std::string key = plotted_key(runs);
-    std::vector<std::pair<std::string, Curve>> curves;
-    for (const RunLog& run : runs)
-      if (const Curve* curve = curve_of(run, key)) curves.emplace_back(run.folder, *curve);
-    if (!out_.empty()) write(overlaid(curves, key));
+    std::vector<std::pair<std::string, train::Curve>> curves;
+    for (const train::RunLog& run : runs)
+      if (const train::Curve* curve = curve_of(run, key)) curves.emplace_back(run.folder, *curve);
+    if (!out_.empty()) write(train::overlaid(curves, key));
     if (csv_) return print_csv(runs), 0;
     if (json) return print_json(runs), 0;
     print(table_of(runs));
@@ -97,24 +97,24 @@ class RunsCommand : public Command {
   }
 
  private:
-  std::vector<RunLog> read_all() const {
-    std::vector<RunLog> runs;
+  std::vector<train::RunLog> read_all() const {
+    std::vector<train::RunLog> runs;
     for (const std::string& folder : folders_) {
-      const std::vector<std::string> found = find_runs(folder);
+      const std::vector<std::string> found = train::find_runs(folder);
       if (found.empty())
         throw UsageError(
             fmt::format("{}: holds no training run; expected a directory with the "
                         "log.jsonl of a run",
                         folder));
-      for (const std::string& path : found) runs.push_back(read_run(path));
+      for (const std::string& path : found) runs.push_back(train::read_run(path));
     }
     return runs;
   }
 
   // Returns the key given by --metric, else eval_loss if a run has it, else loss.
-  std::string plotted_key(const std::vector<RunLog>& runs) const {
+  std::string plotted_key(const std::vector<train::RunLog>& runs) const {
     std::set<std::string> known;
-    for (const RunLog& run : runs)
+    for (const train::RunLog& run : runs)
       for (const auto& [key, curve] : run.curves) known.insert(key);
     if (metric_.empty()) return known.contains("eval_loss") ? "eval_loss" : "loss";
     if (!known.contains(metric_))
@@ -130,15 +130,15 @@ class RunsCommand : public Command {
     if (!file) throw UsageError(fmt::format("--out: {} cannot be written", out_));
   }
 
-  static std::string table_of(const std::vector<RunLog>& runs) {
+  static std::string table_of(const std::vector<train::RunLog>& runs) {
     size_t width = 3;
-    for (const RunLog& run : runs) width = std::max(width, run.folder.size());
+    for (const train::RunLog& run : runs) width = std::max(width, run.folder.size());
     const auto number = [](const std::optional<double>& value) {
       return value ? fmt::format("{:.4f}", *value) : "-";
     };
     std::string text = fmt::format("{:<{}}  {:>8}  {:>9}  {:>9}  {:>9}  {:>8}  {:>9}\n", "run",
                                    width, "steps", "loss", "eval", "best eval", "tokens/s", "time");
-    for (const RunLog& run : runs) {
+    for (const train::RunLog& run : runs) {
       const auto speed = last_of(run, "tokens_per_sec");
       text += fmt::format("{:<{}}  {:>8}  {:>9}  {:>9}  {:>9}  {:>8}  {:>9}\n",
                           printable(run.folder), width, steps_of(run), number(last_of(run, "loss")),
@@ -148,7 +148,7 @@ class RunsCommand : public Command {
     if (runs.size() == 1) return text + "\n";
     for (const std::string& name : differing(runs)) {
       text += "\n" + name + "\n";
-      for (const RunLog& run : runs) {
+      for (const train::RunLog& run : runs) {
         const auto value = run.settings.find(name);
         text += fmt::format("  {:<{}}  {}\n", printable(run.folder), width,
                             value == run.settings.end() ? "-" : printable(value->second));
@@ -157,7 +157,7 @@ class RunsCommand : public Command {
     return text + "\n";
   }
 
-  static void print_csv(const std::vector<RunLog>& runs) {
+  static void print_csv(const std::vector<train::RunLog>& runs) {
     const auto quoted = [](const std::string& text) {
       if (text.find_first_of(",\"\n") == std::string::npos) return text;
       std::string cell = "\"";
@@ -165,16 +165,16 @@ class RunsCommand : public Command {
       return cell + "\"";
     };
     std::string text = "run,step,metric,value\n";
-    for (const RunLog& run : runs)
+    for (const train::RunLog& run : runs)
       for (const auto& [key, curve] : run.curves)
         for (const auto& [step, value] : curve)
           text += fmt::format("{},{},{},{}\n", quoted(run.folder), step, quoted(key), value);
     print(text);
   }
 
-  static void print_json(const std::vector<RunLog>& runs) {
+  static void print_json(const std::vector<train::RunLog>& runs) {
     Json all = Json::array();
-    for (const RunLog& run : runs) {
+    for (const train::RunLog& run : runs) {
       Json one = {{"folder", run.folder},   {"steps", steps_of(run)}, {"seconds", run.seconds},
                   {"version", run.version}, {"command", run.command}, {"settings", run.settings}};
       for (const auto& [key, curve] : run.curves) one["last"][key] = curve.back().second;

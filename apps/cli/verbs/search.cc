@@ -1,4 +1,4 @@
-#include "fovea/search.h"
+#include "fovea/infer/search.h"
 
 #include <fmt/format.h>
 
@@ -9,9 +9,9 @@
 #include "base/ordered_json.h"
 #include "cli/command.h"
 #include "fovea/answer.h"
-#include "fovea/error.h"
-#include "fovea/excerpt.h"
-#include "fovea/image_search.h"
+#include "fovea/core/error.h"
+#include "fovea/core/excerpt.h"
+#include "fovea/infer/image_search.h"
 #include "fovea/open.h"
 #include "options/field_options.h"
 #include "options/open_model.h"
@@ -100,7 +100,7 @@ class SearchCommand : public Command {
     if (query_.empty() == image_.empty())
       throw UsageError(query_.empty() ? "QUERY: not given; expected a text, or --image"
                                       : "--image: cannot be combined with QUERY");
-    if (ImageIndex::holds_images(index_, model_)) return search_images(table);
+    if (infer::ImageIndex::holds_images(index_, model_)) return search_images(table);
     if (!image_.empty())
       throw UsageError("--image: " + index_ + " is not an index of pictures; expected one");
     return search(table);
@@ -127,9 +127,9 @@ class SearchCommand : public Command {
                 "embedded " + state);
       return !asked_to_stop();
     };
-    SearchBuild result;
+    infer::SearchBuild result;
     try {
-      result = build_search_index(folder_, model_, out_, build_);
+      result = infer::build_search_index(folder_, model_, out_, build_);
     } catch (const Error&) {
       line.clear();
       if (asked_to_stop()) return stop_code();
@@ -157,14 +157,15 @@ class SearchCommand : public Command {
   }
 
   int build_of_images(ProgressLine& line) const {
-    ImageIndexBuild result;
+    infer::ImageIndexBuild result;
     try {
-      result = build_image_index(folder_, model_, out_, [&](int64_t embedded, int64_t pictures) {
-        const std::string state = fmt::format("{} of {} pictures", embedded, pictures);
-        line.show(static_cast<double>(embedded) / static_cast<double>(pictures), state,
-                  "embedded " + state);
-        return !asked_to_stop();
-      });
+      result =
+          infer::build_image_index(folder_, model_, out_, [&](int64_t embedded, int64_t pictures) {
+            const std::string state = fmt::format("{} of {} pictures", embedded, pictures);
+            line.show(static_cast<double>(embedded) / static_cast<double>(pictures), state,
+                      "embedded " + state);
+            return !asked_to_stop();
+          });
     } catch (const Error&) {
       line.clear();
       if (asked_to_stop()) return stop_code();
@@ -182,13 +183,13 @@ class SearchCommand : public Command {
     for (const char* option : {"--explain", "--hybrid", "--rerank", "--answer"})
       if (table.given(option))
         throw UsageError(std::string(option) + ": cannot be combined with an index of pictures");
-    const ImageIndex index = ImageIndex::open(index_, model_);
+    const infer::ImageIndex index = infer::ImageIndex::open(index_, model_);
     warn(index.warnings());
     const auto found =
-        image_.empty() ? index.search(query_, top_) : index.search(read_image(image_), top_);
+        image_.empty() ? index.search(query_, top_) : index.search(media::read_image(image_), top_);
     Json results = Json::array();
     std::string out;
-    for (const FoundImage& one : found) {
+    for (const infer::FoundImage& one : found) {
       const std::string file = (std::filesystem::path(index.folder()) / one.file).string();
       results.push_back({{"file", file}, {"score", one.score}});
       out += fmt::format("{:.4f}  {}\n", one.score, printable(file));
@@ -200,23 +201,24 @@ class SearchCommand : public Command {
     return 0;
   }
 
-  SearchIndex open() const {
-    SearchIndex index = SearchIndex::open(index_, model_);
+  infer::SearchIndex open() const {
+    infer::SearchIndex index = infer::SearchIndex::open(index_, model_);
     warn(index.warnings());
     return index;
   }
 
-  static std::string path_of(const SearchIndex& index, const FoundPassage& found) {
+  static std::string path_of(const infer::SearchIndex& index, const infer::FoundPassage& found) {
     return (std::filesystem::path(index.folder()) / found.file).string();
   }
 
   // Returns the results, sorted by the model of --rerank if it is given.
-  std::vector<FoundPassage> results_of(const SearchIndex& index) const {
+  std::vector<infer::FoundPassage> results_of(const infer::SearchIndex& index) const {
     if (reranker_.empty()) return index.search(query_, top_, search_);
     const TextScorer score = open_scorer(reranker_);
-    std::vector<FoundPassage> found = index.search(query_, std::max(candidates_, top_), search_);
+    std::vector<infer::FoundPassage> found =
+        index.search(query_, std::max(candidates_, top_), search_);
     std::vector<std::string> texts;
-    for (const FoundPassage& passage : found) texts.push_back(passage.text);
+    for (const infer::FoundPassage& passage : found) texts.push_back(passage.text);
     const std::vector<float> scores = score(query_, texts, {});
     for (size_t i = 0; i < found.size(); ++i) found[i].score = scores[i];
     std::stable_sort(found.begin(), found.end(),
@@ -226,13 +228,14 @@ class SearchCommand : public Command {
   }
 
   int search(const OptionTable& table) const {
-    const SearchIndex index = open();
-    const std::vector<FoundPassage> all = results_of(index);
+    const infer::SearchIndex index = open();
+    const std::vector<infer::FoundPassage> all = results_of(index);
     if (!answerer_.empty()) return answer(index, all, table);
     Json results = Json::array();
     std::string out;
-    for (const FoundPassage& found : all) {
-      const auto matches = explain_ ? index.explain(query_, found) : std::vector<WordMatch>();
+    for (const infer::FoundPassage& found : all) {
+      const auto matches =
+          explain_ ? index.explain(query_, found) : std::vector<infer::WordMatch>();
       const std::string file = path_of(index, found);
       if (json)
         results.push_back(as_json(file, found, matches));
@@ -243,8 +246,8 @@ class SearchCommand : public Command {
     return 0;
   }
 
-  Json as_json(const std::string& file, const FoundPassage& found,
-               const std::vector<WordMatch>& matches) const {
+  Json as_json(const std::string& file, const infer::FoundPassage& found,
+               const std::vector<infer::WordMatch>& matches) const {
     Json object = {{"file", file},
                    {"line", found.line},
                    {"last_line", found.last_line},
@@ -253,7 +256,7 @@ class SearchCommand : public Command {
                    {"text", found.text}};
     if (!explain_) return object;
     object["matches"] = Json::array();
-    for (const WordMatch& m : matches)
+    for (const infer::WordMatch& m : matches)
       object["matches"].push_back({{"query", m.query},
                                    {"passage", m.passage},
                                    {"line", m.line},
@@ -261,14 +264,14 @@ class SearchCommand : public Command {
     return object;
   }
 
-  static std::string as_text(const std::string& file, const FoundPassage& found,
-                             std::vector<WordMatch> matches) {
+  static std::string as_text(const std::string& file, const infer::FoundPassage& found,
+                             std::vector<infer::WordMatch> matches) {
     constexpr size_t kShown = 5;  // maximum number of words to print; --json prints all
     std::stable_sort(matches.begin(), matches.end(),
                      [](auto& a, auto& b) { return a.similarity > b.similarity; });
     matches.resize(std::min(matches.size(), kShown));
     std::string out = fmt::format("{:.4f}  {}:{}\n", found.score, printable(file), found.line);
-    for (const WordMatch& m : matches)
+    for (const infer::WordMatch& m : matches)
       out += fmt::format("    {:<16} {:.2f}  {} (line {})\n", printable(m.query), m.similarity,
                          printable(m.passage), m.line);
     size_t at = 0;
@@ -282,13 +285,13 @@ class SearchCommand : public Command {
 
   // Prints the groups, each named by its most typical passage.
   int cluster() const {
-    const SearchIndex index = open();
+    const infer::SearchIndex index = open();
     Json groups = Json::array();
     std::string out;
-    for (const PassageCluster& group : index.cluster(clusters_)) {
+    for (const infer::PassageCluster& group : index.cluster(clusters_)) {
       Json typical = Json::array();
       out += fmt::format("{} passages, cohesion {:.2f}\n", group.passages, group.cohesion);
-      for (const FoundPassage& found : group.typical) {
+      for (const infer::FoundPassage& found : group.typical) {
         const std::string file = path_of(index, found);
         typical.push_back(as_json(file, found, {}));
         out += fmt::format("  {:.4f}  {}:{}  {}\n", found.score, printable(file), found.line,
@@ -303,18 +306,18 @@ class SearchCommand : public Command {
     return 0;
   }
 
-  int answer(const SearchIndex& index, const std::vector<FoundPassage>& found,
+  int answer(const infer::SearchIndex& index, const std::vector<infer::FoundPassage>& found,
              const OptionTable& table) const {
-    const Model model = open_model(answerer_, WeightPrecision::stored);
-    const HeadKind head = model.spec().head.kind;
-    if (head == HeadKind::span) return answer_by_span(index, found, table, model);
-    if (head != HeadKind::language_model || !model.spec().decoder)
+    const model::Model model = open_model(answerer_, model::WeightPrecision::stored);
+    const model::HeadKind head = model.spec().head.kind;
+    if (head == model::HeadKind::span) return answer_by_span(index, found, table, model);
+    if (head != model::HeadKind::language_model || !model.spec().decoder)
       throw UsageError(fmt::format(
           "--answer: {} generates no text and has no head for answers; expected such a model",
           answerer_));
-    const auto chat = chat_format(answerer_, "", model.tokenizer());
+    const auto chat = text::chat_format(answerer_, "", model.tokenizer());
     catch_signals();
-    GenerateOptions generation = generation_;
+    infer::GenerateOptions generation = generation_;
     generation.sampling.seed = clusters_.seed;
     if (!table.given("--predict")) generation.max_tokens = kUsualAnswer;
     const PassageAnswer answer = answer_from_passages(model, chat, query_, found, generation,
@@ -328,22 +331,22 @@ class SearchCommand : public Command {
   }
 
   // Prints the part of a passage that answers the question.
-  int answer_by_span(const SearchIndex& index, const std::vector<FoundPassage>& found,
-                     const OptionTable& table, const Model& model) const {
+  int answer_by_span(const infer::SearchIndex& index, const std::vector<infer::FoundPassage>& found,
+                     const OptionTable& table, const model::Model& model) const {
     for (const char* option : {"--predict", "--temperature"})
       if (table.given(option))
         throw UsageError(fmt::format(
             "{}: {} finds answers in the passages; expected a model that generates text", option,
             answerer_));
     const PassageAnswer answer =
-        answer_from_passages(Classifier::of(model), query_, found, answer_);
+        answer_from_passages(infer::Classifier::of(model), query_, found, answer_);
     if (!json) print(answer.text);
     report(index, answer);
     return 0;
   }
 
   // Prints the sources of an answer; as JSON, the answer too.
-  void report(const SearchIndex& index, const PassageAnswer& answer) const {
+  void report(const infer::SearchIndex& index, const PassageAnswer& answer) const {
     if (answer.sources.empty())
       note(fmt::format("no passage has a similarity of at least {} to the question\n",
                        answer_.least_similarity));
@@ -354,7 +357,7 @@ class SearchCommand : public Command {
     Json sources = Json::array();
     std::string out = answer.text.empty() ? "" : "\n\n";
     for (size_t i = 0; i < answer.sources.size(); ++i) {
-      const FoundPassage& source = answer.sources[i];
+      const infer::FoundPassage& source = answer.sources[i];
       const auto number = static_cast<int64_t>(i + 1);
       const bool cited = std::ranges::count(answer.cited, number) > 0;
       const std::string file = path_of(index, source);
@@ -374,11 +377,11 @@ class SearchCommand : public Command {
   static constexpr int64_t kUsualAnswer = 256;  // tokens of an answer
 
   std::string index_, query_, image_, folder_, model_, out_, reranker_, answerer_;
-  SearchBuildOptions build_;
-  SearchOptions search_;
-  ClusterOptions clusters_;
+  infer::SearchBuildOptions build_;
+  infer::SearchOptions search_;
+  infer::ClusterOptions clusters_;
   AnswerOptions answer_;
-  GenerateOptions generation_;
+  infer::GenerateOptions generation_;
   int64_t top_ = 5, candidates_ = 50;
   bool explain_ = false;
 };

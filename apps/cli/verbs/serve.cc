@@ -14,10 +14,10 @@
 #include <thread>
 
 #include "cli/command.h"
-#include "fovea/doctor.h"
-#include "fovea/error.h"
-#include "fovea/model_path.h"
-#include "fovea/text_lines.h"
+#include "fovea/core/error.h"
+#include "fovea/core/machine.h"
+#include "fovea/model/model_path.h"
+#include "fovea/text/text_lines.h"
 #include "http/http_server.h"
 #include "options/field_options.h"
 #include "options/open_model.h"
@@ -255,7 +255,7 @@ class ServeCommand : public Command {
         note("warning: " + printable(key_file_) +
              ": readable by other users; run chmod 600 on it\n");
       }
-      text = read_text(key_file_, size_t{1} << 16);
+      text = text::read_text(key_file_, size_t{1} << 16);
     } else if (const char* const variable = std::getenv("FOVEA_API_KEY")) {
       text = variable;
     }
@@ -328,7 +328,7 @@ class ServeCommand : public Command {
 
   static std::vector<std::shared_ptr<serve::ServedModel>> open(
       const std::string& path, const serve::ServedOptions& options) {
-    return serve::open_served(find_model(path), options,
+    return serve::open_served(model::find_model(path), options,
                               [](const std::string& warning) { warn({warning}); });
   }
 
@@ -341,7 +341,7 @@ class ServeCommand : public Command {
     options.cache = cache_precision(cache_precision_);
     options.engine = engine_;
     options.most_seconds = most_seconds_;
-    options.set_requests = [this](GenerateOptions& requests) {
+    options.set_requests = [this](infer::GenerateOptions& requests) {
       requests_ = requests;
       table_->apply_section(kRequests);
       requests = requests_;
@@ -479,13 +479,13 @@ class ServeCommand : public Command {
   std::deque<std::pair<std::string, uintmax_t>> tuned_;  // results of jobs, and their bytes
   uintmax_t tuned_bytes_ = 0;
   http::ServerOptions http_;
-  EngineOptions engine_;
+  infer::EngineOptions engine_;
   uint64_t max_body_ = http::Limits().body, cache_ = 0;
   uint64_t max_upload_ = uint64_t{64} << 20, max_jobs_ = uint64_t{16} << 30;
   int64_t port_ = 8080, connections_ = 512, grace_ = 30, timeout_ = 0, draft_tokens_ = -1;
   double most_seconds_ = 0;
   int weights_ = 0, cache_precision_ = 0;
-  GenerateOptions requests_;
+  infer::GenerateOptions requests_;
   const OptionTable* table_ = nullptr;
   bool insecure_ = false, log_json_ = false, list_fields_ = false;
 };

@@ -7,10 +7,10 @@
 #include "base/ordered_json.h"
 #include "cli/command.h"
 #include "cli/verbs/tokenize_train.h"
-#include "fovea/error.h"
-#include "fovea/model_path.h"
-#include "fovea/text_lines.h"
-#include "fovea/tokenizer.h"
+#include "fovea/core/error.h"
+#include "fovea/model/model_path.h"
+#include "fovea/text/text_lines.h"
+#include "fovea/text/tokenizer.h"
 #include "options/common_options.h"
 #include "options/open_model.h"
 #include "options/refusals.h"
@@ -50,9 +50,9 @@ std::string text_of(const Json& json, const char* key, const Line& line) {
   return found->get<std::string>();
 }
 
-Json pairs(const std::vector<Offsets>& offsets) {
+Json pairs(const std::vector<text::Offsets>& offsets) {
   Json list = Json::array();
-  for (const Offsets& pair : offsets) list.push_back({pair.begin, pair.end});
+  for (const text::Offsets& pair : offsets) list.push_back({pair.begin, pair.end});
   return list;
 }
 
@@ -97,8 +97,8 @@ class TokenizeCommand : public Command {
           "--decode: cannot be combined with --jsonl, --bytes, --parse-special or --check");
     if (table.given("--check") && !files_.empty())
       throw UsageError("--check: cannot be combined with FILE arguments");
-    require_model(model_);
-    const Tokenizer tokenizer = Tokenizer::open(model_);
+    model::require_model(model_);
+    const text::Tokenizer tokenizer = text::Tokenizer::open(model_);
     if (table.given("--check")) return check_cases(tokenizer);
     if (files_.empty()) files_.emplace_back("-");
     for (const std::string& file : files_) {
@@ -120,7 +120,7 @@ class TokenizeCommand : public Command {
   template <class OnLine>
   static void for_each_line(const std::string& file, OnLine&& on_line) {
     constexpr size_t kLinesAtOnce = 256;
-    LineReader reader(file);
+    text::LineReader reader(file);
     size_t number = 0;
     for (auto lines = reader.next(kLinesAtOnce); !lines.empty(); lines = reader.next(kLinesAtOnce))
       for (const std::string& line : lines)
@@ -133,12 +133,12 @@ class TokenizeCommand : public Command {
     return training_.run(files, table, json);
   }
 
-  EncodingOptions options() const {
+  text::EncodingOptions options() const {
     return {.add_special_tokens = !no_special_,
-            .special = parse_special_ ? SpecialTokens::parsed : SpecialTokens::as_text};
+            .special = parse_special_ ? text::SpecialTokens::parsed : text::SpecialTokens::as_text};
   }
 
-  Encoding encode(const Tokenizer& tokenizer, const Line& line) const {
+  text::Encoding encode(const text::Tokenizer& tokenizer, const Line& line) const {
     if (!jsonl_) return tokenizer.encoding(line.text, options());
     const Json object = parse_line(line);
     const std::string text = text_of(object, "text", line);
@@ -163,7 +163,7 @@ class TokenizeCommand : public Command {
   }
 
   // Writes incrementally: a JSON object of a long line would take several times the line's memory.
-  void write(const Encoding& encoding) {
+  void write(const text::Encoding& encoding) {
     out_ += '{';
     const size_t size = encoding.ids.size();
     write_list("ids", size, [&](size_t i) { out_ += std::to_string(encoding.ids[i]); });
@@ -171,7 +171,7 @@ class TokenizeCommand : public Command {
     write_list("tokens", size,
                [&](size_t i) { out_ += json_line(Json(std::string(encoding.tokens[i]))); });
     out_ += ',';
-    const std::vector<Offsets>& offsets = bytes_ ? encoding.byte_offsets : encoding.offsets;
+    const std::vector<text::Offsets>& offsets = bytes_ ? encoding.byte_offsets : encoding.offsets;
     write_list("offsets", size,
                [&](size_t i) { out_ += fmt::format("[{},{}]", offsets[i].begin, offsets[i].end); });
     out_ += '}';
@@ -194,7 +194,7 @@ class TokenizeCommand : public Command {
     return ids;
   }
 
-  std::string decoded(const Tokenizer& tokenizer, const Line& line) const {
+  std::string decoded(const text::Tokenizer& tokenizer, const Line& line) const {
     const std::vector<int32_t> ids = ids_of(line);
     const std::string text = tokenizer.decode(ids, no_special_);
     return json ? json_line({{"text", text}}) : text;
@@ -215,18 +215,18 @@ class TokenizeCommand : public Command {
   }
 
   // The cases come from Hugging Face, which parses special tokens.
-  static void check_case(const Tokenizer& tokenizer, const Line& line) {
+  static void check_case(const text::Tokenizer& tokenizer, const Line& line) {
     const Json object = parse_line(line);
     const std::string text = text_of(object, "text", line);
-    EncodingOptions options{.special = SpecialTokens::parsed};
+    text::EncodingOptions options{.special = text::SpecialTokens::parsed};
     const auto encode = [&] {
       return object.contains("pair")
                  ? tokenizer.encoding(text, text_of(object, "pair", line), options)
                  : tokenizer.encoding(text, options);
     };
-    const Encoding encoding = encode();
+    const text::Encoding encoding = encode();
     options.add_special_tokens = false;
-    const Encoding plain = encode();
+    const text::Encoding plain = encode();
     const auto compare = [&](const char* key, auto&& found) {
       if (object.contains(key)) expect(line, key, object[key], found());
     };
@@ -240,7 +240,7 @@ class TokenizeCommand : public Command {
     compare("decoded_plain", [&] { return Json(tokenizer.decode(plain.ids)); });
   }
 
-  int check_cases(const Tokenizer& tokenizer) const {
+  int check_cases(const text::Tokenizer& tokenizer) const {
     int64_t cases = 0;
     for_each_line(cases_, [&](const Line& line) {
       check_case(tokenizer, line);

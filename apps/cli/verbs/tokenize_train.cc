@@ -32,8 +32,8 @@ int TokenizerTrainRequest::run(const std::vector<std::string>& files, const Opti
                                bool json) {
   if (files.empty()) throw UsageError("FILE: not given; expected a text file");
   if (out_.empty()) throw UsageError("--out: not given; expected the output directory");
-  const bool pieces = training_.kind == TokenizerKind::wordpiece,
-             pairs = training_.kind == TokenizerKind::bpe;
+  const bool pieces = training_.kind == text::TokenizerKind::wordpiece,
+             pairs = training_.kind == text::TokenizerKind::bpe;
   require(table, pairs, {"--characters"}, "--train bpe");
   require(table, pieces, {"--lowercase"}, "--train wordpiece");
   require(table, pairs || pieces, {"--min-frequency", "--alphabet"}, "--train bpe or wordpiece");
@@ -43,14 +43,14 @@ int TokenizerTrainRequest::run(const std::vector<std::string>& files, const Opti
   StagedFolder folder(out_);  // a run that is refused or stopped leaves none
   catch_signals();
   ProgressLine line;
-  const auto progress = [&](const TokenizerTrainingProgress& now) {
-    const bool reading = now.stage == TokenizerTrainingProgress::Stage::reading;
+  const auto progress = [&](const train::TokenizerTrainingProgress& now) {
+    const bool reading = now.stage == train::TokenizerTrainingProgress::Stage::reading;
     const char* stage = reading ? "reading" : "training";
     line.show(now.fraction, stage, fmt::format("{} {:.0f}%", stage, 100 * now.fraction));
     return !asked_to_stop();
   };
-  const std::optional<TrainedTokenizer> trained =
-      train_tokenizer({files.begin(), files.end()}, training_, progress);
+  const std::optional<train::TrainedTokenizer> trained =
+      train::train_tokenizer({files.begin(), files.end()}, training_, progress);
   line.clear();
   if (!trained) return stop_code();
   trained->tokenizer.save(folder.path());

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "fovea/train_tokenizer.h"
+#include "fovea/train/train_tokenizer.h"
 #include "options/options.h"
 
 namespace fovea::cli {
@@ -15,7 +15,7 @@ class TokenizerTrainRequest {
   int run(const std::vector<std::string>& files, const OptionTable& table, bool json);
 
  private:
-  TokenizerTraining training_;
+  text::TokenizerTraining training_;
   bool characters_ = false;
   std::string out_;
 };

@@ -1,4 +1,4 @@
-#include "fovea/trace.h"
+#include "fovea/study/trace.h"
 
 #include <fmt/format.h>
 
@@ -9,8 +9,8 @@
 #include "cli/reports/circuits.h"
 #include "cli/reports/explained.h"
 #include "cli/verbs/images.h"
-#include "fovea/explain.h"
 #include "fovea/open.h"
+#include "fovea/study/explain.h"
 #include "inspector/explanation_json.h"
 #include "options/common_options.h"
 #include "options/field_options.h"
@@ -83,28 +83,28 @@ class TraceCommand : public Command {
       if (table.given("--mute"))
         throw UsageError(
             fmt::format("--mute: {} reads pictures; expected a model of texts", model_));
-      const ImageModel model =
-          open_image_model(model_, WeightPrecision::full, adapters_of(adapters_));
+      const infer::ImageModel model =
+          open_image_model(model_, model::WeightPrecision::full, adapters_of(adapters_));
       select_all(model.spec());
-      show(trace(model, options_));
+      show(study::trace(model, options_));
       return 0;
     }
-    const Model model = opened();
+    const model::Model model = opened();
     select_all(model.spec());
-    show(trace(model, options_));
+    show(study::trace(model, options_));
     return 0;
   }
 
  private:
   // Without --what, --list lists all values.
-  void select_all(const Spec& spec) {
+  void select_all(const model::Spec& spec) {
     if (!list_ || !options_.what.empty()) return;
     options_.what = {"*"};
     // Models with two stacks have no aliases.
     if (!spec.encoder || !spec.decoder) options_.what.emplace_back("*hook*");
   }
 
-  void show(const std::vector<TracedTensor>& tensors) const {
+  void show(const std::vector<study::TracedTensor>& tensors) const {
     print(json ? as_json(tensors) : as_text(tensors));
   }
 
@@ -113,40 +113,40 @@ class TraceCommand : public Command {
                                "--out", "--list", "--neurons", "--answers", "--circuit", "--steer"})
       if (table.given(option))
         throw UsageError(fmt::format("{}: cannot be combined with --explain", option));
-    const Model model = opened();
-    if (model.spec().head.kind == HeadKind::span)
+    const model::Model model = opened();
+    if (model.spec().head.kind == model::HeadKind::span)
       throw UsageError(fmt::format(
           "--explain: {} answers questions about a text; expected fovea classify MODEL QUESTION "
           "--context TEXT --explain",
           model_));
-    ClassifyOptions how;
+    infer::ClassifyOptions how;
     how.name_of_text = [](size_t) { return "--text"; };
-    const std::vector<Explanation> all = explain(model, text_input(), explain_, how);
+    const std::vector<study::Explanation> all = study::explain(model, text_input(), explain_, how);
     if (all.empty()) note("No entities in the text.\n");
     std::vector<std::string> shown;
-    for (const Explanation& one : all)
+    for (const study::Explanation& one : all)
       shown.push_back(json ? json_line(inspector::explanation_json(one)) + "\n"
                            : explanation_text(one, explain_, bar_style(false)));
     print(fmt::format("{}", fmt::join(shown, json ? "" : "\n")));
     return 0;
   }
 
-  Model opened() const {
-    return without_heads(open_model(model_, WeightPrecision::full, CachePrecision::automatic,
-                                    adapters_of(adapters_)),
+  model::Model opened() const {
+    return without_heads(open_model(model_, model::WeightPrecision::full,
+                                    model::CachePrecision::automatic, adapters_of(adapters_)),
                          muted_);
   }
 
-  InspectInput text_input() const {
-    InspectInput input;
+  study::InspectInput text_input() const {
+    study::InspectInput input;
     input.text = options_.text;
     input.ids = options_.ids;
     return input;
   }
 
-  std::string as_json(const std::vector<TracedTensor>& tensors) const {
+  std::string as_json(const std::vector<study::TracedTensor>& tensors) const {
     Json names = Json::array(), shapes = Json::array();
-    for (const TracedTensor& tensor : tensors) {
+    for (const study::TracedTensor& tensor : tensors) {
       names.push_back(tensor.name);
       shapes.push_back(tensor.shape);
     }
@@ -157,9 +157,9 @@ class TraceCommand : public Command {
     return result.dump() + "\n";
   }
 
-  std::string as_text(const std::vector<TracedTensor>& tensors) const {
+  std::string as_text(const std::vector<study::TracedTensor>& tensors) const {
     std::string lines;
-    for (const TracedTensor& tensor : tensors)
+    for (const study::TracedTensor& tensor : tensors)
       lines += list_ ? fmt::format("{} [{}]\n", tensor.name, fmt::join(tensor.shape, ", "))
                      : tensor.name + "\n";
     return lines;
@@ -167,8 +167,8 @@ class TraceCommand : public Command {
 
   std::string model_;
   std::vector<std::string> adapters_, muted_;
-  TraceOptions options_;
-  ExplainOptions explain_;
+  study::TraceOptions options_;
+  study::ExplainOptions explain_;
   CircuitReport circuits_;
   bool list_ = false;
 };

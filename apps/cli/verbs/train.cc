@@ -8,9 +8,9 @@
 #include "cli/command.h"
 #include "cli/page_server.h"
 #include "cli/reports/train_report.h"
-#include "fovea/error.h"
-#include "fovea/runs.h"
-#include "fovea/train.h"
+#include "fovea/core/error.h"
+#include "fovea/train/runs.h"
+#include "fovea/train/train.h"
 #include "options/open_model.h"
 #include "options/train_options.h"
 #include "terminal/signals.h"
@@ -78,8 +78,8 @@ class TrainCommand : public Command {
     const Option& out = *table.find("--out");
     for (const char* data : {"DATA", "--pairs", "--labels", "--images"})
       if (table.find(data) != nullptr && table.given(data)) return "";
-    if (out.given.empty() || snapshots(out.given.back()).empty()) return "";
-    const RunLog run = read_run(out.given.back());
+    if (out.given.empty() || train::snapshots(out.given.back()).empty()) return "";
+    const train::RunLog run = train::read_run(out.given.back());
     if (run.command.empty() || run.command.front() != verb_) return "";
     const std::vector<std::string> words(run.command.begin() + 1, run.command.end());
     TrainCommand recorded = verb_ == "train" ? TrainCommand() : TrainCommand(true);
@@ -111,7 +111,7 @@ class TrainCommand : public Command {
   }
 
   void require(const OptionTable& table) const {
-    const TrainOptions& o = request_.options;
+    const train::TrainOptions& o = request_.options;
     for (const char* model : {"TEACHER", "STUDENT"})
       if (request_.distils && !table.given(model))
         throw UsageError(fmt::format("{}: not given; expected a model directory", model));
@@ -124,7 +124,7 @@ class TrainCommand : public Command {
   }
 
   int plan_only() const {
-    const TrainPlan plan = plan_training(request_.spec, request_.options);
+    const train::TrainPlan plan = train::plan_training(request_.spec, request_.options);
     print(json ? plan_json(plan, request_.options.out) : plan_table(plan, request_.options.out));
     return 0;
   }
@@ -136,7 +136,7 @@ class TrainCommand : public Command {
     std::string text;
     int64_t number = 0;
     nlohmann::ordered_json parts = nlohmann::ordered_json::array();
-    for (const ExamplePart& part : training_example(request_.options)) {
+    for (const train::ExamplePart& part : train::training_example(request_.options)) {
       const std::string written = printable(part.text);
       parts.push_back({{"text", part.text}, {"trained", part.trained}});
       if (part.number > 0) parts.back()["rejected"] = true;
@@ -157,25 +157,25 @@ class TrainCommand : public Command {
       note("Follow the run at " + page->address() + "#view=learn\n");
     }
     request_.options.reinforcement.stop = asked_to_stop;
-    TrainPlan seen;
+    train::TrainPlan seen;
     TrainReport report;
     const auto reading = [&](double fraction) {
       report.reading(fraction);
       return !asked_to_stop();
     };
-    const auto planned = [&](const TrainPlan& plan) {
+    const auto planned = [&](const train::TrainPlan& plan) {
       seen = plan;
       report.end();
       note(plan_table(plan, request_.options.out));
       return !asked_to_stop();
     };
-    const auto progress = [&](const TrainProgress& now) {
+    const auto progress = [&](const train::TrainProgress& now) {
       report.step(now);
       return !asked_to_stop();
     };
-    const auto pausing = [&](Pause kind, double seconds) { report.pause(kind, seconds); };
-    const TrainResult result =
-        train(request_.spec, request_.options, planned, progress, reading, pausing);
+    const auto pausing = [&](train::Pause kind, double seconds) { report.pause(kind, seconds); };
+    const train::TrainResult result =
+        train::train(request_.spec, request_.options, planned, progress, reading, pausing);
     report.end();
     const bool moved = result.step > seen.first_step;
     if (moved) note(result_text(result, request_.options, seen));
@@ -195,20 +195,20 @@ class TrainCommand : public Command {
     return 0;
   }
 
-  void advise(const TrainPlan& plan) const {
+  void advise(const train::TrainPlan& plan) const {
     note("Next steps:\n" + uses(request_.options, plan) + "  " +
          longer_command(verb_, arguments, plan.steps, steps_spellings_) + "\n");
   }
 
   // Returns commands that use the new model.
-  static std::string uses(const TrainOptions& o, const TrainPlan& plan) {
+  static std::string uses(const train::TrainOptions& o, const train::TrainPlan& plan) {
     const std::string out = shell_quoted(o.out);
     const auto eval = [&](const char* option, const std::vector<std::string>& files) {
       std::string line = "  fovea eval " + out + option;
       for (const std::string& file : files) line += " " + shell_quoted(file);
       return line + "\n";
     };
-    if (plan.spec.input.kind == InputKind::audio) {
+    if (plan.spec.input.kind == model::InputKind::audio) {
       const auto& files = !o.validation_pairs.empty() ? o.validation_pairs
                           : o.pairs.empty()           ? o.data
                                                       : o.pairs;

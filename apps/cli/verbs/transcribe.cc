@@ -1,4 +1,4 @@
-#include "fovea/transcribe.h"
+#include "fovea/infer/transcribe.h"
 
 #include <fmt/format.h>
 
@@ -118,8 +118,8 @@ class TranscribeCommand : public Command {
     read_temperatures();
     options_.timestamps = !no_times_;
     options_.previous_text = !no_previous_;
-    if (json) format_ = static_cast<int>(TranscriptFormat::json);
-    raw_.type = static_cast<SampleType>(sample_type_);
+    if (json) format_ = static_cast<int>(infer::TranscriptFormat::json);
+    raw_.type = static_cast<media::SampleType>(sample_type_);
     if (files_.empty()) files_.emplace_back("-");
     const std::vector<std::string> files = files_in(files_);
     refuse_unused(table, files);
@@ -129,8 +129,8 @@ class TranscribeCommand : public Command {
     if (error && into_folder_)
       throw Error(ErrorKind::Failed, fmt::format("{}: {}", out_, error.message()));
     name_outputs(files);
-    const Model model = open_model(model_, weight_precision(precision_), CachePrecision::automatic,
-                                   adapters_of(adapters_));
+    const model::Model model = open_model(model_, weight_precision(precision_),
+                                          model::CachePrecision::automatic, adapters_of(adapters_));
     catch_signals("stopping after this window (press again to stop immediately)");
     for (const std::string& file : files) {
       transcribe_file(model, file);
@@ -149,7 +149,8 @@ class TranscribeCommand : public Command {
     require(table, samples, {"--samples"}, "--temperature above 0");
     require(table, temperatures.size() > 1, {"--compression-ratio-threshold"},
             "several temperatures");
-    require(table, format() == TranscriptFormat::json, {"--word-timestamps"}, "--format json");
+    require(table, format() == infer::TranscriptFormat::json, {"--word-timestamps"},
+            "--format json");
     require(table, std::find(files.begin(), files.end(), "-") != files.end(),
             {"--sample-type", "--rate", "--channels"}, "samples on standard input");
   }
@@ -165,9 +166,9 @@ class TranscribeCommand : public Command {
                     fmt::format("{}: the folder {} does not exist; expected one", out_, folder));
       return;
     }
-    const std::string extension = format() == TranscriptFormat::text
+    const std::string extension = format() == infer::TranscriptFormat::text
                                       ? "txt"
-                                      : transcript_formats()[static_cast<size_t>(format_)];
+                                      : infer::transcript_formats()[static_cast<size_t>(format_)];
     std::map<std::string, int> stems;
     for (const std::string& file : files) ++stems[fs::path(file).stem().string()];
     std::map<std::string, std::string> sounds;  // by output
@@ -201,25 +202,27 @@ class TranscribeCommand : public Command {
     }
   }
 
-  void transcribe_file(const Model& model, const std::string& file) {
+  void transcribe_file(const model::Model& model, const std::string& file) {
     const bool live = file == "-";
     std::optional<LiveInput> input;
     if (live) input.emplace();
-    const ByteReader read = [&](char* bytes, int64_t most) { return input->read(bytes, most); };
-    const SoundSource sound =
-        live ? open_sound_stream("standard input", raw_, read) : open_sound(file);
+    const media::ByteReader read = [&](char* bytes, int64_t most) {
+      return input->read(bytes, most);
+    };
+    const media::SoundSource sound =
+        live ? media::open_sound_stream("standard input", raw_, read) : media::open_sound(file);
     const Clock::time_point start = Clock::now();
     const auto seconds = [&] {
       return std::chrono::duration<double>(Clock::now() - start).count();
     };
     ProgressLine line;
-    TranscribeEvents events;
+    infer::TranscribeEvents events;
     // Text appears at once, unless a louder sound may still change it.
-    const bool at_once = out_.empty() && !live && format() == TranscriptFormat::text;
-    events.segment = [&](const TranscribedSegment& segment) {
+    const bool at_once = out_.empty() && !live && format() == infer::TranscriptFormat::text;
+    events.segment = [&](const infer::TranscribedSegment& segment) {
       if (at_once) {
         line.clear();
-        print(formatted({.segments = {segment}}, TranscriptFormat::text));
+        print(infer::formatted({.segments = {segment}}, infer::TranscriptFormat::text));
       } else if (live) {
         line.above(printable(segment.text) + "\n");
       }
@@ -240,9 +243,9 @@ class TranscribeCommand : public Command {
         line.show(all > 0 ? done / all : 1, details, fmt::format("{}: {}\n", file, details));
       };
     }
-    const Transcript transcript = transcribe(model, sound, options_, events);
+    const infer::Transcript transcript = infer::transcribe(model, sound, options_, events);
     line.clear();
-    if (!at_once) write(file, formatted(transcript, format()));
+    if (!at_once) write(file, infer::formatted(transcript, format()));
     const std::string language =
         transcript.language.empty() ? "" : "language " + transcript.language + ", ";
     note(dim(fmt::format("{}: {} of sound, {}{:.1f} s, {:.1f} times real time\n", file,
@@ -250,7 +253,7 @@ class TranscribeCommand : public Command {
                          seconds() > 0 ? transcript.seconds / seconds() : 0)));
   }
 
-  TranscriptFormat format() const { return static_cast<TranscriptFormat>(format_); }
+  infer::TranscriptFormat format() const { return static_cast<infer::TranscriptFormat>(format_); }
 
   void write(const std::string& file, const std::string& text) const {
     if (out_.empty()) return print(text);
@@ -260,8 +263,8 @@ class TranscribeCommand : public Command {
   std::string model_, out_, temperatures_;
   std::vector<std::string> files_, adapters_;
   std::map<std::string, std::string> outputs_;  // of files, in a folder
-  TranscribeOptions options_;
-  RawSound raw_;
+  infer::TranscribeOptions options_;
+  media::RawSound raw_;
   int format_ = 0, precision_ = 0, sample_type_ = 0;
   bool into_folder_ = false, no_times_ = false, no_previous_ = false;
 };

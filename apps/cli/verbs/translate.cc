@@ -1,4 +1,4 @@
-#include "fovea/translate.h"
+#include "fovea/infer/translate.h"
 #include "base/ordered_json.h"
 
 #include <fmt/format.h>
@@ -9,7 +9,7 @@
 
 #include "cli/command.h"
 #include "cli/reports/classify_input.h"
-#include "fovea/doctor.h"
+#include "fovea/model/model_path.h"
 #include "jobs/line_job.h"
 #include "jobs/ranks.h"
 #include "options/common_options.h"
@@ -65,13 +65,13 @@ class TranslateCommand : public Command {
     require(table, options_.beams > 1, {"--length-penalty"}, "--beams above 1");
     require(table, options_.max_tokens == 0, {"--max-length-factor"}, "no --max-tokens");
     options_.sequences = std::max(options_.sequences, options_.beams);
-    const Model model = open_model(model_, weight_precision(precision_), cache_precision(cache_),
-                                   adapters_of(adapters_));
+    const model::Model model = open_model(model_, weight_precision(precision_),
+                                          cache_precision(cache_), adapters_of(adapters_));
     jobs::LineJob job;
     job.files = files_;
     job.out = out_;
     job.key = decisive_options(table, {"--out", "--sequences", "--threads", "--strict"});
-    job.key["model"] = model_fingerprint(model_);
+    job.key["model"] = model::model_fingerprint(model_);
     if (!adapters_.empty()) job.key["adapters"] = identity_of(adapters_of(adapters_));
     job.block_lines = jobs::Ranks::current() == nullptr ? kLinesAtOnce : kLinesOfRank;
     const auto start = std::chrono::steady_clock::now();
@@ -98,19 +98,19 @@ class TranslateCommand : public Command {
   // work.
   static constexpr size_t kLinesAtOnce = 1024, kLinesOfRank = 256;
 
-  jobs::BlockResult translate_block(const Model& model, const jobs::LineBlock& block) const {
+  jobs::BlockResult translate_block(const model::Model& model, const jobs::LineBlock& block) const {
     size_t read = 0, written = 0;
     jobs::BlockResult result;
     const std::vector<std::string> lines = texts_of(block);
-    TranslateOptions options = options_;
+    infer::TranslateOptions options = options_;
     options.name_of_line = [&](size_t i) { return block.name_of(i); };
-    translate(
+    infer::translate(
         model, options,
         [&]() -> std::optional<std::string> {
           if (read == lines.size()) return std::nullopt;
           return lines[read++];
         },
-        [&](const Translation& translation) {
+        [&](const infer::Translation& translation) {
           result.bytes += json ? as_json(translation) : as_text(translation, block.first + written);
           result.tokens += std::ssize(translation.best[0].ids);
           if (translation.cut && result.cut++ == 0) result.first_cut = block.name_of(written);
@@ -122,9 +122,9 @@ class TranslateCommand : public Command {
 
   // Marian's format: line ||| translation ||| alignment ||| score. The alignment is optional; line
   // and score are written for several hypotheses only.
-  std::string as_text(const Translation& translation, size_t line) const {
+  std::string as_text(const infer::Translation& translation, size_t line) const {
     std::string text;
-    for (const Generation& one : translation.best) {
+    for (const infer::Generation& one : translation.best) {
       if (options_.best > 1) text += fmt::format("{} ||| ", line);
       text += one_line(one.text);
       if (options_.alignment) text += " ||| " + pairs(translation);
@@ -141,17 +141,17 @@ class TranslateCommand : public Command {
     return text;
   }
 
-  static std::string pairs(const Translation& translation) {
+  static std::string pairs(const infer::Translation& translation) {
     std::string text;
     for (const auto& [source, target] : translation.alignment)
       text += fmt::format("{}{}-{}", text.empty() ? "" : " ", source, target);
     return text;
   }
 
-  std::string as_json(const Translation& translation) const {
+  std::string as_json(const infer::Translation& translation) const {
     Json result = {{"translation", translation.best[0].text}, {"score", translation.best[0].score}};
     if (options_.best > 1) {
-      for (const Generation& one : translation.best)
+      for (const infer::Generation& one : translation.best)
         result["best"].push_back({{"text", one.text}, {"score", one.score}, {"ids", one.ids}});
     }
     if (options_.alignment) result["alignment"] = translation.alignment;
@@ -162,7 +162,7 @@ class TranslateCommand : public Command {
   std::string model_, out_;
   std::vector<std::string> adapters_;
   std::vector<std::string> files_;
-  TranslateOptions options_;
+  infer::TranslateOptions options_;
   int precision_ = 0, cache_ = 0;
 };
 

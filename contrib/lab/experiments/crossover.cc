@@ -15,7 +15,7 @@ constexpr double kMixerWidth = 64;
 Readings time_of_mixer(const Trial& t) {
   const auto n = static_cast<int64_t>(t.x);
   const int64_t rows = std::max<int64_t>(1, 4096 / n);
-  Spec spec = small_mixture(t.arm, 1, static_cast<int64_t>(kMixerWidth), 16, n);
+  model::Spec spec = small_mixture(t.arm, 1, static_cast<int64_t>(kMixerWidth), 16, n);
   spec.decoder->ffn = {.present = false};
   const nn::Transformer model(spec, t.seed);
   const std::vector<int32_t> ids = random_tokens(rows * n, 16, t.seed, 0);

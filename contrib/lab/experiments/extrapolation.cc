@@ -10,7 +10,7 @@ namespace {
 constexpr int64_t kTrained = 64, kLongest = 512;
 
 Readings losses_by_length(const Trial& t) {
-  const Spec spec = small_decoder(2, 64, t.text->vocabulary(), kLongest);
+  const model::Spec spec = small_decoder(2, 64, t.text->vocabulary(), kLongest);
   const nn::Transformer model(with_positions(spec, t.arm), t.seed);
   const Text& text = *t.text;
   train_on(model, {.steps = t.times(300, 4000), .rate = t.rate},

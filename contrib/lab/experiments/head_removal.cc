@@ -28,7 +28,7 @@ double loss_without(const nn::Transformer& model, const std::vector<Batch>& batc
 
 Readings removed(const Trial& t) {
   const Text& text = *t.text;
-  Spec spec = small_decoder(kRemovalLayers, 64, text.vocabulary(), 64);
+  model::Spec spec = small_decoder(kRemovalLayers, 64, text.vocabulary(), 64);
   spec.decoder->attention.heads = kHeadsPerLayer;
   const nn::Transformer model(spec, t.seed);
   train_on(model, {.steps = t.times(600, 5000), .rate = t.rate},

@@ -30,7 +30,7 @@ Batch next_random(int64_t rows, uint64_t seed, int64_t part) {
 
 Readings leaked(const Trial& t) {
   constexpr int64_t kMarks = 8;
-  Spec spec = with_positions(small_decoder(2, 64, kDrawnTokens, kDrawnLength), "learned");
+  model::Spec spec = with_positions(small_decoder(2, 64, kDrawnTokens, kDrawnLength), "learned");
   spec.decoder->causal = t.arm == "causal";
   const nn::Transformer model(spec, t.seed);
   const int64_t steps = t.times(400, 2000), part = std::max<int64_t>(1, steps / kMarks);

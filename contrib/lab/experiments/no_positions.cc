@@ -31,12 +31,12 @@ Batch order_batch(int64_t rows, int64_t length, uint64_t seed, int64_t part) {
   return batch_of(ids, labels, rows);
 }
 
-Spec order_spec(const std::string& arm, int64_t length) {
-  Spec spec = small_decoder(2, 32, kOrderTokens, length);
+model::Spec order_spec(const std::string& arm, int64_t length) {
+  model::Spec spec = small_decoder(2, 32, kOrderTokens, length);
   spec = with_positions(spec, arm);
-  spec.head.kind = HeadKind::sequence;
+  spec.head.kind = model::HeadKind::sequence;
   spec.head.labels = 2;
-  spec.head.pooling = Pooling::mean;
+  spec.head.pooling = model::Pooling::mean;
   if (arm == kCausal) return spec;
   spec.encoder = spec.decoder;
   spec.decoder.reset();

@@ -11,7 +11,7 @@ namespace fovea::lab {
 namespace {
 
 Readings loss_of_norm(const Trial& t) {
-  Spec spec = small_decoder(6, 64, t.text->vocabulary(), 64);
+  model::Spec spec = small_decoder(6, 64, t.text->vocabulary(), 64);
   if (t.arm == "no norm") {
     spec.decoder->placement = {.input = false, .output = false, .sum = false};
     spec.decoder->final_norm = false;

@@ -9,7 +9,7 @@ namespace fovea::lab {
 namespace {
 
 Readings loss_of_placement(const Trial& t) {
-  Spec spec = small_decoder(static_cast<int64_t>(t.x), 64, t.text->vocabulary(), 64);
+  model::Spec spec = small_decoder(static_cast<int64_t>(t.x), 64, t.text->vocabulary(), 64);
   if (t.arm == "post-norm") {
     spec.decoder->placement = {.input = false, .output = false, .sum = true};
     spec.decoder->final_norm = false;

@@ -1,7 +1,7 @@
 // The floating-point operations of attention and of recurrences, counted: those of training at
 // equal parameters, and those of one mixer. No time is measured.
 
-#include "fovea/plan.h"
+#include "fovea/train/plan.h"
 #include "lab/costs.h"
 #include "lab/experiments.h"
 #include "lab/training.h"
@@ -13,12 +13,13 @@ constexpr double kTimesFewer = 3, kCountedWidth = 64, kThousand = 1e3;
 
 Readings counted(const Trial& t) {
   const auto n = static_cast<int64_t>(t.x);
-  const PlanOptions of_length{.length = n};
-  const double forward = plan(small_mixture(t.arm, 2, 128, 64, n), of_length).flops_per_token;
-  Spec mixer = small_mixture(t.arm, 1, static_cast<int64_t>(kCountedWidth), 16, n);
+  const train::PlanOptions of_length{.length = n};
+  const double forward =
+      train::plan(small_mixture(t.arm, 2, 128, 64, n), of_length).flops_per_token;
+  model::Spec mixer = small_mixture(t.arm, 1, static_cast<int64_t>(kCountedWidth), 16, n);
   mixer.decoder->ffn = {.present = false};
   double flops = 0;  // without those of the head
-  for (const PlanPart& part : plan(mixer, of_length).parts)
+  for (const train::PlanPart& part : train::plan(mixer, of_length).parts)
     if (part.name.starts_with("attention") || part.name == "recurrence") flops += part.flops;
   // The backward pass takes twice as many as the forward pass.
   return {{t.arm + ": training", t.x, 3 * forward / kThousand},

@@ -86,7 +86,7 @@ double probed_accuracy(const nn::Transformer& model, const Passages& passages,
 
 Readings pooled(const Trial& t) {
   const Passages passages{t.text->with_bpe(1000)};
-  Spec spec = small_decoder(2, kPooledWidth, passages.text.vocabulary() + 2, kPassage);
+  model::Spec spec = small_decoder(2, kPooledWidth, passages.text.vocabulary() + 2, kPassage);
   spec.encoder = spec.decoder;
   spec.decoder.reset();
   const nn::Transformer model(spec, t.seed);

@@ -9,7 +9,7 @@ namespace fovea::lab {
 namespace {
 
 Readings loss_of_residuals(const Trial& t) {
-  Spec spec = small_decoder(static_cast<int64_t>(t.x), 64, t.text->vocabulary(), 64);
+  model::Spec spec = small_decoder(static_cast<int64_t>(t.x), 64, t.text->vocabulary(), 64);
   spec.decoder->residual = t.arm == "with residuals";
   if (!spec.decoder->residual) spec.decoder->init_scale = 1;  // no sum whose size must not grow
   const nn::Transformer model(spec, t.seed);

@@ -12,7 +12,7 @@ constexpr double kSame = 1.25;
 
 Readings time_of_heads(const Trial& t) {
   constexpr int64_t kTotalWidth = 128, kTokens = 128, kRows = 16;
-  Spec spec = small_decoder(2, kTotalWidth, 64, kTokens);
+  model::Spec spec = small_decoder(2, kTotalWidth, 64, kTokens);
   spec.decoder->attention.heads = t.arm == "one head" ? 1 : static_cast<int64_t>(t.x);
   const nn::Transformer model(spec, t.seed);
   const double seconds = fastest_step(model, t.times(20, 50), kRows, kTokens);

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "fovea/core/error.h"
 #include "fovea/core/tensor.h"
-#include "fovea/error.h"
 
 namespace fovea {
 

@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-#include "fovea/array.h"
+#include "fovea/core/array.h"
 
 namespace fovea {
 

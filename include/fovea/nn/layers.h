@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "fovea/core/op_options.h"
+#include "fovea/model/spec.h"
 #include "fovea/nn/parameter.h"
-#include "fovea/spec.h"
 
 namespace fovea::nn {
 
@@ -51,17 +51,17 @@ class Layer {
 // y = x weight^T + bias.   x [..., in] -> [..., out]
 Layer linear(int64_t in, int64_t out, bool bias, uint64_t seed, float deviation = 0.02f);
 // LayerNorm, RMSNorm or DyT.   x [..., width] -> the same
-Layer norm(const NormSpec& spec, int64_t width);
+Layer norm(const model::NormSpec& spec, int64_t width);
 // Self-attention of the kind that `spec` describes, with its rotary positions or distance biases,
 // but without norms and residual.   x [B, T, C] -> the same
-Layer attention(const StackSpec& spec, int64_t width, int64_t context, uint64_t seed);
+Layer attention(const model::StackSpec& spec, int64_t width, int64_t context, uint64_t seed);
 // A feed-forward layer or a mixture of experts.   x [B, T, C] -> the same
-Layer feed_forward(const StackSpec& spec, int64_t width, uint64_t seed);
+Layer feed_forward(const model::StackSpec& spec, int64_t width, uint64_t seed);
 // The layers of an encoder or, with `causal`, of a decoder: positions, then spec.layers times the
 // mixer and the feed-forward layer with their norms on the residual stream, then the final norm.
 // x [B, T, C], embedded tokens, f32 -> [B, T, C] in Pass::compute
-Layer stack(const StackSpec& spec, int64_t width, int64_t context, bool causal, uint64_t seed,
-            const DropoutSpec& dropout = {});
+Layer stack(const model::StackSpec& spec, int64_t width, int64_t context, bool causal,
+            uint64_t seed, const model::DropoutSpec& dropout = {});
 
 // All layers after one another.
 Layer sequence(const std::vector<Layer>& layers);

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "fovea/nn/parameter.h"
-#include "fovea/optimizer.h"
+#include "fovea/train/optimizer.h"
 
 namespace fovea::nn {
 
@@ -16,7 +16,8 @@ class Optimizer {
  public:
   // Requests the gradients of the trainable parameters, which it shares. Muon updates the matrices
   // of stacks, whose names begin with "encoder." or "decoder."; AdamW updates the others.
-  Optimizer(std::span<const NamedParameter> parameters, const OptimizerOptions& options = {});
+  Optimizer(std::span<const NamedParameter> parameters,
+            const train::OptimizerOptions& options = {});
   ~Optimizer();
   Optimizer(Optimizer&&) noexcept;
   Optimizer& operator=(Optimizer&&) noexcept;

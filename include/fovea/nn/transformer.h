@@ -4,10 +4,10 @@
 #include <memory>
 #include <vector>
 
-#include "fovea/model.h"
+#include "fovea/model/model.h"
+#include "fovea/model/spec.h"
 #include "fovea/nn/layers.h"
 #include "fovea/nn/parameter.h"
-#include "fovea/spec.h"
 
 namespace fovea::nn {
 
@@ -17,11 +17,11 @@ class Transformer {
  public:
   // Random weights. Throws the errors of validated(), and InvalidArgument if the Spec reads
   // pictures or sound.
-  Transformer(const Spec& spec, uint64_t seed);
+  Transformer(const model::Spec& spec, uint64_t seed);
   // A copy of a model's weights; packed ones are shared, and not trained.
-  explicit Transformer(const Model& model);
+  explicit Transformer(const model::Model& model);
 
-  const Spec& spec() const;
+  const model::Spec& spec() const;
   const std::vector<NamedParameter>& parameters() const { return parameters_; }
 
   // Returns the output of the encoder.   ids i32 [B, S] -> [B, S, C] in pass.compute
@@ -38,7 +38,7 @@ class Transformer {
   Tensor loss(const Tensor& hidden, const Tensor& labels) const;
 
  private:
-  friend class fovea::Model;
+  friend class fovea::model::Model;
   struct Inside;
   std::shared_ptr<Inside> inside_;
   std::vector<NamedParameter> parameters_;

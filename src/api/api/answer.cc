@@ -17,7 +17,8 @@ constexpr std::string_view kNoAnswer = "NO ANSWER";
 constexpr int64_t kUsualRoom = 256;
 
 // One message with everything, since some chat templates have no system role.
-std::string task_text(const std::string& question, const std::vector<FoundPassage>& passages) {
+std::string task_text(const std::string& question,
+                      const std::vector<infer::FoundPassage>& passages) {
   std::string text = fmt::format(
       "Answer the question with the numbered passages, and with nothing else. After each "
       "statement, write the number of the passage that supports it in brackets, such as [1]. If "
@@ -28,21 +29,22 @@ std::string task_text(const std::string& question, const std::vector<FoundPassag
   return text + "\nQuestion: " + question + "\n";
 }
 
-std::vector<int32_t> ids_of(const Model& model, const std::optional<ChatFormat>& chat,
+std::vector<int32_t> ids_of(const model::Model& model, const std::optional<text::ChatFormat>& chat,
                             const std::string& text) {
-  if (!chat) return prompt_ids(model, text + "Answer:");
-  const Tokenizer& tokenizer = model.tokenizer();
-  ChatRequest request;
-  request.messages = messages_json({{"user", text}});
+  if (!chat) return infer::prompt_ids(model, text + "Answer:");
+  const text::Tokenizer& tokenizer = model.tokenizer();
+  text::ChatRequest request;
+  request.messages = text::messages_json({{"user", text}});
   request.variables = R"({"enable_thinking": false})";  // other templates ignore it
-  return tokenizer.encode(chat->render(guarded(request, tokenizer)), SpecialTokens::guarded);
+  return tokenizer.encode(chat->render(text::guarded(request, tokenizer)),
+                          text::SpecialTokens::guarded);
 }
 
 // Returns the passages whose vectors are similar enough to the question.
-std::vector<FoundPassage> similar_passages(const std::vector<FoundPassage>& passages,
-                                           const AnswerOptions& options) {
-  std::vector<FoundPassage> similar;
-  std::ranges::copy_if(passages, std::back_inserter(similar), [&](const FoundPassage& p) {
+std::vector<infer::FoundPassage> similar_passages(const std::vector<infer::FoundPassage>& passages,
+                                                  const AnswerOptions& options) {
+  std::vector<infer::FoundPassage> similar;
+  std::ranges::copy_if(passages, std::back_inserter(similar), [&](const infer::FoundPassage& p) {
     return double{p.similarity} >= options.least_similarity;
   });
   return similar;
@@ -91,11 +93,12 @@ std::vector<int64_t> cited_numbers(const std::string& text) {
   return {numbers.begin(), numbers.end()};
 }
 
-PassageAnswer answer_from_passages(const Model& model, const std::optional<ChatFormat>& chat,
+PassageAnswer answer_from_passages(const model::Model& model,
+                                   const std::optional<text::ChatFormat>& chat,
                                    const std::string& question,
-                                   const std::vector<FoundPassage>& passages,
-                                   const GenerateOptions& generation, const AnswerOptions& options,
-                                   const TextSink& stream) {
+                                   const std::vector<infer::FoundPassage>& passages,
+                                   const infer::GenerateOptions& generation,
+                                   const AnswerOptions& options, const infer::TextSink& stream) {
   check_fields(options);
   PassageAnswer answer;
   answer.sources = similar_passages(passages, options);
@@ -112,7 +115,7 @@ PassageAnswer answer_from_passages(const Model& model, const std::optional<ChatF
         "question: has {} tokens with one passage; expected at most {}, of which {} are for the "
         "answer (an index of shorter passages, or a model with a longer context)",
         ids.size(), most, context - most);
-  const Generation written = generate(model, ids, generation, stream).at(0);
+  const infer::Generation written = infer::generate(model, ids, generation, stream).at(0);
   answer.text = written.text;
   answer.finish = written.finish;
   const std::string_view statement = statement_in(answer.text);
@@ -124,20 +127,21 @@ PassageAnswer answer_from_passages(const Model& model, const std::optional<ChatF
   return answer;
 }
 
-PassageAnswer answer_from_passages(const Classifier& model, const std::string& question,
-                                   const std::vector<FoundPassage>& passages,
+PassageAnswer answer_from_passages(const infer::Classifier& model, const std::string& question,
+                                   const std::vector<infer::FoundPassage>& passages,
                                    const AnswerOptions& options) {
   check_fields(options);
   PassageAnswer answer;
   answer.sources = similar_passages(passages, options);
-  std::vector<Question> questions;
-  for (const FoundPassage& passage : answer.sources) questions.push_back({question, passage.text});
-  ClassifyOptions how;
+  std::vector<infer::Question> questions;
+  for (const infer::FoundPassage& passage : answer.sources)
+    questions.push_back({question, passage.text});
+  infer::ClassifyOptions how;
   how.null_answer = true;
   how.name_of_text = [](size_t) { return "question"; };
   const auto found = model.answer(questions, how);
   for (size_t i = 0; i < found.size(); ++i) {
-    const ExtractedAnswer& best = found[i].at(0);  // the empty answer if it is more probable
+    const infer::ExtractedAnswer& best = found[i].at(0);  // the empty answer if it is more probable
     if (best.text.empty() || best.score <= answer.score.value_or(-1)) continue;
     answer.score = best.score;
     answer.text = fmt::format("{} [{}]", best.text, i + 1);

@@ -31,28 +31,29 @@ std::vector<uint32_t> random_tokens(int64_t vocabulary) {
 }
 
 // Trains on the labels of the examples, as `fovea train` does.
-class LossTask : public TrainingTask {
+class LossTask : public train::TrainingTask {
  public:
-  LossTask(const Examples& examples, const PassOptions& options)
+  LossTask(const train::Examples& examples, const train::PassOptions& options)
       : examples_(examples), options_(options) {}
-  StepLoss backward(const Transformer& model, int64_t step) const override {
-    return backward_by_passes(examples_, step, options_,
-                              [&](const Batch& batch, const Pass& pass, double divisor) {
-                                return label_loss(model, batch, pass, divisor);
-                              });
+  StepLoss backward(const model::Transformer& model, int64_t step) const override {
+    return train::backward_by_passes(
+        examples_, step, options_,
+        [&](const train::Batch& batch, const model::Pass& pass, double divisor) {
+          return train::label_loss(model, batch, pass, divisor);
+        });
   }
   double steps_per_epoch() const override { return examples_.passes_per_epoch(); }
-  void write_model(const std::string&, Transformer&) const override {}
+  void write_model(const std::string&, model::Transformer&) const override {}
 
  private:
-  const Examples& examples_;
-  PassOptions options_;
+  const train::Examples& examples_;
+  train::PassOptions options_;
 };
 
 // Random pictures and labels, the same in every pass.
-class RandomPictures : public Examples {
+class RandomPictures : public train::Examples {
  public:
-  RandomPictures(const InputSpec& input, int64_t count, int64_t tokens) {
+  RandomPictures(const model::InputSpec& input, int64_t count, int64_t tokens) {
     Random random(1, Stream::shuffle);
     batch_.source.signal = empty({count, input.channels, input.size, input.size});
     float* pixels = batch_.source.signal.data_as<float>();
@@ -63,50 +64,52 @@ class RandomPictures : public Examples {
     batch_.asked = count;
     batch_.tokens = count * tokens;
   }
-  Batch training(int64_t) const override { return batch_; }
+  train::Batch training(int64_t) const override { return batch_; }
   double passes_per_epoch() const override { return 1; }
   int64_t validation_batches() const override { return 0; }
-  Batch validation(int64_t) const override { return batch_; }
+  train::Batch validation(int64_t) const override { return batch_; }
 
  private:
-  Batch batch_;
+  train::Batch batch_;
 };
 
 // Returns the architecture that docs/performance.md compares, without dropout: decoders without
 // biases and with the exact GELU; recurrent layers and encoders of images as they are.
-Spec compared_spec(const std::string& preset_name) {
-  Spec spec = preset(preset_name);
-  const bool images = spec.input.kind == InputKind::image;
+model::Spec compared_spec(const std::string& preset_name) {
+  model::Spec spec = model::preset(preset_name);
+  const bool images = spec.input.kind == model::InputKind::image;
   check_field(images || (spec.decoder && !spec.encoder), "preset",
               "{} is neither a decoder nor an encoder of images; expected a preset such as nano",
               preset_name);
   spec.dropout = {};
   if (images) {
-    spec.head = head_of(family_for(validated(spec)), spec, HeadKind::sequence, kLabels);
-    return validated(spec);
+    spec.head = model::head_of(model::family_for(model::validated(spec)), spec,
+                               model::HeadKind::sequence, kLabels);
+    return model::validated(spec);
   }
   if (spec.vocabulary == 0) spec.vocabulary = kCharacters;
   spec.decoder->norm.bias = spec.decoder->attention.bias = spec.decoder->attention.output_bias =
       false;
   spec.decoder->ffn.bias = false;
   spec.decoder->ffn.activation = Activation::gelu;
-  return validated(spec);
+  return model::validated(spec);
 }
 
 // The examples of a step, and the tokens from which windows are drawn.
 struct BenchExamples {
   std::vector<uint32_t> tokens;
-  std::unique_ptr<Examples> examples;
+  std::unique_ptr<train::Examples> examples;
 
-  BenchExamples(const Spec& spec, const TrainOptions& options) {
-    if (spec.input.kind == InputKind::image) {
+  BenchExamples(const model::Spec& spec, const train::TrainOptions& options) {
+    if (spec.input.kind == model::InputKind::image) {
       examples = std::make_unique<RandomPictures>(spec.input, options.batch, spec.context);
       return;
     }
     tokens = random_tokens(spec.vocabulary);
-    const TokenSpan all{tokens.data(), 4, kTokens, kTokens};
-    examples = std::make_unique<NextTokenExamples>(
-        all, TokenSpan{}, WindowOptions{spec.context, options.batch, 0, options.seed});
+    const train::TokenSpan all{tokens.data(), 4, kTokens, kTokens};
+    examples = std::make_unique<train::NextTokenExamples>(
+        all, train::TokenSpan{},
+        train::WindowOptions{spec.context, options.batch, 0, options.seed});
   }
 };
 
@@ -137,28 +140,28 @@ void visit(BenchOptions& o, OptionVisitor& v) {
 TrainBench bench_training(const BenchOptions& bench) {
   const FloatMode mode;
   check_fields(bench);
-  const Spec spec = compared_spec(bench.preset);
-  TrainOptions options = preset_training(bench.preset);
+  const model::Spec spec = compared_spec(bench.preset);
+  train::TrainOptions options = train::preset_training(bench.preset);
   if (bench.batch > 0)
     options.batch = bench.batch;
   else if (bench.preset == "baby")
     options.batch = 16;
-  else if (spec.input.kind == InputKind::image)
+  else if (spec.input.kind == model::InputKind::image)
     options.batch = 8;
   options.accumulate = 1;
-  const DType compute = bench.precision == Precision::bf16 ||
-                                (bench.precision == Precision::automatic && native_bf16())
+  const DType compute = bench.precision == train::Precision::bf16 ||
+                                (bench.precision == train::Precision::automatic && native_bf16())
                             ? DType::bf16
                             : DType::f32;
   TrainBench result;
   result.preset = bench.preset;
   result.precision = name_of(compute);
-  result.isa = active_isa();
+  result.isa = instruction_set();
   result.threads = thread_count();
   result.batch = options.batch;
   result.context = spec.context;
   result.steps = bench.steps;
-  const Cost cost = training_cost(spec, options.batch, spec.context, 1, compute);
+  const train::Cost cost = train::training_cost(spec, options.batch, spec.context, 1, compute);
   const uint64_t bytes = cost.weight_bytes + cost.optimizer_bytes + cost.activation_bytes;
   if (bytes > available_memory()) {
     fail_field(ErrorKind::OutOfMemory, "preset",
@@ -166,13 +169,13 @@ TrainBench bench_training(const BenchOptions& bench) {
                bench.preset, bytes >> 20, available_memory() >> 20);
   }
   result.flops_per_step = cost.flops_per_step;
-  result.peak_flops = measured_flops(compute, 0.3);
+  result.peak_flops = train::measured_flops(compute, 0.3);
 
-  Transformer model(spec);
-  initialise(model, options.seed);
+  model::Transformer model(spec);
+  model::initialise(model, options.seed);
   const BenchExamples data(spec, options);
   const LossTask task(*data.examples, {.compute = compute, .passes = {}, .seed = options.seed});
-  Stepper step(model, task, options, compute);
+  train::Stepper step(model, task, options, compute);
   const double median = median_seconds([&](int64_t i) { step(i); }, bench.steps, kWarmup);
   result.milliseconds_per_step = 1e3 * median;
   result.sequences_per_second = static_cast<double>(options.batch) / median;

@@ -9,14 +9,14 @@
 
 namespace fovea {
 
-EmbedBench bench_embedding(const Embedder& embedder, const std::vector<std::string>& texts,
+EmbedBench bench_embedding(const infer::Embedder& embedder, const std::vector<std::string>& texts,
                            const BenchOptions& options) {
   check_fields(options);
   check(!texts.empty(), "bench: no texts; expected at least one");
-  Embeddings found;
+  infer::Embeddings found;
   EmbedBench result;
   result.seconds = median_seconds([&](int64_t) { found = embedder.embed(texts); }, options.runs);
-  result.isa = active_isa();
+  result.isa = instruction_set();
   result.threads = thread_count();
   result.sentences = found.count;
   result.tokens = std::accumulate(found.tokens.begin(), found.tokens.end(), int64_t{0});

@@ -23,12 +23,12 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 // Requests with prompts of random tokens, decoded together as in a server.
 class Streams {
  public:
-  Streams(const ModelParts& model, int64_t count, int64_t prompt, int64_t tokens)
+  Streams(const model::ModelParts& model, int64_t count, int64_t prompt, int64_t tokens)
       : scheduler_(model.transformer, {}, nullptr,
                    {.cache = model.cache,
-                    .pages = count * pages_for(prompt + tokens + 1),
+                    .pages = count * model::pages_for(prompt + tokens + 1),
                     .most_sequences = count}) {
-    GenerateOptions options;
+    infer::GenerateOptions options;
     options.sampling.temperature = 0;
     options.max_tokens = tokens;
     options.guesses = 0;  // a step is one pass over one token of each text
@@ -49,11 +49,11 @@ class Streams {
   int64_t written() const { return scheduler_.status().written_tokens; }
 
  private:
-  Scheduler scheduler_;
+  infer::Scheduler scheduler_;
 };
 
 // Returns the time in seconds to read a prompt and generate one token.
-double seconds_to_read(const ModelParts& model, int64_t prompt) {
+double seconds_to_read(const model::ModelParts& model, int64_t prompt) {
   Streams one(model, 1, prompt, 1);
   const auto start = std::chrono::steady_clock::now();
   one.write(1);
@@ -62,7 +62,7 @@ double seconds_to_read(const ModelParts& model, int64_t prompt) {
 
 // Returns the median time of up to `runs` prompts, after one that is not measured: its pass
 // allocates the memory. A prompt that takes longer than kLong is read only once.
-double median_seconds_to_read(const ModelParts& model, int64_t prompt, int64_t runs) {
+double median_seconds_to_read(const model::ModelParts& model, int64_t prompt, int64_t runs) {
   constexpr double kLong = 5;
   const double first = seconds_to_read(model, prompt);
   if (first > kLong) return first;
@@ -74,12 +74,12 @@ double median_seconds_to_read(const ModelParts& model, int64_t prompt, int64_t r
 
 }  // namespace
 
-GenerationBench bench_generation(const Model& model, const BenchOptions& options) {
+GenerationBench bench_generation(const model::Model& model, const BenchOptions& options) {
   const FloatMode mode;
   check_fields(options);
   const int64_t prompt = options.prompt, decode = options.decode, depth = options.depth;
   const int64_t batch = std::max<int64_t>(1, options.batch);
-  const Spec& spec = checked_writer(model.spec());
+  const model::Spec& spec = infer::checked_writer(model.spec());
   check(!spec.encoder,
         "bench: the model has an encoder; expected a decoder-only model (or `translate`)");
   check_field(prompt <= spec.context, "prompt", "{}; expected 1 to {}, the model's context", prompt,
@@ -90,7 +90,7 @@ GenerationBench bench_generation(const Model& model, const BenchOptions& options
   check_field(decode + depth < spec.context, "decode", "{}; expected 1 to {}", decode,
               spec.context - depth - 1);
   GenerationBench result;
-  result.isa = active_isa();
+  result.isa = instruction_set();
   result.threads = thread_count();
   result.prompt = prompt;
   result.decode = decode;
@@ -99,12 +99,13 @@ GenerationBench bench_generation(const Model& model, const BenchOptions& options
   result.weight_bytes = model.weight_bytes();
   result.weight_formats = model.weight_formats();
 
-  result.first_token_seconds = seconds_to_read(parts_of(model), std::min(kFirst, depth));
-  seconds_to_read(parts_of(model), 1);  // the second pass packs weights for good: ops/packed.h
-  result.prompt_seconds = median_seconds_to_read(parts_of(model), prompt, options.runs);
+  result.first_token_seconds = seconds_to_read(model::parts_of(model), std::min(kFirst, depth));
+  seconds_to_read(model::parts_of(model),
+                  1);  // the second pass packs weights for good: ops/packed.h
+  result.prompt_seconds = median_seconds_to_read(model::parts_of(model), prompt, options.runs);
   result.prompt_tokens_per_second = static_cast<double>(prompt) / result.prompt_seconds;
 
-  Streams all(parts_of(model), batch, depth, 1 + decode);
+  Streams all(model::parts_of(model), batch, depth, 1 + decode);
   all.write(batch);  // the first token of each sequence
   const int64_t before = all.written();
   const auto start = std::chrono::steady_clock::now();

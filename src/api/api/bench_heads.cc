@@ -40,17 +40,17 @@ void pass_through(const std::vector<HeadInputs>& calls, const AttentionOptions& 
 HeadsBench bench_heads(const BenchOptions& bench) {
   const FloatMode mode;
   check_fields(bench);
-  Spec spec = preset(bench.preset);
+  model::Spec spec = model::preset(bench.preset);
   check_field(spec.decoder && !spec.encoder, "preset",
               "{} is not a decoder; expected a preset such as nano", bench.preset);
-  check_field(!is_recurrent(*spec.decoder, 0), "preset",
+  check_field(!model::is_recurrent(*spec.decoder, 0), "preset",
               "{} has no attention; expected a preset such as nano", bench.preset);
   spec.vocabulary = std::max<int64_t>(spec.vocabulary, 1);
-  const AttentionSpec a = validated(spec).decoder->attention;
-  const int64_t B = bench.batch > 0 ? bench.batch : preset_training(bench.preset).batch;
+  const model::AttentionSpec a = model::validated(spec).decoder->attention;
+  const int64_t B = bench.batch > 0 ? bench.batch : train::preset_training(bench.preset).batch;
   const int64_t T = spec.context, group = a.heads / a.kv_heads;
   const bool loop = bench.heads == HeadsWay::loop;
-  const DType compute = bench.precision == Precision::bf16 ? DType::bf16 : DType::f32;
+  const DType compute = bench.precision == train::Precision::bf16 ? DType::bf16 : DType::f32;
   std::vector<HeadInputs> calls;
   for (int64_t call = 0; call < (loop ? a.heads : 1); ++call) {
     const auto number = static_cast<uint32_t>(3 * call);
@@ -70,7 +70,7 @@ HeadsBench bench_heads(const BenchOptions& bench) {
       median_seconds([&](int64_t) { pass_through(calls, options); }, bench.steps, kWarmup);
   return {.preset = bench.preset,
           .precision = std::string(name_of(compute)),
-          .isa = std::string(active_isa()),
+          .isa = std::string(instruction_set()),
           .threads = thread_count(),
           .batch = B,
           .context = T,

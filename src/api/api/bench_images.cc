@@ -9,9 +9,9 @@
 namespace fovea {
 namespace {
 
-Image random_picture(int64_t side) {
+media::Image random_picture(int64_t side) {
   Random random(1, Stream::shuffle);
-  Image image;
+  media::Image image;
   image.height = image.width = side;
   image.pixels.resize(static_cast<size_t>(side * side * 3));
   for (uint8_t& value : image.pixels) value = static_cast<uint8_t>(random.word());
@@ -20,13 +20,14 @@ Image random_picture(int64_t side) {
 
 }  // namespace
 
-ImageBench bench_images(const ImageModel& model, int64_t count, const BenchOptions& options) {
+ImageBench bench_images(const infer::ImageModel& model, int64_t count,
+                        const BenchOptions& options) {
   const FloatMode mode;
   check_fields(options);
   check(count >= 1, "bench: {} pictures; expected at least 1", count);
-  const Image picture = random_picture(model.spec().input.size);
+  const media::Image picture = random_picture(model.spec().input.size);
   const auto source = [&](size_t) { return picture; };
-  ImageOptions batches;
+  infer::ImageOptions batches;
   batches.batch = options.batch;
   const auto run = [&](int64_t) {
     if (model.has_labels())
@@ -35,7 +36,7 @@ ImageBench bench_images(const ImageModel& model, int64_t count, const BenchOptio
       static_cast<void>(model.embed(static_cast<size_t>(count), source, batches));
   };
   ImageBench result;
-  result.isa = active_isa();
+  result.isa = instruction_set();
   result.threads = thread_count();
   result.pictures = count;
   result.seconds = median_seconds(run, options.runs);

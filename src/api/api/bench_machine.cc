@@ -10,13 +10,13 @@ MachineBench bench_machine() {
   constexpr double kSeconds = 0.2;  // for each rate
   MachineBench result;
   result.cpu = cpu_name();
-  result.isa = active_isa();
+  result.isa = instruction_set();
   result.threads = thread_count();
-  result.fp32_flops = measured_flops(DType::f32, kSeconds);
-  result.bf16_flops = measured_flops(DType::bf16, kSeconds);
-  result.int8_operations = measured_int8_operations(kSeconds);
-  result.one_thread_bandwidth = measured_bandwidth(1, kSeconds);
-  result.bandwidth = measured_bandwidth(result.threads, kSeconds);
+  result.fp32_flops = train::measured_flops(DType::f32, kSeconds);
+  result.bf16_flops = train::measured_flops(DType::bf16, kSeconds);
+  result.int8_operations = train::measured_int8_operations(kSeconds);
+  result.one_thread_bandwidth = train::measured_bandwidth(1, kSeconds);
+  result.bandwidth = train::measured_bandwidth(result.threads, kSeconds);
   return result;
 }
 

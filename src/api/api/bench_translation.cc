@@ -8,8 +8,8 @@
 
 namespace fovea {
 
-TranslationBench bench_translation(const Model& model, const std::vector<std::string>& lines,
-                                   const TranslateOptions& translation,
+TranslationBench bench_translation(const model::Model& model, const std::vector<std::string>& lines,
+                                   const infer::TranslateOptions& translation,
                                    const BenchOptions& options) {
   check_fields(options);
   check(!lines.empty(), "bench: no lines; expected at least one");
@@ -17,21 +17,21 @@ TranslationBench bench_translation(const Model& model, const std::vector<std::st
   const auto run = [&](int64_t) {
     size_t read = 0;
     result.tokens = result.source_tokens = 0;
-    translate(
+    infer::translate(
         model, translation,
         [&]() -> std::optional<std::string> {
           if (read == lines.size()) return std::nullopt;
           return lines[read++];
         },
-        [&](const Translation& translated) {
-          const Generation& best = translated.best[0];
-          result.tokens += std::ssize(best.ids) + (best.finish == FinishReason::end);
+        [&](const infer::Translation& translated) {
+          const infer::Generation& best = translated.best[0];
+          result.tokens += std::ssize(best.ids) + (best.finish == infer::FinishReason::end);
           result.source_tokens += best.prompt_tokens;
           return true;
         });
   };
   result.seconds = median_seconds(run, options.runs);
-  result.isa = active_isa();
+  result.isa = instruction_set();
   result.threads = thread_count();
   result.lines = std::ssize(lines);
   result.lines_per_second = static_cast<double>(result.lines) / result.seconds;

@@ -1,4 +1,5 @@
 #include "fovea/doctor.h"
+#include "fovea/core/machine.h"
 
 #include <fmt/format.h>
 
@@ -9,8 +10,8 @@
 #include "base/threads.h"
 #include "checkpoint/module_files.h"
 #include "checkpoint/snapshot.h"
-#include "fovea/embed.h"
-#include "fovea/model.h"
+#include "fovea/infer/embed.h"
+#include "fovea/model/model.h"
 #include "kernels/cpu_features.h"
 #include "kernels/isa.h"
 #include "kernels/kernels.h"
@@ -21,7 +22,7 @@ namespace {
 
 // Checks a model of embeddings only.
 void check_static(const std::string& folder, std::vector<Finding>& findings) {
-  const Embedder embedder = Embedder::open(folder);
+  const infer::Embedder embedder = infer::Embedder::open(folder);
   findings.push_back(
       {"model", fmt::format("{}: intact, vectors of {} tokens", folder, embedder.spec().vocabulary),
        true});
@@ -30,13 +31,13 @@ void check_static(const std::string& folder, std::vector<Finding>& findings) {
 
 void check_model(const std::string& folder, std::vector<Finding>& findings) {
   try {
-    const bool modules = is_folder(folder) && has_modules(folder);
-    if (modules && is_static(folder)) return check_static(folder, findings);
+    const bool modules = is_folder(folder) && model::has_modules(folder);
+    if (modules && model::is_static(folder)) return check_static(folder, findings);
     // Blocks of a .gguf file would take several times as much memory as floats.
-    const Model model =
-        Model::open(folder, is_gguf(folder) ? WeightPrecision::stored : WeightPrecision::full);
+    const model::Model model = model::Model::open(
+        folder, is_gguf(folder) ? model::WeightPrecision::stored : model::WeightPrecision::full);
     std::string formats;
-    for (const FormatBytes& each : model.weight_formats())
+    for (const model::FormatBytes& each : model.weight_formats())
       formats += (formats.empty() ? "" : ", ") + each.format;
     findings.push_back({"model",
                         fmt::format("{}: intact, {} parameters, weights in {}", folder,
@@ -44,17 +45,17 @@ void check_model(const std::string& folder, std::vector<Finding>& findings) {
                         true});
     for (const std::string& warning : model.warnings())
       findings.push_back({"model", warning, false});
-    if (modules) findings.push_back({"vectors", Embedder::open(folder).pooling(), true});
+    if (modules) findings.push_back({"vectors", infer::Embedder::open(folder).pooling(), true});
     if (!model.has_tokenizer())
       findings.push_back(
           {"model", folder + ": has no tokenizer; it can be traced but not prompted", false});
   } catch (const std::exception& error) {
     findings.push_back({"model", error.what(), false});
   }
-  for (const int64_t step : find_snapshots(folder)) {
-    const std::string path = snapshot_path(folder, step);
+  for (const int64_t step : model::find_snapshots(folder)) {
+    const std::string path = model::snapshot_path(folder, step);
     try {
-      verify_snapshot(path);
+      model::verify_snapshot(path);
       findings.push_back({"snapshot", path + ": intact", true});
     } catch (const std::exception& error) {
       findings.push_back({"snapshot", error.what(), false});
@@ -71,7 +72,7 @@ std::vector<Finding> doctor(const std::string& folder) {
   findings.push_back({"processor", cpu_name(), true});
   const std::string missing = missing_cpu_features();
   findings.push_back({"instruction sets",
-                      missing.empty() ? fmt::format("uses {}; available: {}", active_isa(),
+                      missing.empty() ? fmt::format("uses {}; available: {}", instruction_set(),
                                                     fmt::join(available_isas(), ", "))
                                       : "missing: " + missing,
                       missing.empty()});
@@ -85,7 +86,7 @@ std::vector<Finding> doctor(const std::string& folder) {
       {"cores", fmt::format("{} threads (change with OMP_NUM_THREADS)", thread_count()), true});
   findings.push_back({"speed",
                       fmt::format("{:.0f} GFLOP/s in fp32 matrix products, measured now",
-                                  measured_flops(DType::f32, 0.1) / 1e9),
+                                  train::measured_flops(DType::f32, 0.1) / 1e9),
                       true});
   const uint64_t available = available_memory(), total = total_memory();
   findings.push_back(
@@ -99,9 +100,5 @@ std::vector<Finding> doctor(const std::string& folder) {
   if (!folder.empty()) check_model(folder, findings);
   return findings;
 }
-
-void set_threads(int count) { set_thread_count(count); }
-int threads() { return thread_count(); }
-std::string instruction_set() { return active_isa(); }
 
 }  // namespace fovea

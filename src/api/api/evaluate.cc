@@ -20,47 +20,51 @@ namespace fovea {
 namespace {
 
 // Adds translations of the sources to the predictions.
-void translate_pairs(const Model& model, const EvaluationData& data,
-                     const EvaluationProgress& progress, Predictions& found) {
-  TextPairs pairs = read_pairs(data.pairs, "pairs");
-  if (data.limit > 0) shorten(pairs, data.limit);
+void translate_pairs(const model::Model& model, const EvaluationData& data,
+                     const train::EvaluationProgress& progress, infer::Predictions& found) {
+  train::TextPairs pairs = train::read_pairs(data.pairs, "pairs");
+  if (data.limit > 0) train::shorten(pairs, data.limit);
   auto& translations = found.translations.emplace();
   size_t read = 0;
-  translate(
+  infer::translate(
       model, *data.translation,
       [&]() -> std::optional<std::string> {
         if (read == pairs.sources.size()) return std::nullopt;
         return pairs.sources[read++];
       },
-      [&](const Translation& translation) {
-        report_progress(progress, std::ssize(translations), std::ssize(pairs.sources));
+      [&](const infer::Translation& translation) {
+        train::report_progress(progress, std::ssize(translations), std::ssize(pairs.sources));
         translations.emplace_back(translation.best[0].text, pairs.targets[translations.size()]);
         return true;
       });
 }
 
 // Adds transcripts of the recordings to the predictions.
-void transcribe_recordings(const Model& model, const EvaluationData& data,
-                           const EvaluationProgress& progress, Predictions& found) {
-  const Recordings recordings = read_recordings(data.pairs.empty() ? data.text : data.pairs);
-  const ModelParts& parts = parts_of(model);
-  const Generator generator{parts.transformer, &*parts.target_tokenizer,
-                            rules_of(parts.origin, parts.end_ids), DType::f32, parts.cache};
-  add_transcripts(
+void transcribe_recordings(const model::Model& model, const EvaluationData& data,
+                           const train::EvaluationProgress& progress, infer::Predictions& found) {
+  const train::Recordings recordings =
+      train::read_recordings(data.pairs.empty() ? data.text : data.pairs);
+  const model::ModelParts& parts = model::parts_of(model);
+  const infer::Generator generator{parts.transformer, &*parts.target_tokenizer,
+                                   infer::rules_of(parts.origin, parts.end_ids), DType::f32,
+                                   parts.cache};
+  train::add_transcripts(
       generator, parts.origin, parts.end_ids, recordings, data.translation->beams,
       [&](int64_t done) {
-        report_progress(progress, done, std::ssize(recordings.files));
+        train::report_progress(progress, done, std::ssize(recordings.files));
         return true;
       },
       found);
 }
 
 // Returns what a classifier predicts; a head with one output predicts a number.
-ProblemType problem_of(const Spec& spec, const Origin& origin) {
-  if (spec.head.kind != HeadKind::sequence) return ProblemType::automatic;
-  const bool unknown = origin.problem == ProblemType::automatic;
-  return unknown && spec.head.labels == 1 ? ProblemType::regression : origin.problem;
+model::ProblemType problem_of(const model::Spec& spec, const model::Origin& origin) {
+  if (spec.head.kind != model::HeadKind::sequence) return model::ProblemType::automatic;
+  const bool unknown = origin.problem == model::ProblemType::automatic;
+  return unknown && spec.head.labels == 1 ? model::ProblemType::regression : origin.problem;
 }
+
+constexpr int64_t kLongest = 1024, kTokensAtOnce = 4096;  // limit the memory of activations
 
 }  // namespace
 
@@ -85,14 +89,14 @@ void visit(EvaluationData& d, OptionVisitor& v) {
   v.integer({"limit",
              "evaluate only the first windows of text, pairs, labelled texts or records; 0 = all"},
             d.limit, 0, int64_t{1} << 40);
-  visit_answers(d.chat_template, d.train_on, false, v);
+  train::visit_answers(d.chat_template, d.train_on, false, v);
   v.boolean({"one_by_one", "encoders: mask one token at a time, with one pass per token (slow)"},
             d.one_by_one);
   bool translates = d.translation.has_value();
   v.group({"translation", "translate the sources of the pairs"}, translates);
   if (!translates) return d.translation.reset();
   if (!d.translation) d.translation.emplace();
-  TranslateOptions& t = *d.translation;
+  infer::TranslateOptions& t = *d.translation;
   constexpr int64_t kMostBeams = 1024;  // as in TranslateOptions
   v.integer({"translation_beams", "pairs: hypotheses of the beam search; 0 = do not translate"},
             t.beams, 0, kMostBeams);
@@ -102,61 +106,61 @@ void visit(EvaluationData& d, OptionVisitor& v) {
          t.task);
 }
 
-Evaluation evaluate(const Model& model, const EvaluationData& data,
-                    const EvaluationProgress& progress) {
+infer::Evaluation evaluate(const model::Model& model, const EvaluationData& data,
+                           const train::EvaluationProgress& progress) {
   const FloatMode mode;
   check_fields(data);
   check_field(data.images.empty(), "images",
               "given for a model of texts; expected one of pictures");
-  constexpr int64_t kLongest = 1024, kTokensAtOnce = 4096;  // limits the memory of activations
-  TrainOptions options;
+  train::TrainOptions options;
   options.data = data.text;
   options.pairs = data.pairs;
-  if (data.translation && !writes_speech(model.spec()))
-    options.source_prefix = source_prefix_of(model, *data.translation);
+  if (data.translation && !train::writes_speech(model.spec()))
+    options.source_prefix = infer::source_prefix_of(model, *data.translation);
   options.labels = data.labels;
-  if (!data.labels.empty()) options.problem_type = problem_of(model.spec(), parts_of(model).origin);
+  if (!data.labels.empty())
+    options.problem_type = problem_of(model.spec(), model::parts_of(model).origin);
   options.chat_template = data.chat_template;
   options.train_on = data.train_on;
   options.validation = 0;
   options.evaluate_windows = data.limit;
   options.length = std::min(model.spec().context, kLongest);
   options.batch = std::max<int64_t>(1, kTokensAtOnce / options.length);
-  check_data(options);
+  train::check_data(options);
   // Judged answers are conversations too, and no model is evaluated on their labels.
-  if (preference_form(data.text) == PreferenceForm::judged) options.objective = Objective::chats;
-  const Objective objective = objective_of(options, model.spec());
-  if (objective == Objective::chats) {
+  if (train::preference_form(data.text) == train::PreferenceForm::judged)
+    options.objective = train::Objective::chats;
+  const train::Objective objective = train::objective_of(options, model.spec());
+  if (objective == train::Objective::chats) {
     // Texts of several conversations share a row, so that the rows are as long as possible.
     options.length = std::min(model.spec().context, kTokensAtOnce);
     options.batch = 1;
   }
-  if (objective == Objective::chats || learns_preferences(objective))
-    options.from = parts_of(model).path;
-  check_field(data.context == 0 || (objective == Objective::next_token && !data.one_by_one),
+  if (objective == train::Objective::chats || train::learns_preferences(objective))
+    options.from = model::parts_of(model).path;
+  check_field(data.context == 0 || (objective == train::Objective::next_token && !data.one_by_one),
               "context",
               "given for another evaluation than that of next tokens; expected plain "
               "text and a decoder");
-  const bool sound = objective == Objective::pairs && writes_speech(model.spec());
-  const bool limited = objective <= Objective::labels && !sound;
+  const bool speech = objective == train::Objective::pairs && train::writes_speech(model.spec());
+  const bool limited = objective <= train::Objective::labels && !speech;
   check_field(data.limit == 0 || limited, "limit",
-              "given for {}; expected plain text, pairs or labelled texts", name_of(objective));
+              "given for {}; expected plain text, pairs or labelled texts",
+              train::name_of(objective));
   if (data.one_by_one)
-    return evaluate_one_by_one(model, data.text, {options.length, data.limit}, options.batch,
-                               progress);
-  if (objective == Objective::next_token)
-    return evaluate_next_tokens(model, data.text, {data.context, data.limit}, progress);
-  const bool speech = objective == Objective::pairs && writes_speech(model.spec());
-  const bool writes = speech || !data.pairs.empty();
-  if (!writes || !data.translation || data.translation->beams == 0)
-    return evaluate_by_task(model, options, progress, {});
+    return train::evaluate_one_by_one(model, data.text, {options.length, data.limit}, options.batch,
+                                      progress);
+  if (objective == train::Objective::next_token)
+    return train::evaluate_next_tokens(model, data.text, {data.context, data.limit}, progress);
+  if ((!speech && data.pairs.empty()) || !data.translation || data.translation->beams == 0)
+    return train::evaluate_by_task(model, options, progress, {});
   // The fraction of the progress for scoring the pairs, which is faster than translating.
   constexpr double kScoring = 0.2;
-  const auto part = [&](double from, double to) -> EvaluationProgress {
+  const auto part = [&](double from, double to) -> train::EvaluationProgress {
     if (!progress) return {};
     return [&progress, from, to](double done) { return progress(from + (to - from) * done); };
   };
-  return evaluate_by_task(model, options, part(0, kScoring), [&](Predictions& found) {
+  return train::evaluate_by_task(model, options, part(0, kScoring), [&](infer::Predictions& found) {
     if (speech)
       transcribe_recordings(model, data, part(kScoring, 1), found);
     else

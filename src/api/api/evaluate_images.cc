@@ -7,8 +7,8 @@
 #include "base/float_mode.h"
 #include "base/math.h"
 #include "data/labelled_images.h"
+#include "fovea/core/excerpt.h"
 #include "fovea/evaluate.h"
-#include "fovea/excerpt.h"
 #include "losses/contrastive_loss.h"
 #include "metrics/predictions.h"
 #include "start/evaluate_model.h"
@@ -28,8 +28,8 @@ double negative_log_probability(Logits logits, size_t label) {
   return math::log(sum) + most - logits[label];
 }
 
-Predictions classified(const ImageModel& model, const LabelledImages& data,
-                       const ImageModel::Source& image, ImageOptions options) {
+infer::Predictions classified(const infer::ImageModel& model, const train::LabelledImages& data,
+                              const infer::ImageModel::Source& image, infer::ImageOptions options) {
   const std::vector<std::string>& names = model.labels();
   std::vector<size_t> labels;
   for (size_t i = 0; i < data.labels.size(); ++i) {
@@ -40,8 +40,8 @@ Predictions classified(const ImageModel& model, const LabelledImages& data,
     labels.push_back(static_cast<size_t>(found - names.begin()));
   }
   options.raw = true;
-  const Classifications all = model.classify(data.files.size(), image, options);
-  Predictions found;
+  const infer::Classifications all = model.classify(data.files.size(), image, options);
+  infer::Predictions found;
   for (size_t i = 0; i < labels.size(); ++i) {
     const Logits logits(all.scores.data() + i * names.size(), names.size());
     const auto best = std::max_element(logits.begin(), logits.end()) - logits.begin();
@@ -54,41 +54,42 @@ Predictions classified(const ImageModel& model, const LabelledImages& data,
 }
 
 // The loss is that of all pairs together.
-Predictions retrieved(const ImageModel& model, const LabelledImages& data,
-                      const ImageModel::Source& image, ImageOptions options) {
+infer::Predictions retrieved(const infer::ImageModel& model, const train::LabelledImages& data,
+                             const infer::ImageModel::Source& image, infer::ImageOptions options) {
   options.normalise = true;
-  RetrievalVectors all;
+  infer::RetrievalVectors all;
   all.count = std::ssize(data.files);
   all.width = model.width();
   all.pictures = model.embed(data.files.size(), image, options).values;
   all.texts = model.embed_texts(data.labels, options).values;
-  Predictions found = retrieval_of(all, data.labels);
+  infer::Predictions found = infer::retrieval_of(all, data.labels);
   const NoGradient no_gradient;
-  const TextTower& tower = *model.parts().text;
+  const infer::TextTower& tower = *model.parts().text;
   const Shape shape = {all.count, all.width};
-  found.loss =
-      contrastive_loss(tensor_of(all.pictures, shape), tensor_of(all.texts, shape),
-                       full({1}, tower.scale), tower.sigmoid ? full({1}, tower.bias) : Tensor())
-          .data_as<double>()[0];
+  found.loss = train::contrastive_loss(tensor_of(all.pictures, shape), tensor_of(all.texts, shape),
+                                       full({1}, tower.scale),
+                                       tower.sigmoid ? full({1}, tower.bias) : Tensor())
+                   .data_as<double>()[0];
   return found;
 }
 
 }  // namespace
 
-Evaluation evaluate_images(const ImageModel& model, const std::vector<std::string>& images,
-                           const std::function<bool(double fraction)>& progress) {
+infer::Evaluation evaluate_images(const infer::ImageModel& model,
+                                  const std::vector<std::string>& images,
+                                  const std::function<bool(double fraction)>& progress) {
   const FloatMode mode;
   check(model.has_labels() || model.reads_texts(),
         "images: the model has no head for labels and reads no texts; expected a classifier, or a "
         "model of pictures and texts");
-  const LabelledImages data = read_labelled_images(images);
+  const train::LabelledImages data = train::read_labelled_images(images);
   const auto count = static_cast<double>(data.files.size());
   std::atomic<int64_t> done = 0;
-  const ImageModel::Source image = [&](size_t i) {
+  const infer::ImageModel::Source image = [&](size_t i) {
     ++done;
-    return read_image(data.files[i]);
+    return media::read_image(data.files[i]);
   };
-  ImageOptions options;
+  infer::ImageOptions options;
   options.name_of_image = [&](size_t i) { return data.files[i]; };
   const std::thread::id caller = std::this_thread::get_id();
   options.stop = [&] {
@@ -96,10 +97,10 @@ Evaluation evaluate_images(const ImageModel& model, const std::vector<std::strin
            !progress(static_cast<double>(done) / count);
   };
   const bool pairs = model.reads_texts();
-  const Predictions found =
+  const infer::Predictions found =
       pairs ? retrieved(model, data, image, options) : classified(model, data, image, options);
-  Evaluation result;
-  add_metrics(result, evaluation_task(pairs ? "retrieval" : "labels"), found);
+  infer::Evaluation result;
+  train::add_metrics(result, infer::evaluation_task(pairs ? "retrieval" : "labels"), found);
   result.sequences = std::ssize(data.files);
   return result;
 }

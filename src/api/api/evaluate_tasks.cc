@@ -9,7 +9,7 @@
 #include "base/files.h"
 #include "base/float_mode.h"
 #include "base/ordered_json.h"
-#include "fovea/generate.h"
+#include "fovea/infer/generate.h"
 #include "metrics/rouge.h"
 #include "metrics/words.h"
 
@@ -22,7 +22,7 @@ constexpr std::string_view kSpaces = " \t\n\v\f\r";
 
 // Returns the text without white space at its ends, as Python's str.strip does.
 std::string stripped(const std::string& text) {
-  const std::vector<std::string_view> words = words_of(text);
+  const std::vector<std::string_view> words = infer::words_of(text);
   if (words.empty()) return {};
   return {words.front().data(), words.back().data() + words.back().size()};
 }
@@ -42,8 +42,8 @@ class Values {
     all_.push_back({metric, {value}});
   }
   // Returns the means, each with its standard error: the sample deviation / sqrt(n).
-  MetricValues summary() const {
-    MetricValues metrics;
+  infer::MetricValues summary() const {
+    infer::MetricValues metrics;
     for (const auto& [name, values] : all_) {
       const auto n = static_cast<double>(values.size());
       double mean = 0, squares = 0;
@@ -61,7 +61,7 @@ class Values {
 
 class TaskRun {
  public:
-  TaskRun(const Model& model, const TaskData& data) : model_(model), data_(data) {}
+  TaskRun(const model::Model& model, const TaskData& data) : model_(model), data_(data) {}
 
   void choose(const TaskRecord& record, const std::string& context) {
     std::vector<Continuation> all;
@@ -93,16 +93,16 @@ class TaskRun {
   }
 
   void generate_answer(const TaskRecord& record, const std::string& context) {
-    GenerateOptions options;
+    infer::GenerateOptions options;
     options.sampling.temperature = 0;
     options.max_tokens = record.max_tokens;
     options.stop = record.stop;
-    const Generation made = generate(model_, context, options)[0];
+    const infer::Generation made = infer::generate(model_, context, options)[0];
     result_.cut += made.dropped_tokens > 0;
     const std::string text = stripped(made.text);
     Json output = {{"context", context}, {"target", record.target}, {"text", text}};
     if (record.rouge) {
-      const Rouge r = rouge(text, record.target);
+      const infer::Rouge r = infer::rouge(text, record.target);
       for (const auto& [name, value] : {std::pair("rouge_1", r.one),
                                         {"rouge_2", r.two},
                                         {"rouge_l", r.l},
@@ -134,10 +134,10 @@ class TaskRun {
       text = context.substr(kept) + text;
       context.resize(kept);
     }
-    Continuation c{.characters = static_cast<double>(characters_of(choice).size()),
+    Continuation c{.characters = static_cast<double>(infer::characters_of(choice).size()),
                    .bytes = static_cast<double>(choice.size())};
-    std::vector<int32_t> ids = prompt_ids(model_, context + text);
-    size_t before = context.empty() ? 0 : prompt_ids(model_, context).size();
+    std::vector<int32_t> ids = infer::prompt_ids(model_, context + text);
+    size_t before = context.empty() ? 0 : infer::prompt_ids(model_, context).size();
     if (before == 0) {  // as generate() begins an empty prompt
       const std::optional<int32_t> end = model_.tokenizer().eos_id();
       ids.insert(ids.begin(), end.value_or(0));
@@ -151,7 +151,7 @@ class TaskRun {
       before = before > surplus ? before - surplus : 1;
       ++result_.cut;
     }
-    const std::vector<TokenLogprob> scores = score(model_, ids);
+    const std::vector<infer::TokenLogprob> scores = infer::score(model_, ids);
     for (size_t i = before; i < scores.size(); ++i) c.logprob += double{scores[i].logprob};
     c.tokens = static_cast<double>(ids.size() - before);
     return c;
@@ -161,7 +161,7 @@ class TaskRun {
     if (!data_.samples_out.empty()) samples_ += json_line(output) + "\n";
   }
 
-  const Model& model_;
+  const model::Model& model_;
   const TaskData& data_;
   Values values_;
   TaskEvaluation result_;
@@ -181,7 +181,7 @@ void visit(TaskData& d, OptionVisitor& v) {
          d.samples_out);
 }
 
-TaskEvaluation evaluate_tasks(const Model& model, const TaskData& data,
+TaskEvaluation evaluate_tasks(const model::Model& model, const TaskData& data,
                               const std::function<bool(double fraction)>& progress) {
   const FloatMode mode;
   check_fields(data);

@@ -3,7 +3,7 @@
 #include "base/files.h"
 #include "checkpoint/module_files.h"
 #include "embed/vector_kind.h"
-#include "fovea/spec.h"
+#include "fovea/model/spec.h"
 
 namespace fovea {
 
@@ -23,43 +23,44 @@ const char* name_of(ModelUse use) {
 
 namespace {
 
-ModelUse use_of(const Spec& spec) {
-  if (spec.head.kind == HeadKind::sequence)
+ModelUse use_of(const model::Spec& spec) {
+  if (spec.head.kind == model::HeadKind::sequence)
     return spec.head.labels == 1 ? ModelUse::scores : ModelUse::labels;
-  if (spec.input.kind == InputKind::audio && spec.decoder) return ModelUse::speech;
-  const bool writes = spec.decoder && spec.head.kind == HeadKind::language_model;
+  if (spec.input.kind == model::InputKind::audio && spec.decoder) return ModelUse::speech;
+  const bool writes = spec.decoder && spec.head.kind == model::HeadKind::language_model;
   return writes ? ModelUse::text : ModelUse::vectors;
 }
 
 }  // namespace
 
 ModelUse model_use(const std::string& path) {
-  if (ImageModel::reads_images(path)) return ModelUse::images;
-  switch (vector_kind(path)) {
-    case VectorKind::sparse: return ModelUse::sparse;
-    case VectorKind::multiple: return ModelUse::multi_vector;
-    case VectorKind::dense: break;
+  if (infer::ImageModel::reads_images(path)) return ModelUse::images;
+  switch (infer::vector_kind(path)) {
+    case infer::VectorKind::sparse: return ModelUse::sparse;
+    case infer::VectorKind::multiple: return ModelUse::multi_vector;
+    case infer::VectorKind::dense: break;
   }
   // In a sentence-transformers directory the Transformer may be in a subdirectory.
-  const bool sentences = has_modules(path);
-  if (is_static(path) || (sentences && !is_file(path + "/config.json"))) return ModelUse::vectors;
-  const ModelUse use = use_of(read_model_spec(path));
+  const bool sentences = model::has_modules(path);
+  if (model::is_static(path) || (sentences && !is_file(path + "/config.json")))
+    return ModelUse::vectors;
+  const ModelUse use = use_of(model::read_model_spec(path));
   return sentences && use == ModelUse::text ? ModelUse::vectors : use;
 }
 
-AnyModel open(const std::string& path, WeightPrecision precision, CachePrecision cache,
-              const std::vector<AdapterUse>& adapters) {
+AnyModel open(const std::string& path, model::WeightPrecision precision,
+              model::CachePrecision cache, const std::vector<model::AdapterUse>& adapters) {
   switch (model_use(path)) {
-    case ModelUse::vectors: return Embedder::open(path, precision, adapters);
-    case ModelUse::sparse: return SparseEmbedder::open(path, precision, adapters);
-    case ModelUse::multi_vector: return MultiVectorEmbedder::open(path, precision, adapters);
-    case ModelUse::scores: return Reranker::open(path, precision, adapters);
-    case ModelUse::labels: return Classifier::open(path, precision, adapters);
-    case ModelUse::images: return ImageModel::open(path, precision, adapters);
+    case ModelUse::vectors: return infer::Embedder::open(path, precision, adapters);
+    case ModelUse::sparse: return infer::SparseEmbedder::open(path, precision, adapters);
+    case ModelUse::multi_vector: return infer::MultiVectorEmbedder::open(path, precision, adapters);
+    case ModelUse::scores: return infer::Reranker::open(path, precision, adapters);
+    case ModelUse::labels: return infer::Classifier::open(path, precision, adapters);
+    case ModelUse::images: return infer::ImageModel::open(path, precision, adapters);
     case ModelUse::text:
     case ModelUse::speech: break;
   }
-  return Model::open(path, precision, cache, adapters);
+  return model::Model::open(path, precision, cache, adapters);
 }
 
 }  // namespace fovea

@@ -58,7 +58,7 @@ TaskRecord record_of(const nlohmann::json& json, const std::string& name) {
 
 std::vector<TaskRecord> read_task_records(const std::string& path) {
   std::vector<TaskRecord> records;
-  each_json_record(path, [&](const std::string& line, const std::string& name) {
+  text::each_json_record(path, [&](const std::string& line, const std::string& name) {
     records.push_back(record_of(parse_json(line, name), name));
   });
   if (records.empty())

@@ -1,4 +1,4 @@
-#include "fovea/translate.h"
+#include "fovea/infer/translate.h"
 
 #include "base/error.h"
 #include "base/float_mode.h"
@@ -11,49 +11,50 @@
 namespace fovea {
 namespace {
 
-Generator generator_of(const Model& model) {
-  const ModelParts& parts = parts_of(model);
+infer::Generator generator_of(const model::Model& model) {
+  const model::ModelParts& parts = model::parts_of(model);
   check(model.has_tokenizer(), "translate: the model has no tokenizer; expected a model with one");
   return {parts.transformer,
           &*parts.target_tokenizer,
-          rules_of(parts.origin, parts.end_ids),
+          infer::rules_of(parts.origin, parts.end_ids),
           DType::f32,
           parts.cache,
           &*parts.tokenizer};
 }
 
-TranslateOptions settled(const Model& model, const TranslateOptions& options) {
-  TranslateOptions settled = options;
-  settled.source_prefix = source_prefix_of(model, options);
+infer::TranslateOptions settled(const model::Model& model, const infer::TranslateOptions& options) {
+  infer::TranslateOptions settled = options;
+  settled.source_prefix = infer::source_prefix_of(model, options);
   return settled;
 }
 
 }  // namespace
 
-TranslationRequest translation_request(const Model& model, const TranslateOptions& options,
-                                       const std::string& line) {
+infer::TranslationRequest infer::translation_request(const model::Model& model,
+                                                     const infer::TranslateOptions& options,
+                                                     const std::string& line) {
   const FloatMode mode;
-  return translation_request(generator_of(model), settled(model, options), line);
+  return infer::translation_request(generator_of(model), settled(model, options), line);
 }
 
-void translate(const Model& model, const TranslateOptions& options,
-               const std::function<std::optional<std::string>()>& next,
-               const std::function<bool(const Translation&)>& put) {
+void infer::translate(const model::Model& model, const infer::TranslateOptions& options,
+                      const std::function<std::optional<std::string>()>& next,
+                      const std::function<bool(const infer::Translation&)>& put) {
   const FloatMode mode;
-  translate(generator_of(model), settled(model, options), available_memory() / 2, next, put);
+  infer::translate(generator_of(model), settled(model, options), available_memory() / 2, next, put);
 }
 
-MetricValues score_translations(const std::vector<std::string>& hypotheses,
-                                const std::vector<std::string>& references) {
+infer::MetricValues infer::score_translations(const std::vector<std::string>& hypotheses,
+                                              const std::vector<std::string>& references) {
   const FloatMode mode;
   check(hypotheses.size() == references.size(),
         "{} translations, {} references; expected equal numbers", hypotheses.size(),
         references.size());
-  Predictions found;
+  infer::Predictions found;
   auto& translations = found.translations.emplace();
   for (size_t i = 0; i < hypotheses.size(); ++i)
     translations.emplace_back(hypotheses[i], references[i]);
-  return values_of(evaluation_task("pairs").metrics, found);
+  return infer::values_of(infer::evaluation_task("pairs").metrics, found);
 }
 
 }  // namespace fovea

@@ -1,4 +1,4 @@
-#include "fovea/chat.h"
+#include "fovea/text/chat.h"
 
 #include "base/ordered_json.h"
 #include "c/handles.h"
@@ -10,25 +10,25 @@ namespace {
 
 constexpr auto kChatDefaults = sized<fovea_chat_options>();
 
-ChatMessage message_of(const fovea_message& message) {
+text::ChatMessage message_of(const fovea_message& message) {
   return {required(message.role, "role"),
           std::string(text_of(message.content, message.content_size, "content")),
           std::string(or_empty(message.members))};
 }
 
-ChatRequest request_of(const ChatFormat& format, const fovea_message* messages, size_t count,
-                       const fovea_chat_options* options) {
+text::ChatRequest request_of(const text::ChatFormat& format, const fovea_message* messages,
+                             size_t count, const fovea_chat_options* options) {
   const fovea_chat_options chosen = options_of(options, kChatDefaults);
   // A template would ignore them silently.
   if (chosen.tools != nullptr && !format.knows_tools)
     fail(ErrorKind::Unsupported, "tools: not supported by the chat template; expected none");
   if (chosen.documents != nullptr && !format.knows_documents)
     fail(ErrorKind::Unsupported, "documents: not supported by the chat template; expected none");
-  std::vector<ChatMessage> list;
+  std::vector<text::ChatMessage> list;
   for (const fovea_message& message : list_of(messages, count, "messages"))
     list.push_back(message_of(message));
-  ChatRequest request;
-  request.messages = messages_json(list);
+  text::ChatRequest request;
+  request.messages = text::messages_json(list);
   request.tools = or_empty(chosen.tools);
   request.documents = or_empty(chosen.documents);
   request.variables = or_empty(chosen.variables);
@@ -36,13 +36,14 @@ ChatRequest request_of(const ChatFormat& format, const fovea_message* messages, 
   return request;
 }
 
-std::vector<int32_t> encoded(const fovea_chat& chat, const ChatRequest& request) {
-  const Tokenizer& tokenizer = chat.model.tokenizer();
-  return tokenizer.encode(chat.format.render(guarded(request, tokenizer)), SpecialTokens::guarded);
+std::vector<int32_t> encoded(const fovea_chat& chat, const text::ChatRequest& request) {
+  const text::Tokenizer& tokenizer = chat.model.tokenizer();
+  return tokenizer.encode(chat.format.render(text::guarded(request, tokenizer)),
+                          text::SpecialTokens::guarded);
 }
 
 // Returns how many tokens fit after the prompt.
-int64_t room_after(const std::vector<int32_t>& prompt, const Spec& spec) {
+int64_t room_after(const std::vector<int32_t>& prompt, const model::Spec& spec) {
   if (spec.encoder) return spec.context - 1;
   check(std::ssize(prompt) < spec.context,
         "messages: {} tokens with the template; expected fewer than {}, the model's context",
@@ -61,8 +62,8 @@ fovea_status fovea_chat_open(fovea_model* model, const char* template_file, fove
   if (chat != nullptr) *chat = nullptr;
   return guard(model, "model", [&] {
     required(chat, "chat");
-    auto format = fovea::chat_format(model->path, std::string(or_empty(template_file)),
-                                     model->model.tokenizer());
+    auto format = fovea::text::chat_format(model->path, std::string(or_empty(template_file)),
+                                           model->model.tokenizer());
     if (!format)
       fovea::fail(fovea::ErrorKind::Unsupported,
                   "{}: the model has no chat template; expected a chat model, or a template file",

@@ -1,5 +1,5 @@
 #include "c/handles.h"
-#include "fovea/embed.h"
+#include "fovea/infer/embed.h"
 
 using namespace fovea::c;
 
@@ -15,8 +15,8 @@ constexpr fovea_embed_options kEmbedDefaults = [] {
   return options;
 }();
 
-EmbedOptions from_c(const fovea_embed_options& o) {
-  EmbedOptions options;
+infer::EmbedOptions from_c(const fovea_embed_options& o) {
+  infer::EmbedOptions options;
   options.prompt_name = or_empty(o.prompt_name);
   if (o.prompt != nullptr) options.prompt = o.prompt;
   options.dimensions = o.dimensions;
@@ -54,7 +54,7 @@ fovea_status fovea_embedder_open(const char* path, const fovea_embedder_options*
     required(embedder, "embedder");
     const fovea_embedder_options chosen = options_of(options, kEmbedderDefaults);
     *embedder = new fovea_embedder(
-        fovea::Embedder::open(required(path, "path"), weight_precision(chosen.precision)));
+        fovea::infer::Embedder::open(required(path, "path"), weight_precision(chosen.precision)));
   });
 }
 
@@ -79,7 +79,7 @@ fovea_status fovea_embedder_embed(fovea_embedder* embedder, const char* const* t
                                   const fovea_embed_options* options, float* values,
                                   size_t capacity) {
   return guard(embedder, "embedder", [&] {
-    const fovea::EmbedOptions chosen = from_c(options_of(options, kEmbedDefaults));
+    const fovea::infer::EmbedOptions chosen = from_c(options_of(options, kEmbedDefaults));
     const int64_t full = embedder->embedder.width();
     const auto width = static_cast<size_t>(chosen.dimensions > 0 ? chosen.dimensions : full);
     fovea::check(count <= capacity / width,
@@ -87,7 +87,8 @@ fovea_status fovea_embedder_embed(fovea_embedder* embedder, const char* const* t
                  width);
     if (count == 0) return;
     required(values, "values");
-    const fovea::Embeddings made = embedder->embedder.embed(texts_of(texts, sizes, count), chosen);
+    const fovea::infer::Embeddings made =
+        embedder->embedder.embed(texts_of(texts, sizes, count), chosen);
     std::copy(made.values.begin(), made.values.end(), values);
   });
 }

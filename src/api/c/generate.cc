@@ -1,4 +1,4 @@
-#include "fovea/generate.h"
+#include "fovea/infer/generate.h"
 
 #include "c/handles.h"
 
@@ -7,14 +7,14 @@ using namespace fovea::c;
 namespace fovea::c {
 namespace {
 
-EarlyStopping early_stopping(int32_t value) {
-  constexpr auto kMost = static_cast<int32_t>(EarlyStopping::never);
+infer::EarlyStopping early_stopping(int32_t value) {
+  constexpr auto kMost = static_cast<int32_t>(infer::EarlyStopping::never);
   check(value >= 0 && value <= kMost, "early_stopping: {}; expected 0 to {}", value, kMost);
-  return static_cast<EarlyStopping>(value);
+  return static_cast<infer::EarlyStopping>(value);
 }
 
-GenerateOptions from_c(const fovea_generate_options& o) {
-  GenerateOptions options;
+infer::GenerateOptions from_c(const fovea_generate_options& o) {
+  infer::GenerateOptions options;
   options.sampling = {.temperature = o.temperature,
                       .top_k = o.top_k,
                       .top_p = o.top_p,
@@ -71,24 +71,24 @@ GenerateOptions from_c(const fovea_generate_options& o) {
   return options;
 }
 
-int32_t finish_of(FinishReason finish) {
+int32_t finish_of(infer::FinishReason finish) {
   switch (finish) {
-    case FinishReason::cancelled: return FOVEA_FINISH_STOPPED;
-    case FinishReason::stop: return FOVEA_FINISH_STOP;
-    case FinishReason::end: return FOVEA_FINISH_END;
+    case infer::FinishReason::cancelled: return FOVEA_FINISH_STOPPED;
+    case infer::FinishReason::stop: return FOVEA_FINISH_STOP;
+    case infer::FinishReason::end: return FOVEA_FINISH_END;
     default: return FOVEA_FINISH_LENGTH;
   }
 }
 
 // Fills the arrays and returns the struct that points to them.
 fovea_generation to_c(GenerationStore& store) {
-  const Generation& g = store.generation;
+  const infer::Generation& g = store.generation;
   store.logprobs.clear();
   store.top_ids.clear();
   store.top_logprobs.clear();
   const bool with_logprobs = !g.logprobs.empty();
   const size_t tops = with_logprobs ? g.logprobs[0].top.size() : 0;
-  for (const TokenLogprob& token : g.logprobs) {
+  for (const infer::TokenLogprob& token : g.logprobs) {
     store.logprobs.push_back(token.logprob);
     check(token.top.size() == tops, "logprobs: {} alternatives; expected {}", token.top.size(),
           tops);
@@ -118,9 +118,10 @@ fovea_generation to_c(GenerationStore& store) {
 
 }  // namespace
 
-fovea_generate_options generate_defaults(const Model* model) {
-  const GenerateOptions o = model == nullptr ? GenerateOptions() : generation_defaults(*model);
-  const Sampling& s = o.sampling;
+fovea_generate_options generate_defaults(const model::Model* model) {
+  const infer::GenerateOptions o =
+      model == nullptr ? infer::GenerateOptions() : infer::generation_defaults(*model);
+  const infer::Sampling& s = o.sampling;
   auto options = sized<fovea_generate_options>();
   options.temperature = s.temperature;
   options.top_p = s.top_p;
@@ -156,15 +157,16 @@ fovea_generate_options generate_defaults(const Model* model) {
   return options;
 }
 
-void generate_into(GenerationStore& store, const Model& model, const std::vector<int32_t>& prompt,
-                   const fovea_generate_options* options, int64_t room, fovea_generation* result) {
+void generate_into(GenerationStore& store, const model::Model& model,
+                   const std::vector<int32_t>& prompt, const fovea_generate_options* options,
+                   int64_t room, fovea_generation* result) {
   if (result != nullptr) check_size(result->size);
   const fovea_generate_options chosen = options_of(options, generate_defaults(&model));
-  GenerateOptions parts = from_c(chosen);
+  infer::GenerateOptions parts = from_c(chosen);
   if (room >= 0) parts.max_tokens = parts.max_tokens < 0 ? room : std::min(parts.max_tokens, room);
   std::string received;
   bool stopped = false;
-  TextSink sink;
+  infer::TextSink sink;
   if (chosen.on_text != nullptr)
     sink = [&](std::string_view piece) {
       received += piece;
@@ -172,11 +174,11 @@ void generate_into(GenerationStore& store, const Model& model, const std::vector
       stopped = chosen.on_text(ended.c_str(), ended.size(), chosen.user) == FOVEA_STOP;
       return !stopped;
     };
-  const Model* const draft = chosen.draft == nullptr ? nullptr : &chosen.draft->model;
-  store.generation = generate(model, prompt, parts, sink, draft).at(0);
+  const model::Model* const draft = chosen.draft == nullptr ? nullptr : &chosen.draft->model;
+  store.generation = infer::generate(model, prompt, parts, sink, draft).at(0);
   if (stopped) {
     store.generation.text = received;
-    store.generation.finish = FinishReason::cancelled;
+    store.generation.finish = infer::FinishReason::cancelled;
   }
   const fovea_generation made = to_c(store);
   if (result != nullptr) give(made, result->size, result);
@@ -197,8 +199,8 @@ fovea_status fovea_model_generate(fovea_model* model, const char* prompt, size_t
                                   const fovea_generate_options* options, fovea_generation* result) {
   return guard(model, "model", [&] {
     const std::string text(text_of(prompt, size, "prompt"));
-    generate_into(model->generated, model->model, fovea::prompt_ids(model->model, text), options,
-                  -1, result);
+    generate_into(model->generated, model->model, fovea::infer::prompt_ids(model->model, text),
+                  options, -1, result);
   });
 }
 
@@ -217,7 +219,7 @@ fovea_status fovea_model_prompt_ids(fovea_model* model, const char* prompt, size
     required(ids, "ids");
     required(count, "count");
     const std::string text(text_of(prompt, size, "prompt"));
-    model->ids = fovea::prompt_ids(model->model, text);
+    model->ids = fovea::infer::prompt_ids(model->model, text);
     *ids = model->ids.data();
     *count = model->ids.size();
   });
@@ -227,7 +229,7 @@ fovea_status fovea_model_score(fovea_model* model, const int32_t* ids, size_t co
                                float* logprobs) {
   return guard(model, "model", [&] {
     required(logprobs, "logprobs");
-    const auto scores = fovea::score(model->model, list_of(ids, count, "ids"));
+    const auto scores = fovea::infer::score(model->model, list_of(ids, count, "ids"));
     for (size_t i = 0; i < scores.size(); ++i) logprobs[i] = scores[i].logprob;
   });
 }

@@ -3,7 +3,7 @@
 #include <exception>
 #include <new>
 
-#include "fovea/doctor.h"
+#include "fovea/core/machine.h"
 
 namespace fovea::c {
 namespace {

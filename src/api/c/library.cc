@@ -3,7 +3,7 @@
 
 #include "base/threads.h"
 #include "c/guard.h"
-#include "fovea/doctor.h"
+#include "fovea/core/machine.h"
 
 using namespace fovea::c;
 

@@ -1,7 +1,7 @@
-#include "fovea/model.h"
+#include "fovea/model/model.h"
 
 #include "c/handles.h"
-#include "fovea/trace.h"
+#include "fovea/study/trace.h"
 
 using namespace fovea::c;
 
@@ -13,18 +13,18 @@ constexpr fovea_model_options kModelDefaults = {.size = sizeof(fovea_model_optio
                                                 .cache_precision = FOVEA_CACHE_AUTOMATIC};
 constexpr auto kTraceDefaults = sized<fovea_trace_options>();
 
-CachePrecision cache_precision(int32_t value) {
-  constexpr auto kMost = static_cast<int32_t>(CachePrecision::int8);
+model::CachePrecision cache_precision(int32_t value) {
+  constexpr auto kMost = static_cast<int32_t>(model::CachePrecision::int8);
   check(value >= 0 && value <= kMost, "cache_precision: {}; expected 0 to {}", value, kMost);
-  return static_cast<CachePrecision>(value);
+  return static_cast<model::CachePrecision>(value);
 }
 
 }  // namespace
 
-WeightPrecision weight_precision(int32_t value) {
-  constexpr auto kMost = static_cast<int32_t>(WeightPrecision::int4);
+model::WeightPrecision weight_precision(int32_t value) {
+  constexpr auto kMost = static_cast<int32_t>(model::WeightPrecision::int4);
   check(value >= 0 && value <= kMost, "precision: {}; expected 0 to {}", value, kMost);
-  return static_cast<WeightPrecision>(value);
+  return static_cast<model::WeightPrecision>(value);
 }
 
 }  // namespace fovea::c
@@ -40,8 +40,8 @@ fovea_status fovea_model_open(const char* path, const fovea_model_options* optio
     required(model, "model");
     const std::string folder = required(path, "path");
     const fovea_model_options chosen = options_of(options, kModelDefaults);
-    *model = new fovea_model(fovea::Model::open(folder, weight_precision(chosen.precision),
-                                                cache_precision(chosen.cache_precision)),
+    *model = new fovea_model(fovea::model::Model::open(folder, weight_precision(chosen.precision),
+                                                       cache_precision(chosen.cache_precision)),
                              folder);
   });
 }
@@ -61,7 +61,7 @@ const char* fovea_model_warning(const fovea_model* model, size_t index) {
 fovea_status fovea_model_spec(fovea_model* model, const char** json) {
   return guard(model, "model", [&] {
     required(json, "json");
-    model->spec = fovea::write_spec(model->model.spec());
+    model->spec = fovea::model::write_spec(model->model.spec());
     *json = model->spec.c_str();
   });
 }
@@ -81,7 +81,7 @@ fovea_status fovea_model_trace(fovea_model* model, const fovea_trace_options* op
                                const char* out) {
   return guard(model, "model", [&] {
     const fovea_trace_options chosen = options_of(required(options, "options"), kTraceDefaults);
-    fovea::TraceOptions wanted;
+    fovea::study::TraceOptions wanted;
     wanted.text = text_of(chosen.text, chosen.text_size, "text");
     wanted.ids = list_of(chosen.ids, chosen.id_count, "ids");
     wanted.input = or_empty(chosen.input);
@@ -90,6 +90,6 @@ fovea_status fovea_model_trace(fovea_model* model, const fovea_trace_options* op
     wanted.patch = or_empty(chosen.patch);
     wanted.gradients = chosen.gradients != 0;
     wanted.out = required(out, "out");
-    fovea::trace(model->model, wanted);
+    fovea::study::trace(model->model, wanted);
   });
 }

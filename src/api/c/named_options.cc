@@ -178,11 +178,11 @@ const std::vector<NamedOption>& train_option_list() {
   static const std::vector<NamedOption> all = [] {
     ListFields fields;
     fields.found = {{kPreset, fmt::format("model architecture and training options: {}",
-                                          fmt::join(preset_names(), ", "))},
+                                          fmt::join(model::preset_names(), ", "))},
                     {kDropout, "probability of embedding, attention and residual dropout"}};
-    TrainOptions options;
+    train::TrainOptions options;
     visit(options, fields);
-    Spec spec;
+    model::Spec spec;
     visit(spec, fields);
     return fields.found;
   }();
@@ -200,8 +200,8 @@ TrainRequest train_request(const std::vector<fovea_option>& options) {
     if (field == "pairs" && !named) name = "translate";
     if (field == "from") from = option.value;
   }
-  TrainRequest request = {preset(name),
-                          from.empty() ? preset_training(name) : fine_tuning_options(name)};
+  TrainRequest request = {model::preset(name), from.empty() ? train::preset_training(name)
+                                                            : train::fine_tuning_options(name)};
   request.spec.vocabulary = 0;  // of the text, not of the published model
   request.options.from = from;
   request.options.given.emplace();

@@ -5,14 +5,14 @@
 #include <vector>
 
 #include "fovea/c.h"
-#include "fovea/train.h"
+#include "fovea/train/train.h"
 
 namespace fovea::c {
 
 // A training run that named options describe, as the options of `fovea train` do.
 struct TrainRequest {
-  Spec spec;
-  TrainOptions options;
+  model::Spec spec;
+  train::TrainOptions options;
 };
 
 struct NamedOption {

@@ -1,4 +1,4 @@
-#include "fovea/tokenizer.h"
+#include "fovea/text/tokenizer.h"
 
 #include "c/handles.h"
 
@@ -7,9 +7,11 @@ using namespace fovea::c;
 namespace fovea::c {
 namespace {
 
-std::vector<int32_t> encode(const Tokenizer& tokenizer, std::string_view text, uint32_t flags) {
-  const SpecialTokens special =
-      (flags & FOVEA_PARSE_SPECIAL) != 0 ? SpecialTokens::parsed : SpecialTokens::as_text;
+std::vector<int32_t> encode(const text::Tokenizer& tokenizer, std::string_view text,
+                            uint32_t flags) {
+  const text::SpecialTokens special = (flags & FOVEA_PARSE_SPECIAL) != 0
+                                          ? text::SpecialTokens::parsed
+                                          : text::SpecialTokens::as_text;
   if ((flags & FOVEA_ADD_SPECIAL) == 0) return tokenizer.encode(text, special);
   return tokenizer.encoding(text, {.special = special, .truncate_and_pad = false}).ids;
 }
@@ -25,7 +27,7 @@ fovea_status fovea_tokenizer_open(const char* path, fovea_tokenizer** tokenizer)
   if (tokenizer != nullptr) *tokenizer = nullptr;
   return guard([&] {
     required(tokenizer, "tokenizer");
-    *tokenizer = new fovea_tokenizer(fovea::Tokenizer::open(required(path, "path")));
+    *tokenizer = new fovea_tokenizer(fovea::text::Tokenizer::open(required(path, "path")));
   });
 }
 

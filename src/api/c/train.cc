@@ -1,4 +1,4 @@
-#include "fovea/train.h"
+#include "fovea/train/train.h"
 
 #include <limits>
 
@@ -13,7 +13,7 @@ namespace {
 
 const char* or_null(const std::string& text) { return text.empty() ? nullptr : text.c_str(); }
 
-fovea_train_progress to_c(const TrainProgress& p) {
+fovea_train_progress to_c(const train::TrainProgress& p) {
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
   return {.size = sizeof(fovea_train_progress),
           .step = p.step,
@@ -33,7 +33,7 @@ fovea_train_progress to_c(const TrainProgress& p) {
           .warning = or_null(p.warning)};
 }
 
-fovea_train_result to_c(const TrainResult& r) {
+fovea_train_result to_c(const train::TrainResult& r) {
   return {.size = sizeof(fovea_train_result),
           .step = r.step,
           .loss = r.loss,
@@ -63,12 +63,13 @@ fovea_status fovea_train(const fovea_option* options, size_t count, fovea_train_
   return guard([&] {
     if (result != nullptr) check_size(result->size);
     const TrainRequest request = train_request(list_of(options, count, "options"));
-    const auto progress = [&](const fovea::TrainProgress& now) {
+    const auto progress = [&](const fovea::train::TrainProgress& now) {
       if (on_step == nullptr) return true;
       const fovea_train_progress shown = to_c(now);
       return on_step(&shown, user) != FOVEA_STOP;
     };
-    const fovea::TrainResult made = fovea::train(request.spec, request.options, {}, progress);
+    const fovea::train::TrainResult made =
+        fovea::train::train(request.spec, request.options, {}, progress);
     if (result != nullptr) give(to_c(made), result->size, result);
   });
 }

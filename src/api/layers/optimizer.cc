@@ -9,17 +9,18 @@ namespace fovea::nn {
 
 struct Optimizer::Inside {
   std::vector<NamedParameter> parameters;
-  fovea::Optimizer rules;
+  fovea::train::Optimizer rules;
   int64_t steps = 0;
 };
 
-Optimizer::Optimizer(std::span<const NamedParameter> parameters, const OptimizerOptions& options)
+Optimizer::Optimizer(std::span<const NamedParameter> parameters,
+                     const train::OptimizerOptions& options)
     : inside_(std::make_unique<Inside>(
-          Inside{{parameters.begin(), parameters.end()}, fovea::Optimizer({}, options)})) {
+          Inside{{parameters.begin(), parameters.end()}, fovea::train::Optimizer({}, options)})) {
   for (const auto& [name, parameter] : inside_->parameters) {
     check(parameter != nullptr && parameter->value, "{}: no values; expected a tensor", name);
-    const fovea::Parameter kind(parameter->value.shape(),
-                                parameter->decays ? Role::matrix : Role::bias);
+    const fovea::model::Parameter kind(parameter->value.shape(),
+                                       parameter->decays ? model::Role::matrix : model::Role::bias);
     inside_->rules.add(name, *parameter, kind);
   }
 }

@@ -8,9 +8,9 @@ namespace fovea::nn {
 namespace {
 
 // The name of a point without its layer.
-std::string name_without_layer(const ProbePoint& point) {
-  const std::string name = name_of(point);
-  return point.what == ProbePoint::What::unnormed ? name : name.substr(0, name.find('.'));
+std::string name_without_layer(const model::ProbePoint& point) {
+  const std::string name = model::name_of(point);
+  return point.what == model::ProbePoint::What::unnormed ? name : name.substr(0, name.find('.'));
 }
 
 }  // namespace
@@ -28,17 +28,17 @@ InnerPass::InnerPass(const Pass& given) : given_(given) {
   pass_.dropout.seed = given.seed;
   pass_.dropout.step = given.step;
   if (!given.hook) return;
-  probe_.wants_weights = [this](const ProbePoint& point) {
+  probe_.wants_weights = [this](const model::ProbePoint& point) {
     return hooks(name_without_layer(point));
   };
-  probe_.see = [this](const ProbePoint& point, Tensor& value) {
+  probe_.see = [this](const model::ProbePoint& point, Tensor& value) {
     const std::string name = name_without_layer(point);
     if (!hooks(name)) return;
     const Shape shape = value.shape();
     const DType dtype = value.dtype();
     given_.hook(name, point.layer, value);
     check(value && value.shape() == shape && value.dtype() == dtype,
-          "{}: the hook left a tensor {} of {}; expected {} of {}", name_of(point),
+          "{}: the hook left a tensor {} of {}; expected {} of {}", model::name_of(point),
           describe(value.shape()), name_of(value.dtype()), describe(shape), name_of(dtype));
   };
   pass_.probe = &probe_;

@@ -12,14 +12,14 @@ class InnerPass {
   explicit InnerPass(const Pass& given);
   InnerPass(const InnerPass&) = delete;
   InnerPass& operator=(const InnerPass&) = delete;
-  fovea::Pass& operator*() { return pass_; }
+  fovea::model::Pass& operator*() { return pass_; }
 
  private:
   bool hooks(const std::string& name) const;
 
   const Pass& given_;
-  Probe probe_;
-  fovea::Pass pass_;
+  model::Probe probe_;
+  fovea::model::Pass pass_;
 };
 
 }  // namespace fovea::nn

@@ -8,35 +8,35 @@
 namespace fovea::nn {
 
 struct Transformer::Inside {
-  fovea::Transformer model;
+  fovea::model::Transformer model;
 };
 
 namespace {
 
 std::vector<NamedParameter> shared_parameters(const std::shared_ptr<void>& owner,
-                                              fovea::Transformer& model) {
+                                              fovea::model::Transformer& model) {
   std::vector<NamedParameter> all;
-  model.each([&](const std::string& name, fovea::Parameter& p) {
+  model.each([&](const std::string& name, fovea::model::Parameter& p) {
     if (p.value) all.push_back({name, std::shared_ptr<Parameter>(owner, &p)});
   });
   return all;
 }
 
-fovea::Transformer copy_of(const fovea::Transformer& model) {
-  check(model.spec.input.kind == InputKind::tokens,
+fovea::model::Transformer copy_of(const fovea::model::Transformer& model) {
+  check(model.spec.input.kind == model::InputKind::tokens,
         "Transformer: the model reads pictures or sound; expected one of tokens");
-  fovea::Transformer mine = model;
-  mine.each([](const std::string&, fovea::Parameter& p) {
+  fovea::model::Transformer mine = model;
+  mine.each([](const std::string&, fovea::model::Parameter& p) {
     if (p.value) p.value = copy(p.value.detach());
   });
   return mine;
 }
 
-fovea::Transformer new_model(const Spec& spec, uint64_t seed) {
-  check(spec.input.kind == InputKind::tokens,
+fovea::model::Transformer new_model(const model::Spec& spec, uint64_t seed) {
+  check(spec.input.kind == model::InputKind::tokens,
         "Transformer: the Spec reads pictures or sound; expected tokens");
-  fovea::Transformer model(validated(spec));
-  initialise(model, seed);
+  fovea::model::Transformer model(model::validated(spec));
+  model::initialise(model, seed);
   return model;
 }
 
@@ -47,15 +47,15 @@ void check_ids(const Tensor& ids) {
 
 }  // namespace
 
-Transformer::Transformer(const Spec& spec, uint64_t seed)
+Transformer::Transformer(const model::Spec& spec, uint64_t seed)
     : inside_(std::make_shared<Inside>(Inside{fovea::nn::new_model(spec, seed)})),
       parameters_(shared_parameters(inside_, inside_->model)) {}
 
-Transformer::Transformer(const Model& model)
-    : inside_(std::make_shared<Inside>(Inside{copy_of(parts_of(model).transformer)})),
+Transformer::Transformer(const model::Model& model)
+    : inside_(std::make_shared<Inside>(Inside{copy_of(model::parts_of(model).transformer)})),
       parameters_(shared_parameters(inside_, inside_->model)) {}
 
-const Spec& Transformer::spec() const { return inside_->model.spec; }
+const model::Spec& Transformer::spec() const { return inside_->model.spec; }
 
 Tensor Transformer::encode(const Tensor& ids, const Pass& pass) const {
   check_ids(ids);
@@ -85,12 +85,12 @@ Tensor Transformer::loss(const Tensor& hidden, const Tensor& labels) const {
 
 namespace fovea {
 
-Model Model::with_weights(const nn::Transformer& weights) const {
-  check(write_spec(spec()) == write_spec(weights.spec()),
+model::Model model::Model::with_weights(const nn::Transformer& weights) const {
+  check(model::write_spec(spec()) == model::write_spec(weights.spec()),
         "with_weights: the weights have another Spec; expected that of the model");
-  auto parts = std::make_shared<ModelParts>(*parts_);
+  auto parts = std::make_shared<model::ModelParts>(*parts_);
   parts->transformer = nn::copy_of(weights.inside_->model);
-  return Model(std::move(parts));
+  return model::Model(std::move(parts));
 }
 
 }  // namespace fovea

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "fovea/array.h"  // DType
+#include "fovea/core/array.h"  // DType
 
 namespace fovea {
 

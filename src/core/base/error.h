@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "fovea/error.h"
+#include "fovea/core/error.h"
 
 namespace fovea {
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "fovea/options.h"
+#include "fovea/core/options.h"
 
 namespace fovea {
 

@@ -16,7 +16,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "fovea/mapped_file.h"
+#include "fovea/core/mapped_file.h"
 
 namespace fovea {
 namespace {

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "fovea/read_file.h"
+#include "fovea/core/read_file.h"
 
 namespace fovea {
 

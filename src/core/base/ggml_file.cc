@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/file_cursor.h"
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
 
 namespace fovea {
 namespace {

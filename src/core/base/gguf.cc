@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/file_cursor.h"
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
 
 namespace fovea {
 namespace {

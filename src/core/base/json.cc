@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
 
 namespace fovea {
 

@@ -6,7 +6,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
 
 namespace fovea {
 namespace {

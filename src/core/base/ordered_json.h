@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "fovea/error.h"
+#include "fovea/core/error.h"
 
 namespace fovea {
 

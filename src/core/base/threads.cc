@@ -92,10 +92,11 @@ Team& team() { return *Process::process().team.load(std::memory_order_relaxed); 
 
 int thread_count() { return Process::process().count.load(std::memory_order_relaxed); }
 
-void set_thread_count(int count) {
+void set_threads(int count) {
   check(count > 0, "threads: {} is too few; expected at least 1", count);
   Process& process = Process::process();
   process.count = process.start(count);
 }
+int threads() { return thread_count(); }
 
 }  // namespace fovea

@@ -7,6 +7,7 @@
 
 #include "base/float_mode.h"
 #include "base/team.h"
+#include "fovea/core/machine.h"
 
 namespace fovea {
 
@@ -17,9 +18,6 @@ constexpr int kMostThreads = 1024;
 // otherwise the number of CPUs that the CPU affinity and the cgroup's quota allow; at most
 // kMostThreads, and at most the number of threads that the process can start.
 int thread_count();
-// Waits for the regions in progress; must not be called inside one. Throws InvalidArgument if
-// `count` is less than 1.
-void set_thread_count(int count);
 
 // Keeps the first exception of a region, since an exception that leaves a thread ends the process.
 // Work that has not begun by then is left out.

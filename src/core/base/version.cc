@@ -1,4 +1,4 @@
-#include "fovea/doctor.h"
+#include "fovea/core/machine.h"
 
 namespace fovea {
 

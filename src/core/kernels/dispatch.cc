@@ -150,7 +150,7 @@ const Kernels& kernels_for(DType dtype) {
 
 void use_kernels(const Kernels* table) { Choice::instance().set_table(table); }
 
-std::string active_isa() {
+std::string instruction_set() {
   const Level* level = Choice::instance().active();
   return level == nullptr ? kReference : level->name;
 }

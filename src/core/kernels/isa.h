@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/dtype.h"
+#include "fovea/core/machine.h"
 
 namespace fovea {
 
@@ -18,7 +19,6 @@ std::vector<std::string> available_isas();
 // for those instruction sets, on software models of the instructions, for CPUs that lack them.
 // FOVEA_ISA and use_isa() also accept the names of the models.
 std::vector<std::string> testable_isas();
-std::string active_isa();  // one of testable_isas(), or "reference"
 // Selects the kernels: "auto" (the best of available_isas()), one of testable_isas() or
 // "reference". Throws InvalidArgument if `name` is none of these.
 void use_isa(const std::string& name);

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/threads.h"
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
 #include "safetensors/safetensors_header.h"
 
 namespace fovea {

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
 
 namespace fovea {
 namespace {

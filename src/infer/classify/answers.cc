@@ -11,7 +11,7 @@
 #include "unicode/unicode.h"
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 constexpr int64_t kUsualWindow = 384;  // as in Devlin et al. 2019
@@ -47,10 +47,11 @@ int64_t room_of(const Classifier::Parts& parts, int64_t question, const Classify
   return room;
 }
 
-ContextTokens read_context(const Tokenizer& tokenizer, const std::string& text) {
+ContextTokens read_context(const text::Tokenizer& tokenizer, const std::string& text) {
   ContextTokens context{placed_tokens(tokenizer, text), {}};
-  encode_placed(tokenizer.state(), text, SpecialTokens::as_text,
-                [&](const PlacedToken& token) { context.inner.push_back(token.inner ? 1 : 0); });
+  text::encode_placed(
+      tokenizer.state(), text, text::SpecialTokens::as_text,
+      [&](const text::PlacedToken& token) { context.inner.push_back(token.inner ? 1 : 0); });
   return context;
 }
 
@@ -125,9 +126,9 @@ std::vector<TokenSpan> best_spans(const WindowScores& scores, size_t count, size
 std::string lower_case(std::string_view text) {
   std::string lower;
   while (!text.empty()) {
-    const utf8::Character c = utf8::first(text);
-    for (const char32_t character : unicode::lowercase(c.code_point))
-      if (character != 0) utf8::append(lower, character);
+    const text::utf8::Character c = text::utf8::first(text);
+    for (const char32_t character : text::unicode::lowercase(c.code_point))
+      if (character != 0) text::utf8::append(lower, character);
     text.remove_prefix(c.bytes);
   }
   return lower;
@@ -194,7 +195,7 @@ class AnswerList {
 // The contexts of questions, each of them once.
 class ContextList {
  public:
-  ContextList(const Tokenizer& tokenizer, const std::vector<Question>& questions,
+  ContextList(const text::Tokenizer& tokenizer, const std::vector<Question>& questions,
               const ClassifyOptions& options) {
     std::map<std::string_view, size_t> numbers;
     std::vector<const std::string*> texts;
@@ -287,4 +288,4 @@ std::vector<std::vector<ExtractedAnswer>> Classifier::answer(const std::vector<Q
   return read_answers(*parts_, questions, options).results();
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

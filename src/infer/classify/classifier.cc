@@ -11,29 +11,29 @@
 #include "embed/embedder_parts.h"
 #include "embed/head_states.h"
 #include "embed/modules.h"
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
 #include "open/directory.h"
 #include "open/model_parts.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 [[noreturn]] void refuse_head(const std::string& path, const char* what) {
   fail(ErrorKind::Unsupported, "{}: the model has no classification head; {}", path, what);
 }
 
-ClassifierTask task_of(const Spec& spec, bool has_mask, const std::string& path) {
-  if (spec.input.kind != InputKind::tokens)
+ClassifierTask task_of(const model::Spec& spec, bool has_mask, const std::string& path) {
+  if (spec.input.kind != model::InputKind::tokens)
     fail(ErrorKind::Unsupported, "{}: the model does not read text; expected a text model", path);
   switch (spec.head.kind) {
-    case HeadKind::sequence: return ClassifierTask::texts;
-    case HeadKind::token: return ClassifierTask::words;
-    case HeadKind::span:
+    case model::HeadKind::sequence: return ClassifierTask::texts;
+    case model::HeadKind::token: return ClassifierTask::words;
+    case model::HeadKind::span:
       if (spec.head.labels == 2) return ClassifierTask::answers;
       fail(ErrorKind::Unsupported, "{}: the head for answers has {} outputs; expected 2", path,
            spec.head.labels);
-    case HeadKind::pooled: refuse_head(path, "it computes vectors: fovea embed");
-    case HeadKind::language_model: break;
+    case model::HeadKind::pooled: refuse_head(path, "it computes vectors: fovea embed");
+    case model::HeadKind::language_model: break;
   }
   if (spec.encoder && has_mask) return ClassifierTask::masks;
   if (!spec.decoder)
@@ -45,36 +45,36 @@ ClassifierTask task_of(const Spec& spec, bool has_mask, const std::string& path)
                                  : "it writes text: fovea generate");
 }
 
-ScoreFunction function_of(const Origin& origin, int64_t labels) {
-  if (origin.problem == ProblemType::regression) return ScoreFunction::none;
-  if (origin.problem == ProblemType::multi_label) return ScoreFunction::sigmoid;
+ScoreFunction function_of(const model::Origin& origin, int64_t labels) {
+  if (origin.problem == model::ProblemType::regression) return ScoreFunction::none;
+  if (origin.problem == model::ProblemType::multi_label) return ScoreFunction::sigmoid;
   return labels == 1 ? ScoreFunction::sigmoid : ScoreFunction::softmax;
 }
 
-std::vector<std::string> label_names_of(const Origin& origin, int64_t count) {
+std::vector<std::string> label_names_of(const model::Origin& origin, int64_t count) {
   if (std::ssize(origin.labels) == count) return origin.labels;
   std::vector<std::string> names;
   for (int64_t i = 0; i < count; ++i) names.push_back(fmt::format("LABEL_{}", i));
   return names;
 }
 
-TextFormat format_of(const std::string& inner, const std::string& base, const Spec& spec) {
-  const std::string& path = comes_with_tokenizer(inner) || base.empty() ? inner : base;
+TextFormat format_of(const std::string& inner, const std::string& base, const model::Spec& spec) {
+  const std::string& path = model::comes_with_tokenizer(inner) || base.empty() ? inner : base;
   if (!is_gguf(path)) return TextFormat::open(path, spec);
-  return TextFormat::of(Tokenizer::open(path), spec);
+  return TextFormat::of(text::Tokenizer::open(path), spec);
 }
 
 // Refuses models whose heads need no tokenizer to be recognised.
-void refuse_writers(const Spec& spec, const std::string& path) {
-  const bool writes = spec.head.kind == HeadKind::language_model && !spec.encoder;
-  if (writes || spec.head.kind == HeadKind::pooled) task_of(spec, false, path);
+void refuse_writers(const model::Spec& spec, const std::string& path) {
+  const bool writes = spec.head.kind == model::HeadKind::language_model && !spec.encoder;
+  if (writes || spec.head.kind == model::HeadKind::pooled) task_of(spec, false, path);
 }
 
-std::shared_ptr<const Classifier::Parts> parts_of(const std::string& path, Transformer model,
-                                                  const Origin& origin, TextFormat format,
+std::shared_ptr<const Classifier::Parts> parts_of(const std::string& path, model::Transformer model,
+                                                  const model::Origin& origin, TextFormat format,
                                                   std::vector<std::string> warnings) {
-  const Spec& spec = model.spec;
-  const Tokenizer& tokenizer = format.tokenizer();
+  const model::Spec& spec = model.spec;
+  const text::Tokenizer& tokenizer = format.tokenizer();
   const auto cls = special_token(tokenizer, "cls_token", {"[CLS]"});
   const auto mask = special_token(tokenizer, "mask_token", {"[MASK]", "<mask>"});
   const ClassifierTask task = task_of(spec, mask.has_value(), path);
@@ -87,31 +87,32 @@ std::shared_ptr<const Classifier::Parts> parts_of(const std::string& path, Trans
 }
 
 // The format of the texts of an opened model.
-TextFormat format_of(const Model& model) {
-  const std::string& path = parts_of(model).path;
-  if (path.empty() || is_gguf(path) || !comes_with_tokenizer(path))
+TextFormat format_of(const model::Model& model) {
+  const std::string& path = model::parts_of(model).path;
+  if (path.empty() || is_gguf(path) || !model::comes_with_tokenizer(path))
     return TextFormat::of(model.tokenizer(), model.spec());
   return TextFormat::open(path, model.spec());
 }
 
 }  // namespace
 
-Classifier Classifier::open(const std::string& path, WeightPrecision precision,
-                            const std::vector<AdapterUse>& adapters) {
+Classifier Classifier::open(const std::string& path, model::WeightPrecision precision,
+                            const std::vector<model::AdapterUse>& adapters) {
   const FloatMode mode;
-  const std::string inner = std::filesystem::is_directory(path) ? transformer_folder(path) : path;
-  ModelFiles files =
-      open_model_files(inner, weights_of(precision), packing_by_output(precision), adapters);
-  const Spec& spec = files.model.spec;
+  const std::string inner =
+      std::filesystem::is_directory(path) ? model::transformer_folder(path) : path;
+  model::ModelFiles files = model::open_model_files(inner, model::weights_of(precision),
+                                                    model::packing_by_output(precision), adapters);
+  const model::Spec& spec = files.model.spec;
   refuse_writers(spec, path);
   TextFormat format = format_of(inner, files.base, spec);
   return Classifier(parts_of(path, std::move(files.model), files.origin, std::move(format),
                              std::move(files.warnings)));
 }
 
-Classifier Classifier::of(const Model& model) {
+Classifier Classifier::of(const model::Model& model) {
   const FloatMode mode;
-  const ModelParts& parts = parts_of(model);
+  const model::ModelParts& parts = model::parts_of(model);
   refuse_writers(model.spec(), parts.path);
   return Classifier(
       parts_of(parts.path, parts.transformer, parts.origin, format_of(model), parts.warnings));
@@ -129,9 +130,9 @@ ClassifierTask Classifier::task() const { return parts_->task; }
 const std::vector<std::string>& Classifier::labels() const { return parts_->labels; }
 ScoreFunction Classifier::score_function() const { return parts_->function; }
 int64_t Classifier::max_tokens() const { return parts_->format.most(); }
-const Tokenizer& Classifier::tokenizer() const { return parts_->format.tokenizer(); }
+const text::Tokenizer& Classifier::tokenizer() const { return parts_->format.tokenizer(); }
 const std::vector<std::string>& Classifier::warnings() const { return parts_->warnings; }
-const Spec& Classifier::spec() const { return parts_->transformer.spec; }
+const model::Spec& Classifier::spec() const { return parts_->transformer.spec; }
 
 std::string Classifier::mask_token() const {
   parts_->needs(ClassifierTask::masks, "tokens of a mask");
@@ -174,8 +175,8 @@ void check_finite_scores(const float* scores, int64_t width, size_t text,
            name_of_text(options, text));
 }
 
-PlacedTokens placed_tokens(const Tokenizer& tokenizer, std::string_view text) {
-  const Encoding found =
+PlacedTokens placed_tokens(const text::Tokenizer& tokenizer, std::string_view text) {
+  const text::Encoding found =
       tokenizer.encoding(text, {.add_special_tokens = false, .truncate_and_pad = false});
   PlacedTokens tokens;
   for (size_t i = 0; i < found.ids.size(); ++i) {
@@ -213,4 +214,4 @@ std::vector<double> softmax_of(const float* x, int64_t count) {
   return y;
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -9,14 +9,14 @@
 
 #include "embed/batching.h"
 #include "embed/text_format.h"
-#include "fovea/classify.h"
+#include "fovea/infer/classify.h"
 #include "transformer/transformer.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 struct Classifier::Parts {
   std::string path;
-  Transformer transformer;
+  model::Transformer transformer;
   TextFormat format;
   ClassifierTask task = ClassifierTask::texts;
   ScoreFunction function = ScoreFunction::softmax;
@@ -66,7 +66,7 @@ struct PlacedTokens {
   std::vector<TextPlace> places;    // in the text, without the spaces that the tokenizer excludes
   std::vector<int64_t> characters;  // number of characters of each token in the vocabulary
 };
-PlacedTokens placed_tokens(const Tokenizer& tokenizer, std::string_view text);
+PlacedTokens placed_tokens(const text::Tokenizer& tokenizer, std::string_view text);
 
 // Half-open ranges of tokens that cover [0, count): at most `room` tokens each, with `overlap`
 // tokens in common.
@@ -125,4 +125,4 @@ std::vector<std::vector<Result>> ReadResults<Result>::results() && {
   return lists;
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -4,7 +4,7 @@
 #include "classify/classifier_parts.h"
 #include "embed/token_queue.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 ClassifyQueue::ClassifyQueue(const Classifier& classifier, const QueueOptions& options)
     : classifier_(classifier),
@@ -26,8 +26,7 @@ uint64_t ClassifyQueue::submit(const std::vector<TextInput>& texts, const Classi
     if (error != nullptr) return done(nullptr, error);
     Classifications result;
     try {
-      const Tensor logits = empty({std::ssize(tokens), std::ssize(parts.labels)});
-      std::copy(rows.begin(), rows.end(), logits.data_as<float>());
+      const Tensor logits = tensor_of(rows, {std::ssize(tokens), std::ssize(parts.labels)});
       result = classifications_of(parts, tokens, logits, options);
     } catch (const Error& wrong) {
       return done(nullptr, &wrong);
@@ -40,4 +39,4 @@ uint64_t ClassifyQueue::submit(const std::vector<TextInput>& texts, const Classi
 void ClassifyQueue::cancel(uint64_t request) { queue_->cancel(request); }
 QueueStatus ClassifyQueue::status() const { return queue_->status(); }
 
-}  // namespace fovea
+}  // namespace fovea::infer

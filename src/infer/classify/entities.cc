@@ -11,7 +11,7 @@
 #include "unicode/unicode.h"
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 // A token, or a word of several tokens, with its label.
@@ -48,11 +48,11 @@ LabelledPart part_of(const float* scores, size_t labels, const TextPlace& place)
 // Returns whether a token continues a word. A vocabulary of word pieces marks such tokens, so that
 // their texts are longer than the parts of the text that they cover; in other vocabularies, a token
 // after a character that is not a space does.
-bool continues_word(const Tokenizer& tokenizer, const std::string& text, const PlacedTokens& tokens,
-                    size_t i) {
+bool continues_word(const text::Tokenizer& tokenizer, const std::string& text,
+                    const PlacedTokens& tokens, size_t i) {
   if (tokenizer.unknown_id() == tokens.ids[i]) return false;
   const TextPlace& place = tokens.places[i];
-  if (std::holds_alternative<WordPieceModel>(tokenizer.state().model))
+  if (std::holds_alternative<text::WordPieceModel>(tokenizer.state().model))
     return tokens.characters[i] != place.end - place.begin;
   if (place.begin == 0 || place.first_byte >= text.size()) return false;
   return text[place.first_byte - 1] != ' ' && text[place.first_byte] != ' ';
@@ -60,8 +60,9 @@ bool continues_word(const Tokenizer& tokenizer, const std::string& text, const P
 
 // Returns whether a character is a part of words that are written with spaces between them.
 bool is_in_word(char32_t c) {
-  return unicode::is(c, unicode::letter | unicode::number | unicode::mark) &&
-         !unicode::is_unspaced(c);
+  return text::unicode::is(c,
+                           text::unicode::letter | text::unicode::number | text::unicode::mark) &&
+         !text::unicode::is_unspaced(c);
 }
 
 // Returns whether a token continues a run of letters and digits.
@@ -70,8 +71,8 @@ bool continues_run(const std::string& text, const PlacedTokens& tokens, size_t i
   if (begin != end) return begin < end;  // below: both are parts of one character
   if (begin == 0 || begin >= text.size()) return false;
   const std::string_view read = text;
-  return is_in_word(utf8::last(read.substr(0, begin)).code_point) &&
-         is_in_word(utf8::first(read.substr(begin)).code_point);
+  return is_in_word(text::utf8::last(read.substr(0, begin)).code_point) &&
+         is_in_word(text::utf8::first(read.substr(begin)).code_point);
 }
 
 // Returns the label and the score of a word, whose tokens are [begin, end).
@@ -99,7 +100,7 @@ LabelledPart word_of(const EntityText& text, size_t begin, size_t end, size_t la
   return part_of(mean.data(), labels, place);
 }
 
-std::vector<LabelledPart> parts_in(const Tokenizer& tokenizer, const std::string& source,
+std::vector<LabelledPart> parts_in(const text::Tokenizer& tokenizer, const std::string& source,
                                    const EntityText& text, size_t labels, EntityJoining joining) {
   std::vector<LabelledPart> parts;
   const size_t count = text.tokens.ids.size();
@@ -266,4 +267,4 @@ std::vector<std::vector<Entity>> Classifier::find_entities(const std::vector<std
   return read_entities(*parts_, texts, options).results();
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -1,6 +1,6 @@
-#include "fovea/classify.h"
+#include "fovea/infer/classify.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 void visit(ClassifyOptions& o, OptionVisitor& v) {
   v.boolean({"raw", "return the model's raw scores, without softmax or sigmoid"}, o.raw);
@@ -22,4 +22,4 @@ void visit(ClassifyOptions& o, OptionVisitor& v) {
             1 << 24);
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

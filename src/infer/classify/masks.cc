@@ -10,33 +10,33 @@
 #include "tensor/tape.h"
 #include "tokenizer/state/encode.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 constexpr int64_t kUsualCandidates = 5;  // as in transformers
 
 // Returns the tokens of a text in which mask tokens are special tokens, and the names of other
 // special tokens are plain text.
-std::vector<int32_t> ids_with_masks(const Tokenizer& tokenizer, const std::string& text,
+std::vector<int32_t> ids_with_masks(const text::Tokenizer& tokenizer, const std::string& text,
                                     int32_t mask) {
   std::string guarded = tokenizer.guarded(text);
   const std::string_view name = tokenizer.text_of(mask);
-  for (size_t at = 0; (at = guarded.find(kGuard, at)) != guarded.npos;) {
+  for (size_t at = 0; (at = guarded.find(text::kGuard, at)) != guarded.npos;) {
     // A token may include the spaces before it.
-    const size_t begin = guarded.find_first_not_of(" \t\n", at + kGuard.size());
+    const size_t begin = guarded.find_first_not_of(" \t\n", at + text::kGuard.size());
     if (begin != guarded.npos && std::string_view(guarded).substr(begin).starts_with(name))
-      guarded.erase(at, kGuard.size());
+      guarded.erase(at, text::kGuard.size());
     else
-      at += kGuard.size();
+      at += text::kGuard.size();
   }
-  return tokenizer.encode(guarded, SpecialTokens::guarded);
+  return tokenizer.encode(guarded, text::SpecialTokens::guarded);
 }
 
 // Returns the candidates by the probabilities [V] of one mask.
 MaskCandidates candidates_of(const Classifier::Parts& parts, const TokenizedText& text,
                              int64_t place, bool only, const float* probabilities,
                              const ClassifyOptions& options) {
-  const Tokenizer& tokenizer = parts.format.tokenizer();
+  const text::Tokenizer& tokenizer = parts.format.tokenizer();
   // A model may have rows for which the tokenizer has no tokens.
   const int64_t known = std::min<int64_t>(tokenizer.size(), parts.transformer.spec.vocabulary);
   const int64_t top = std::min(options.top > 0 ? options.top : kUsualCandidates, known);
@@ -132,4 +132,4 @@ std::vector<std::vector<MaskCandidates>> Classifier::fill_masks(
   return filled;
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -6,10 +6,10 @@
 #include "base/fields.h"
 #include "base/float_mode.h"
 #include "classify/classifier_parts.h"
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 Tensor scores_from(const Tensor& logits, ScoreFunction function) {
@@ -150,4 +150,4 @@ Classifications Classifier::classify_by(const std::vector<std::string>& texts,
   return result;
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

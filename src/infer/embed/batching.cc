@@ -7,7 +7,7 @@
 #include "base/threads.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 // The maximum of tokens per batch if each thread computes batches of its own, which are in memory
@@ -96,4 +96,4 @@ Tensor in_batches(const std::vector<TokenizedText>& texts, int64_t width, int64_
   return all;
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

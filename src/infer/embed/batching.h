@@ -8,7 +8,7 @@
 
 #include "embed/sentence_model.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 // The default maximum of tokens per batch: enough rows for matrix products at full speed, and few
 // enough that the activations of a layer fit into the processor's cache.
@@ -35,4 +35,4 @@ void each_batch(const std::vector<TokenizedText>& texts, int64_t most,
 Tensor in_batches(const std::vector<TokenizedText>& texts, int64_t width, int64_t most,
                   const std::function<Tensor(const TokenBatch&)>& model);
 
-}  // namespace fovea
+}  // namespace fovea::infer

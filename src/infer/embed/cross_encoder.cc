@@ -7,7 +7,7 @@
 #include "embed/head_states.h"
 #include "open/directory.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 // Returns the activation that sentence-transformers applies to the score. Releases of
@@ -30,12 +30,13 @@ std::optional<Activation> activation_of(const std::string& folder, const std::st
 
 }  // namespace
 
-CrossEncoder CrossEncoder::open(const std::string& folder, Weights weights, const Packing& packing,
-                                const std::vector<AdapterUse>& adapters) {
-  const std::string inner = transformer_folder(folder);
-  ModelFiles files = open_model_files(inner, weights, packing, adapters);
-  const Spec& spec = files.model.spec;
-  if (spec.head.kind != HeadKind::sequence || spec.head.labels != 1)
+CrossEncoder CrossEncoder::open(const std::string& folder, model::Weights weights,
+                                const model::Packing& packing,
+                                const std::vector<model::AdapterUse>& adapters) {
+  const std::string inner = model::transformer_folder(folder);
+  model::ModelFiles files = model::open_model_files(inner, weights, packing, adapters);
+  const model::Spec& spec = files.model.spec;
+  if (spec.head.kind != model::HeadKind::sequence || spec.head.labels != 1)
     fail(ErrorKind::Unsupported,
          "{}: the model is not a sequence classifier with one label; expected "
          "a cross-encoder",
@@ -56,4 +57,4 @@ Tensor CrossEncoder::logits(const TokenBatch& batch, DType compute) const {
   return head_logits(transformer, batch, head_states(transformer, batch, start, compute));
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -4,23 +4,24 @@
 
 #include "embed/sentence_model.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 struct CrossEncoder {
-  Transformer transformer;
+  model::Transformer transformer;
   TextFormat format;
   std::optional<Activation> activation;  // activation of the score; unset = none
   std::vector<std::string> warnings;
   std::optional<int32_t> start;  // see decoder_start_of()
-  Origin origin;
+  model::Origin origin;
   std::string path;  // the directory that was opened
 
   // Throws Unsupported if the model is not a classifier with one label.
-  static CrossEncoder open(const std::string& folder, Weights weights, const Packing& packing = {},
-                           const std::vector<AdapterUse>& adapters = {});
+  static CrossEncoder open(const std::string& folder, model::Weights weights,
+                           const model::Packing& packing = {},
+                           const std::vector<model::AdapterUse>& adapters = {});
 
   // Returns the score of each pair, before the activation -> f32 [B, 1]; differentiable
   Tensor logits(const TokenBatch& batch, DType compute) const;
 };
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -1,4 +1,4 @@
-#include "fovea/embed_queue.h"
+#include "fovea/infer/embed_queue.h"
 
 #include <algorithm>
 
@@ -8,14 +8,12 @@
 #include "embed/token_queue.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 // Returns the rows of a queue as a tensor [N, width].
 Tensor as_tensor(const std::vector<float>& rows, int64_t width) {
-  const Tensor x = empty({std::ssize(rows) / width, width});
-  std::copy(rows.begin(), rows.end(), x.data_as<float>());
-  return x;
+  return tensor_of(rows, {std::ssize(rows) / width, width});
 }
 
 }  // namespace
@@ -96,4 +94,4 @@ uint64_t RerankQueue::submit(const std::vector<std::string>& queries,
 void RerankQueue::cancel(uint64_t request) { queue_->cancel(request); }
 QueueStatus RerankQueue::status() const { return queue_->status(); }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -1,4 +1,4 @@
-#include "fovea/embed.h"
+#include "fovea/infer/embed.h"
 
 #include <cmath>
 
@@ -9,18 +9,18 @@
 #include "checkpoint/module_files.h"
 #include "embed/batching.h"
 #include "embed/embedder_parts.h"
-#include "fovea/doctor.h"
+#include "fovea/model/model_path.h"
 #include "open/model_parts.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::infer {
 
-Embedder Embedder::open(const std::string& folder, WeightPrecision precision,
-                        const std::vector<AdapterUse>& adapters) {
+Embedder Embedder::open(const std::string& folder, model::WeightPrecision precision,
+                        const std::vector<model::AdapterUse>& adapters) {
   const FloatMode mode;
-  return Embedder(std::make_shared<Parts>(Parts{
-      folder,
-      SentenceModel::open(folder, weights_of(precision), packing_by_output(precision), adapters)}));
+  return Embedder(std::make_shared<Parts>(
+      Parts{folder, SentenceModel::open(folder, model::weights_of(precision),
+                                        model::packing_by_output(precision), adapters)}));
 }
 
 const std::vector<std::string>& Embedder::warnings() const { return parts_->model.warnings; }
@@ -54,7 +54,7 @@ std::vector<EmbeddedToken> Embedder::embed_tokens(const std::string& text,
   const Tensor vectors = unit_length(states.view({states.dim(1), width}));
   check_finite(vectors, options);
   std::vector<EmbeddedToken> tokens;
-  const std::vector<Offsets> places = model.format.places(whole);
+  const std::vector<text::Offsets> places = model.format.places(whole);
   for (size_t i = 0; i < places.size(); ++i) {
     const auto in_text = [&](uint32_t at) { return at > prompt.size() ? at - prompt.size() : 0; };
     const float* vector = vectors.data_as<float>() + static_cast<int64_t>(i) * width;
@@ -70,15 +70,15 @@ const std::map<std::string, std::string>& Embedder::prompts() const {
 }
 
 std::string Embedder::pooling() const { return describe_pooling(parts_->model.modules); }
-const Tokenizer& Embedder::tokenizer() const { return parts_->model.format.tokenizer(); }
-const Spec& Embedder::spec() const { return parts_->model.transformer.spec; }
+const text::Tokenizer& Embedder::tokenizer() const { return parts_->model.format.tokenizer(); }
+const model::Spec& Embedder::spec() const { return parts_->model.transformer.spec; }
 const std::string& Embedder::similarity_name() const {
   return name_of(parts_->model.modules.similarity);
 }
 
 uint64_t Embedder::fingerprint() const {
   Hasher hasher;
-  hasher.add(hash_text(model_fingerprint(transformer_folder(parts_->folder))));
+  hasher.add(hash_text(model::model_fingerprint(model::transformer_folder(parts_->folder))));
   hasher.add(hash_text(parts_->model.modules.hash));
   return hasher.hash();
 }
@@ -106,4 +106,4 @@ float Embedder::similarity(std::span<const float> a, std::span<const float> b) c
   return lengths > 0 ? static_cast<float>(dot / lengths) : 0.0f;
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

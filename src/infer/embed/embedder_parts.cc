@@ -6,7 +6,7 @@
 #include "base/fields.h"
 #include "embed/batching.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 // Returns the number of tokens of a prompt before a text, including the special tokens before the
@@ -138,4 +138,4 @@ std::vector<float> scores_of(const Tensor& logits, const CrossEncoder& model,
   return scores;
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -7,9 +7,9 @@
 
 #include "embed/cross_encoder.h"
 #include "embed/sentence_model.h"
-#include "fovea/embed.h"
+#include "fovea/infer/embed.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 struct Embedder::Parts {
   std::string folder;
@@ -54,4 +54,4 @@ std::vector<TokenizedText> read_pairs(const CrossEncoder& model,
 std::vector<float> scores_of(const Tensor& logits, const CrossEncoder& model,
                              const RerankOptions& options);
 
-}  // namespace fovea
+}  // namespace fovea::infer

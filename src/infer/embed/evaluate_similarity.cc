@@ -5,10 +5,10 @@
 #include "embed/batching.h"
 #include "embed/embedder_parts.h"
 #include "embed/example_files.h"
-#include "fovea/embed.h"
+#include "fovea/infer/embed.h"
 #include "metrics/predictions.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 // The texts of scored pairs: those of pair i are texts 2 i and 2 i + 1.
@@ -102,4 +102,4 @@ std::vector<PoolingEvaluation> evaluate_poolings(const Embedder& embedder, const
   return all;
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -6,12 +6,12 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "fovea/excerpt.h"
-#include "fovea/text_lines.h"
+#include "fovea/core/excerpt.h"
+#include "fovea/text/text_lines.h"
 #include "records/json_records.h"
 #include "records/table.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 using ExampleNames = std::initializer_list<const char*>;
@@ -31,7 +31,7 @@ struct ExampleRecord {
 };
 
 bool are_names_of_examples(const std::vector<std::string>& columns) {
-  return has_name(columns, kFirstNames) && has_name(columns, kSecondNames);
+  return text::has_name(columns, kFirstNames) && text::has_name(columns, kSecondNames);
 }
 
 ExampleRecord record_of_json(const nlohmann::json& json, const std::string& place) {
@@ -59,7 +59,7 @@ ExampleRecord record_of_json(const nlohmann::json& json, const std::string& plac
 }
 
 std::vector<ExampleRecord> records_of_table(const std::string& file) {
-  const Table table = read_table(file, are_names_of_examples);
+  const text::Table table = text::read_table(file, are_names_of_examples);
   const bool named = !table.names.empty();
   const size_t first = table.column(kFirstNames).value_or(0),
                second = table.column(kSecondNames).value_or(1);
@@ -68,7 +68,7 @@ std::vector<ExampleRecord> records_of_table(const std::string& file) {
   if (named && !third && table.names.size() == 3) third = 3 - first - second;
   const bool label = third && table.names[*third] == "label";
   std::vector<ExampleRecord> records;
-  for (const Table::Row& row : table.rows) {
+  for (const text::Table::Row& row : table.rows) {
     ExampleRecord record{row.columns, row.place, label};
     if (named) {
       record.fields = {row.columns[first], row.columns[second]};
@@ -81,10 +81,10 @@ std::vector<ExampleRecord> records_of_table(const std::string& file) {
 
 std::vector<ExampleRecord> read_records(const std::string& file) {
   // A table does not begin with a brace, nor with an array of objects.
-  const std::string first = first_json_record(file);
+  const std::string first = text::first_json_record(file);
   if (!first.starts_with('{')) return records_of_table(file);
   std::vector<ExampleRecord> records;
-  each_json_record(file, [&](const std::string& record, const std::string& place) {
+  text::each_json_record(file, [&](const std::string& record, const std::string& place) {
     records.push_back(record_of_json(parse_json(record, place), place));
   });
   return records;
@@ -92,13 +92,14 @@ std::vector<ExampleRecord> read_records(const std::string& file) {
 
 [[noreturn]] void refuse(const ExampleRecord& record, const char* expected) {
   const size_t count = record.fields.size();
-  const bool texts = count == 3 && !finite_number(record.fields[2]);
+  const bool texts = count == 3 && !text::finite_number(record.fields[2]);
   fail(ErrorKind::BadFile, "{}: has {} field{}{}; expected {}", record.place, count,
        count == 1 ? "" : "s", texts ? " and no number" : "", expected);
 }
 
 ScoredPair scored_pair(const ExampleRecord& record) {
-  const auto score = record.fields.size() == 3 ? finite_number(record.fields[2]) : std::nullopt;
+  const auto score =
+      record.fields.size() == 3 ? text::finite_number(record.fields[2]) : std::nullopt;
   if (!score) refuse(record, "two texts and a number");
   if (record.label && (*score < 0 || *score > 1))
     fail(ErrorKind::BadFile,
@@ -125,7 +126,7 @@ void add(const ExampleRecord& record, TextExamples& examples) {
 void refuse_unknown_names(const std::vector<ExampleRecord>& records) {
   const bool numbers =
       records.size() > 1 && std::all_of(records.begin() + 1, records.end(), [](const auto& record) {
-        return record.fields.size() == 3 && finite_number(record.fields[2]);
+        return record.fields.size() == 3 && text::finite_number(record.fields[2]);
       });
   if (numbers)
     fail(ErrorKind::BadFile,
@@ -159,7 +160,8 @@ TextExamples read_text_examples(const std::string& file) {
   TextExamples examples;
   const ExampleRecord& first = records.front();
   if (first.fields.size() == 3)
-    examples.kind = finite_number(first.fields[2]) ? ExampleKind::scored : ExampleKind::triplets;
+    examples.kind =
+        text::finite_number(first.fields[2]) ? ExampleKind::scored : ExampleKind::triplets;
   if (examples.kind == ExampleKind::triplets) refuse_unknown_names(records);
   for (const ExampleRecord& record : records) add(record, examples);
   examples.first = description_of(first, examples.kind);
@@ -169,4 +171,4 @@ TextExamples read_text_examples(const std::string& file) {
   return examples;
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace fovea {
+namespace fovea::infer {
 
 // Two texts and the similarity that people assigned to them.
 struct ScoredPair {
@@ -31,4 +31,4 @@ struct TextExamples {
 // (naming the record), if all third columns but the first are numbers, or if there are no examples.
 TextExamples read_text_examples(const std::string& file);
 
-}  // namespace fovea
+}  // namespace fovea::infer

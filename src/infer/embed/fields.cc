@@ -1,6 +1,6 @@
-#include "fovea/embed.h"
+#include "fovea/infer/embed.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 constexpr int64_t kMostBatchTokens = 1 << 24;
@@ -27,4 +27,4 @@ void visit(RerankOptions& o, OptionVisitor& v) {
             kMostBatchTokens);
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -2,12 +2,12 @@
 
 #include "base/error.h"
 
-namespace fovea {
+namespace fovea::infer {
 
-Tensor head_states(const Transformer& transformer, const TokenBatch& batch,
-                   std::optional<int32_t> start, DType compute, const Probe* probe) {
-  const Spec& spec = transformer.spec;
-  Pass pass;
+Tensor head_states(const model::Transformer& transformer, const TokenBatch& batch,
+                   std::optional<int32_t> start, DType compute, const model::Probe* probe) {
+  const model::Spec& spec = transformer.spec;
+  model::Pass pass;
   pass.compute = compute;
   pass.probe = probe;
   pass.mask.valid = batch.valid;
@@ -16,20 +16,22 @@ Tensor head_states(const Transformer& transformer, const TokenBatch& batch,
   if (!spec.decoder) return memory;
   pass.memory = memory;
   pass.memory_valid = batch.valid;
-  return transformer.decode({moved_by_one(batch.sequence.ids, start.value()), {}, {}, {}}, pass);
+  return transformer.decode({model::moved_by_one(batch.sequence.ids, start.value()), {}, {}, {}},
+                            pass);
 }
 
-Tensor head_logits(const Transformer& transformer, const TokenBatch& batch, const Tensor& states) {
+Tensor head_logits(const model::Transformer& transformer, const TokenBatch& batch,
+                   const Tensor& states) {
   return transformer.logits(states, transformer.read_by_head(batch.sequence.ids, batch.valid));
 }
 
-std::optional<int32_t> decoder_start_of(const Spec& spec, const Origin& origin,
+std::optional<int32_t> decoder_start_of(const model::Spec& spec, const model::Origin& origin,
                                         const std::string& path) {
   if (!spec.encoder || !spec.decoder) return std::nullopt;
-  const auto id = configured_id(origin, "decoder_start_token_id");
+  const auto id = model::configured_id(origin, "decoder_start_token_id");
   if (id && *id < spec.vocabulary) return id;
   fail(ErrorKind::BadFile, "{}: config.json has no decoder_start_token_id; expected a token id",
        path);
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

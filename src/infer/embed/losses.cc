@@ -4,7 +4,7 @@
 #include "embed/pooling.h"
 #include "ops/ops.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 Tensor ranking_loss(const Tensor& anchors, const Tensor& candidates, float temperature) {
   check(anchors.rank() == 2 && candidates.rank() == 2 && anchors.dim(1) == candidates.dim(1) &&
@@ -45,4 +45,4 @@ Tensor first_dimensions(const Tensor& x, int64_t count) {
 
 Tensor inner_product(const Tensor& a, const Tensor& b) { return sum(multiply(a, b)); }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -6,7 +6,7 @@
 
 #include "tensor/tensor.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 // Returns the loss with in-batch negatives (Henderson et al. 2017, arXiv:1705.00652, section 4.4),
 // the mean over i of -log softmax(a_i . c_j / temperature over j)[i]: candidate i is the positive
@@ -26,4 +26,4 @@ Tensor first_dimensions(const Tensor& x, int64_t count);
 // Returns the sum of a * b over all elements: [1].
 Tensor inner_product(const Tensor& a, const Tensor& b);
 
-}  // namespace fovea
+}  // namespace fovea::infer

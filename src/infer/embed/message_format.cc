@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "checkpoint/module_files.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 using MessageJson = nlohmann::json;
@@ -29,10 +29,10 @@ MessageJson part_of_object(const MessageJson& object, const char* key) {
 }  // namespace
 
 std::optional<MessageFormat> MessageFormat::open(const std::string& folder,
-                                                 const Tokenizer& tokenizer) {
+                                                 const text::Tokenizer& tokenizer) {
   if (!is_folder(folder)) return std::nullopt;  // a .gguf file
   for (const std::string& name : list_files(folder)) {
-    if (!is_settings_file(name)) continue;
+    if (!model::is_settings_file(name)) continue;
     const std::string file = folder + "/" + name;
     const MessageJson config = read_json(file);
     const MessageJson message =
@@ -51,26 +51,28 @@ std::optional<MessageFormat> MessageFormat::open(const std::string& folder,
     format.generation_prompt_ = find_bool(variables, "add_generation_prompt", file).value_or(false);
     variables.erase("add_generation_prompt");
     format.variables_ = variables.dump();
-    format.chat_ = ModelChat::open(folder);
+    format.chat_ = text::ModelChat::open(folder);
     static_cast<void>(format.rendered(tokenizer, "", kOneContent));  // the template's errors
     return format;
   }
   return std::nullopt;
 }
 
-std::vector<int32_t> MessageFormat::rendered(const Tokenizer& tokenizer, const std::string& prompt,
+std::vector<int32_t> MessageFormat::rendered(const text::Tokenizer& tokenizer,
+                                             const std::string& prompt,
                                              std::string_view text) const {
   MessageJson messages = MessageJson::array();
   if (!prompt.empty()) messages.push_back(message_of("system", prompt, structured_));
   messages.push_back(message_of("user", text, structured_));
-  ChatRequest request;
+  text::ChatRequest request;
   request.messages = messages.dump(-1, ' ', false, MessageJson::error_handler_t::replace);
   request.variables = variables_;
   request.add_generation_prompt = generation_prompt_;
-  return tokenizer.encode(chat_->render(guarded(request, tokenizer)).text, SpecialTokens::guarded);
+  return tokenizer.encode(chat_->render(text::guarded(request, tokenizer)).text,
+                          text::SpecialTokens::guarded);
 }
 
-std::vector<int32_t> MessageFormat::ids(const Tokenizer& tokenizer, const std::string& prompt,
+std::vector<int32_t> MessageFormat::ids(const text::Tokenizer& tokenizer, const std::string& prompt,
                                         std::string_view text, int64_t most, int64_t& cut) const {
   std::vector<int32_t> ids = rendered(tokenizer, prompt, text);
   cut = std::max<int64_t>(std::ssize(ids) - most, 0);
@@ -84,4 +86,4 @@ std::vector<int32_t> MessageFormat::ids(const Tokenizer& tokenizer, const std::s
   return ids;
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

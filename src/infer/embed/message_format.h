@@ -9,31 +9,32 @@
 #include <string_view>
 #include <vector>
 
-#include "fovea/chat.h"
-#include "fovea/tokenizer.h"
+#include "fovea/text/chat.h"
+#include "fovea/text/tokenizer.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 class MessageFormat {
  public:
   // Opens the chat template of `folder` if its sentence_FAMILY_config.json has the modality
   // "message". Throws Unsupported, naming the key, for settings of messages that are not known.
-  static std::optional<MessageFormat> open(const std::string& folder, const Tokenizer& tokenizer);
+  static std::optional<MessageFormat> open(const std::string& folder,
+                                           const text::Tokenizer& tokenizer);
 
   // Returns the tokens of a text, at most `most`, and the number of those that are cut. A prompt is
   // the content of a message of the system before it. Tokens that the template adds after the
   // content are kept: they replace the last ones of a text that is cut.
-  std::vector<int32_t> ids(const Tokenizer& tokenizer, const std::string& prompt,
+  std::vector<int32_t> ids(const text::Tokenizer& tokenizer, const std::string& prompt,
                            std::string_view text, int64_t most, int64_t& cut) const;
 
  private:
-  std::vector<int32_t> rendered(const Tokenizer& tokenizer, const std::string& prompt,
+  std::vector<int32_t> rendered(const text::Tokenizer& tokenizer, const std::string& prompt,
                                 std::string_view text) const;
 
-  std::optional<ModelChat> chat_;
+  std::optional<text::ModelChat> chat_;
   bool structured_ = false;         // whether the content is a list of parts
   bool generation_prompt_ = false;  // whether the beginning of an answer follows
   std::string variables_;           // of the template: a JSON object
 };
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -14,10 +14,10 @@
 #include "base/settings.h"
 #include "checkpoint/module_files.h"
 #include "embed/losses.h"
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
 #include "safetensors/safetensors.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 using Json = nlohmann::json;
@@ -113,7 +113,9 @@ Tensor read_tensor(const SafeTensors& tensors, const std::string& folder, const 
   return convert(value, DType::f32);
 }
 
-Parameter parameter(const Tensor& value, Role role) { return {value.shape(), role, value}; }
+model::Parameter parameter(const Tensor& value, model::Role role) {
+  return {value.shape(), role, value};
+}
 
 // The names of a module's input and output in older files are those of its kind of model.
 void check_names(const Json& config, const std::string& file, const char* expected) {
@@ -133,7 +135,7 @@ PoolingModule read_attention_pooling(const std::string& folder, int64_t width) {
           read_tensor(SafeTensors::open_model(folder), folder, "vector", {width})};
 }
 
-Norm read_layer_norm(const std::string& folder, int64_t width) {
+model::Norm read_layer_norm(const std::string& folder, int64_t width) {
   const std::string file = folder + "/config.json";
   const Json config = read_module_settings(file, {"dimension"});
   const int64_t dimension = get_int(config, "dimension", file, 1, kWidest);
@@ -141,7 +143,8 @@ Norm read_layer_norm(const std::string& folder, int64_t width) {
     fail(ErrorKind::BadFile, "{}: dimension is {}; expected {}, the width so far", file, dimension,
          width);
   const auto tensors = SafeTensors::open_model(folder);
-  Norm norm({.kind = NormKind::layer, .epsilon = 1e-5f}, width);  // torch's default epsilon
+  model::Norm norm({.kind = model::NormKind::layer, .epsilon = 1e-5f},
+                   width);  // torch's default epsilon
   norm.weight.value = read_tensor(tensors, folder, "norm.weight", {width});
   norm.bias.value = read_tensor(tensors, folder, "norm.bias", {width});
   return norm;
@@ -170,7 +173,7 @@ LayerMean read_layer_mean(const std::string& folder) {
 }
 
 // Modules before the pooling apply to tokens, modules after it to the vector.
-void read_module(const ListedModule& listed, bool& pooled, SentenceModules& modules) {
+void read_module(const model::ListedModule& listed, bool& pooled, SentenceModules& modules) {
   if (listed.kind == "Dropout") return;
   if (listed.kind == "Pooling" && !pooled) {
     modules.pooling = read_pooling(listed.folder, modules.width);
@@ -252,22 +255,23 @@ DenseModule read_dense(const std::string& folder, const char* input, int64_t& wi
   const auto tensors = SafeTensors::open_model(folder);
   DenseModule dense;
   dense.linear.weight =
-      parameter(read_tensor(tensors, folder, "linear.weight", {out, in}), Role::matrix);
+      parameter(read_tensor(tensors, folder, "linear.weight", {out, in}), model::Role::matrix);
   if (find_bool(config, "bias", file).value_or(true))
-    dense.linear.bias = parameter(read_tensor(tensors, folder, "linear.bias", {out}), Role::bias);
+    dense.linear.bias =
+        parameter(read_tensor(tensors, folder, "linear.bias", {out}), model::Role::bias);
   dense.activation = activation_named(
       find_string(config, "activation_function", file).value_or("torch.nn.Tanh"), file);
   dense.residual = find_bool(config, "use_residual", file).value_or(false);
   if (dense.residual && in != out)
     dense.projection.weight =
-        parameter(read_tensor(tensors, folder, "residual.weight", {out, in}), Role::matrix);
+        parameter(read_tensor(tensors, folder, "residual.weight", {out, in}), model::Role::matrix);
   width = out;
   return dense;
 }
 
-uint64_t hash_of(std::span<const ListedModule> modules) {
+uint64_t hash_of(std::span<const model::ListedModule> modules) {
   Hasher hasher;
-  for (const ListedModule& module : modules) {
+  for (const model::ListedModule& module : modules) {
     hasher.add(module.kind);
     if (!is_folder(module.folder)) continue;  // Normalize has no folder
     for (const std::string& name : list_files(module.folder))
@@ -290,11 +294,11 @@ std::optional<Activation> activation_named(const std::string& type, const std::s
        file, type);
 }
 
-TextSettings read_text_settings(const std::string& folder, const Tokenizer& tokenizer) {
+TextSettings read_text_settings(const std::string& folder, const text::Tokenizer& tokenizer) {
   TextSettings settings = text_settings_of(tokenizer, folder + "/tokenizer_config.json");
   if (!is_folder(folder)) return settings;  // a .gguf file
   for (const std::string& name : list_files(folder)) {
-    if (!is_settings_file(name)) continue;
+    if (!model::is_settings_file(name)) continue;
     const std::string file = folder + "/" + name;
     const Json config = read_object(file);
     refuse_unknown_settings(config, file, "sentence_bert_config.json", {});
@@ -346,12 +350,12 @@ SentenceModules read_modules(const std::string& folder, int64_t width) {
     modules.pooling.modes = {*pooling};
     modules.after = {NormalizeModule{}};
   }
-  if (!has_modules(folder)) {
+  if (!model::has_modules(folder)) {
     truncate_vectors(folder, modules);
     return modules;
   }
-  const std::vector<ListedModule> listed = list_modules(folder);
-  modules.static_vectors = listed.front().kind == kStaticEmbedding;
+  const std::vector<model::ListedModule> listed = model::list_modules(folder);
+  modules.static_vectors = listed.front().kind == model::kStaticEmbedding;
   bool pooled = modules.static_vectors;  // the module computes the mean itself
   for (size_t i = 1; i < listed.size(); ++i) read_module(listed[i], pooled, modules);
   modules.hash = hash_of(std::span(listed).subspan(1));
@@ -394,7 +398,7 @@ Tensor through(const VectorModule& module, const Tensor& x) {
   if (std::holds_alternative<NormalizeModule>(module)) return unit_length(x);
   if (const auto* truncated = std::get_if<TruncateModule>(&module))
     return first_columns(x, truncated->width);
-  if (const Norm* norm = std::get_if<Norm>(&module)) return (*norm)(x, x.dtype());
+  if (const model::Norm* norm = std::get_if<model::Norm>(&module)) return (*norm)(x, x.dtype());
   const DenseModule& dense = std::get<DenseModule>(module);
   Tensor y = dense.linear(x);
   if (dense.activation) y = activation(y, *dense.activation);
@@ -402,4 +406,4 @@ Tensor through(const VectorModule& module, const Tensor& x) {
   return add(y, dense.projection.weight.present() ? dense.projection(x) : x);
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -17,7 +17,7 @@
 #include "nn/linear.h"
 #include "nn/norm.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 // Replaces the hidden states of the last layer by the weighted mean of the hidden states of the
 // layers from `first` (0 = the embeddings) to the last. Precedes the pooling.
@@ -38,7 +38,7 @@ struct PoolingModule {
 // y = f(x weight^T + bias). If `residual` is true, x is added, or projection(x) if the widths
 // differ.
 struct DenseModule {
-  Linear linear, projection;
+  model::Linear linear, projection;
   std::optional<Activation> activation;  // unset = the identity
   bool residual = false;
 };
@@ -51,7 +51,7 @@ struct TruncateModule {
   int64_t width, before;
 };
 
-using VectorModule = std::variant<DenseModule, NormalizeModule, Norm, TruncateModule>;
+using VectorModule = std::variant<DenseModule, NormalizeModule, model::Norm, TruncateModule>;
 
 enum class Similarity { cosine, dot, euclidean, manhattan };
 const std::string& name_of(Similarity similarity);
@@ -96,11 +96,11 @@ std::optional<std::string> find_setting(const std::string& folder, const char* k
 DenseModule read_dense(const std::string& folder, const char* input, int64_t& width);
 
 // Returns a hash of the kinds and the files of modules.
-uint64_t hash_of(std::span<const ListedModule> modules);
+uint64_t hash_of(std::span<const model::ListedModule> modules);
 
 // Returns the settings of the tokenizer in a folder (see text_settings_of()), and those of
 // sentence-transformers in this folder, which contains config.json.
-TextSettings read_text_settings(const std::string& folder, const Tokenizer& tokenizer);
+TextSettings read_text_settings(const std::string& folder, const text::Tokenizer& tokenizer);
 
 // Returns the activation for the full name of a class of torch.nn; unset = the identity. Throws
 // Unsupported, naming the file, if the class is not known.
@@ -113,4 +113,4 @@ std::string describe_pooling(const SentenceModules& modules);
 // Applies a module: x [B, C] -> [B, C']; differentiable
 Tensor through(const VectorModule& module, const Tensor& x);
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -9,11 +9,11 @@
 #include "embed/batching.h"
 #include "embed/embedder_parts.h"
 #include "embed/retrieval_parts.h"
-#include "fovea/doctor.h"
+#include "fovea/model/model_path.h"
 #include "open/model_parts.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 void check_finite_rows(const Tensor& rows, const std::string& name) {
@@ -33,11 +33,12 @@ Tensor tensor_of(const ArrayView& rows) {
 
 }  // namespace
 
-MultiVectorEmbedder MultiVectorEmbedder::open(const std::string& folder, WeightPrecision precision,
-                                              const std::vector<AdapterUse>& adapters) {
+MultiVectorEmbedder MultiVectorEmbedder::open(const std::string& folder,
+                                              model::WeightPrecision precision,
+                                              const std::vector<model::AdapterUse>& adapters) {
   const FloatMode mode;
   return MultiVectorEmbedder(std::make_shared<Parts>(Parts{MultiVectorModel::open(
-      folder, weights_of(precision), packing_by_output(precision), adapters)}));
+      folder, model::weights_of(precision), model::packing_by_output(precision), adapters)}));
 }
 
 MultiVectors MultiVectorEmbedder::embed(const std::vector<std::string>& texts, TextRole role,
@@ -60,7 +61,7 @@ MultiVectors MultiVectorEmbedder::embed(const std::vector<std::string>& texts, T
     for (const size_t i : chosen) here.push_back(added[i]);
     std::vector<Tensor> found = model.rows(batch, here, role);
     for (size_t b = 0; b < chosen.size(); ++b) {
-      check_finite_rows(found[b], name_of(options, chosen[b]));
+      check_finite_rows(found[b], infer::name_of(options, chosen[b]));
       rows[chosen[b]] = std::move(found[b]);
     }
   });
@@ -112,7 +113,7 @@ std::vector<EmbeddedToken> MultiVectorEmbedder::embed_tokens(const std::string& 
   const MultiVectorModel& model = parts_->model;
   const std::string prompt = prompt_for(model, role, {});
   const MultiVectors vectors = embed({text}, role);
-  const std::vector<Offsets> places = model.places(prompt, text, role);
+  const std::vector<text::Offsets> places = model.places(prompt, text, role);
   std::vector<EmbeddedToken> tokens;
   for (size_t i = 0; i < places.size(); ++i) {
     const float* row = vectors.values.data() + static_cast<int64_t>(i) * vectors.width;
@@ -132,17 +133,19 @@ int64_t MultiVectorEmbedder::max_tokens(TextRole role) const {
 const std::map<std::string, std::string>& MultiVectorEmbedder::prompts() const {
   return parts_->model.prompts;
 }
-const Tokenizer& MultiVectorEmbedder::tokenizer() const { return parts_->model.format.tokenizer(); }
+const text::Tokenizer& MultiVectorEmbedder::tokenizer() const {
+  return parts_->model.format.tokenizer();
+}
 const std::vector<std::string>& MultiVectorEmbedder::warnings() const {
   return parts_->model.warnings;
 }
-const Spec& MultiVectorEmbedder::spec() const { return parts_->model.transformer.spec; }
+const model::Spec& MultiVectorEmbedder::spec() const { return parts_->model.transformer.spec; }
 
 uint64_t MultiVectorEmbedder::fingerprint() const {
   Hasher hasher;
-  hasher.add(hash_text(model_fingerprint(parts_->model.transformer_folder)));
+  hasher.add(hash_text(model::model_fingerprint(parts_->model.transformer_folder)));
   hasher.add(hash_text(parts_->model.hash));
   return hasher.hash();
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -10,17 +10,17 @@
 #include "checkpoint/module_files.h"
 #include "embed/head_states.h"
 #include "embed/multi_vector_settings.h"
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
 #include "open/directory.h"
 #include "safetensors/safetensors.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 // Reads the modules after the Transformer, which all apply to the vectors of tokens.
-void read_token_modules(MultiVectorModel& model, const std::vector<ListedModule>& listed,
+void read_token_modules(MultiVectorModel& model, const std::vector<model::ListedModule>& listed,
                         MultiVectorSettings& settings) {
-  for (const ListedModule& module : std::span(listed).subspan(1)) {
+  for (const model::ListedModule& module : std::span(listed).subspan(1)) {
     if (module.kind == "Dense") {
       model.after.emplace_back(read_dense(module.folder, "token_embeddings", model.width));
     } else if (module.kind == "Normalize") {
@@ -47,7 +47,7 @@ void read_projection(MultiVectorModel& model, const std::string& folder) {
   const Tensor weight = file.tensor("linear.weight");
   const Tensor value =
       weight.dtype() == DType::f16 ? widen_halves(weight) : convert(weight, DType::f32);
-  dense.linear.weight = {value.shape(), Role::matrix, value};
+  dense.linear.weight = {value.shape(), model::Role::matrix, value};
   model.width = value.dim(0);
   model.after.emplace_back(std::move(dense));
   model.after.emplace_back(NormalizeModule{});
@@ -55,7 +55,7 @@ void read_projection(MultiVectorModel& model, const std::string& folder) {
   if (is_file(settings)) model.hash = hash_bytes(MappedFile(settings).bytes());
 }
 
-int32_t expansion_token(const Tokenizer& tokenizer, const MultiVectorSettings& settings,
+int32_t expansion_token(const text::Tokenizer& tokenizer, const MultiVectorSettings& settings,
                         const std::string& folder) {
   std::optional<int32_t> id;
   if (settings.expansion_token) {
@@ -73,7 +73,7 @@ int32_t expansion_token(const Tokenizer& tokenizer, const MultiVectorSettings& s
 
 // Returns the length of the token at the beginning of a prompt that is inserted as one token: the
 // whole prompt or its first word.
-size_t marker_length(const Tokenizer& tokenizer, const std::string& prompt, bool any) {
+size_t marker_length(const text::Tokenizer& tokenizer, const std::string& prompt, bool any) {
   for (const size_t end : {prompt.size(), prompt.find(' ')}) {
     if (end == 0 || end == prompt.npos) continue;
     const auto id = tokenizer.id_of(std::string_view(prompt).substr(0, end));
@@ -84,22 +84,22 @@ size_t marker_length(const Tokenizer& tokenizer, const std::string& prompt, bool
 
 }  // namespace
 
-MultiVectorModel MultiVectorModel::open(const std::string& folder, Weights weights,
-                                        const Packing& packing,
-                                        const std::vector<AdapterUse>& adapters) {
-  const std::string inner = fovea::transformer_folder(folder);
+MultiVectorModel MultiVectorModel::open(const std::string& folder, model::Weights weights,
+                                        const model::Packing& packing,
+                                        const std::vector<model::AdapterUse>& adapters) {
+  const std::string inner = fovea::model::transformer_folder(folder);
   MultiVectorSettings settings = read_multi_vector_settings(folder, inner);
-  ModelFiles files = open_model_files(inner, weights, packing, adapters);
-  const Spec& spec = files.model.spec;
-  if (spec.input.kind != InputKind::tokens || (spec.encoder && spec.decoder))
+  model::ModelFiles files = model::open_model_files(inner, weights, packing, adapters);
+  const model::Spec& spec = files.model.spec;
+  if (spec.input.kind != model::InputKind::tokens || (spec.encoder && spec.decoder))
     fail(ErrorKind::Unsupported,
          "{}: the model is not one encoder or decoder of text; expected one", folder);
   TextFormat format = TextFormat::open(inner, spec);
   MultiVectorModel model{{}, std::move(files.model), std::move(format), inner};
   model.warnings = std::move(files.warnings);
   model.width = model.transformer.spec.width;
-  if (has_modules(folder)) {
-    const std::vector<ListedModule> listed = list_modules(folder);
+  if (model::has_modules(folder)) {
+    const std::vector<model::ListedModule> listed = model::list_modules(folder);
     read_token_modules(model, listed, settings);
     if (settings.from_pylate) model.after.emplace_back(NormalizeModule{});
     model.hash = hash_of(std::span(listed).subspan(1));
@@ -109,7 +109,7 @@ MultiVectorModel MultiVectorModel::open(const std::string& folder, Weights weigh
   static_cast<NamedPrompts&>(model) = std::move(settings.prompts);
   model.inserts = settings.inserts;
   model.mean = settings.mean;
-  const Tokenizer& tokenizer = model.format.tokenizer();
+  const text::Tokenizer& tokenizer = model.format.tokenizer();
   for (const std::string& word : settings.skipped_words)
     if (const auto id = tokenizer.id_of(word)) model.skipped.insert(*id);
   model.skip_in_queries = settings.skip_in_queries;
@@ -132,7 +132,7 @@ MultiVectorModel MultiVectorModel::open(const std::string& folder, Weights weigh
 RoleTokens MultiVectorModel::tokens(const std::string& prompt, const std::string& text,
                                     TextRole role) const {
   const bool query = role == TextRole::query;
-  const Tokenizer& tokenizer = format.tokenizer();
+  const text::Tokenizer& tokenizer = format.tokenizer();
   format.refuse_messages("vectors of their tokens");
   const size_t marker = marker_length(tokenizer, prompt, inserts);
   std::vector<int32_t> ids = format.own_ids(prompt.substr(marker) + text);
@@ -151,18 +151,18 @@ RoleTokens MultiVectorModel::tokens(const std::string& prompt, const std::string
   return result;
 }
 
-std::vector<Offsets> MultiVectorModel::places(const std::string& prompt, const std::string& text,
-                                              TextRole role) const {
+std::vector<text::Offsets> MultiVectorModel::places(const std::string& prompt,
+                                                    const std::string& text, TextRole role) const {
   const RoleTokens read = tokens(prompt, text, role);
   const std::vector<int32_t>& ids = read.text.ids;
   const size_t marker = marker_length(format.tokenizer(), prompt, inserts);
   const size_t before = prompt.size() - marker;  // bytes of the prompt among the text's own tokens
-  std::vector<Offsets> all = format.places(prompt.substr(marker) + text);
-  if (marker > 0) all.insert(all.begin() + format.leading(), Offsets{});
+  std::vector<text::Offsets> all = format.places(prompt.substr(marker) + text);
+  if (marker > 0) all.insert(all.begin() + format.leading(), text::Offsets{});
   all.resize(ids.size());  // shorter if documents are truncated, longer if a query is extended
   const auto end = all.end() - read.added;
-  std::fill(end - format.trailing(), end, Offsets{});
-  std::vector<Offsets> kept;
+  std::fill(end - format.trailing(), end, text::Offsets{});
+  std::vector<text::Offsets> kept;
   for (size_t i = 0; i < ids.size(); ++i) {
     if (!scored(ids[i], role)) continue;
     const auto in_text = [&](uint32_t at) {
@@ -204,8 +204,8 @@ std::vector<Tensor> MultiVectorModel::rows(const TokenBatch& batch,
 
 float largest_similarity(const Tensor& query, const Tensor& text) {
   if (query.dim(0) == 0 || text.dim(0) == 0) return 0;
-  Linear products;
-  products.weight = {text.shape(), Role::matrix, text};
+  model::Linear products;
+  products.weight = {text.shape(), model::Role::matrix, text};
   const Tensor dots = products(query);  // [Q, D]
   const int64_t D = dots.dim(1);
   double sum = 0;
@@ -216,4 +216,4 @@ float largest_similarity(const Tensor& query, const Tensor& text) {
   return static_cast<float>(sum);
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

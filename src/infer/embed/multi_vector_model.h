@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "embed/sentence_model.h"
-#include "fovea/retrieval.h"
+#include "fovea/infer/retrieval.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 // Extends short queries to `length` tokens by copies of a token, whose vectors are scored too.
 struct QueryExpansion {
@@ -28,7 +28,7 @@ struct RoleTokens {
 };
 
 struct MultiVectorModel : NamedPrompts {
-  Transformer transformer;
+  model::Transformer transformer;
   TextFormat format;
   std::string transformer_folder;
   std::vector<VectorModule> after = {};  // modules for the vectors of tokens, in order
@@ -42,9 +42,9 @@ struct MultiVectorModel : NamedPrompts {
   uint64_t hash = 0;     // of the modules after the Transformer
   std::vector<std::string> warnings = {};
 
-  static MultiVectorModel open(const std::string& folder, Weights weights,
-                               const Packing& packing = {},
-                               const std::vector<AdapterUse>& adapters = {});
+  static MultiVectorModel open(const std::string& folder, model::Weights weights,
+                               const model::Packing& packing = {},
+                               const std::vector<model::AdapterUse>& adapters = {});
 
   // Returns whether a token has a vector.
   bool scored(int32_t id, TextRole role) const {
@@ -54,8 +54,8 @@ struct MultiVectorModel : NamedPrompts {
   RoleTokens tokens(const std::string& prompt, const std::string& text, TextRole role) const;
   // Returns the byte range in `text` of each token that has a vector; tokens of the prompt, special
   // tokens and those of the expansion have empty ranges.
-  std::vector<Offsets> places(const std::string& prompt, const std::string& text,
-                              TextRole role) const;
+  std::vector<text::Offsets> places(const std::string& prompt, const std::string& text,
+                                    TextRole role) const;
   // Returns the vectors of each text of a batch, [rows, width]; added[b] is the number of tokens
   // that expansion added to text b.
   std::vector<Tensor> rows(const TokenBatch& batch, const std::vector<int64_t>& added,
@@ -66,4 +66,4 @@ struct MultiVectorModel : NamedPrompts {
 // (paper, equation 3); 0 if the text has none.   query [Q, C], text [D, C]
 float largest_similarity(const Tensor& query, const Tensor& text);
 
-}  // namespace fovea
+}  // namespace fovea::infer

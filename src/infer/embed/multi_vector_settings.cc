@@ -6,9 +6,9 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "checkpoint/module_files.h"
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 using SettingsJson = nlohmann::json;
@@ -144,7 +144,7 @@ void read_mask(const std::string& folder, MultiVectorSettings& settings) {
 MultiVectorSettings read_multi_vector_settings(const std::string& folder,
                                                const std::string& inner) {
   MultiVectorSettings settings;
-  if (!has_modules(folder)) {
+  if (!model::has_modules(folder)) {
     read_original(folder, settings);
     return settings;
   }
@@ -161,7 +161,7 @@ MultiVectorSettings read_multi_vector_settings(const std::string& folder,
       settings.skipped_words = punctuation();
   }
   for (const std::string& name : list_files(inner)) {
-    if (!is_settings_file(name)) continue;
+    if (!model::is_settings_file(name)) continue;
     const std::string path = inner + "/" + name;
     const SettingsJson json = read_settings_object(path);
     read_lengths(json, path, settings);
@@ -170,4 +170,4 @@ MultiVectorSettings read_multi_vector_settings(const std::string& folder,
   return settings;
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -9,7 +9,7 @@
 
 #include "embed/multi_vector_model.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 struct MultiVectorSettings {
   NamedPrompts prompts;
@@ -28,4 +28,4 @@ MultiVectorSettings read_multi_vector_settings(const std::string& folder, const 
 // some tokens.
 void read_mask(const std::string& folder, MultiVectorSettings& settings);
 
-}  // namespace fovea
+}  // namespace fovea::infer

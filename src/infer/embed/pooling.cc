@@ -3,10 +3,10 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
 #include "ops/ops.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 // Returns the weights of the tokens [row.begin, row.end) in the weighted sum of a mode.
@@ -155,4 +155,4 @@ Tensor unit_length(const Tensor& x) {
                   static_cast<float>(kShortest * kShortest / C), x.dtype());
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

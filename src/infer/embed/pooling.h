@@ -8,7 +8,7 @@
 #include "fovea/core/op_options.h"
 #include "tensor/tensor.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 // For tokens t = first .. last of a row, in the order of the enumerators: the first token; the
 // maximum of each element; the mean; the sum divided by the square root of the number of tokens;
@@ -42,4 +42,4 @@ Tensor concat_width(const std::vector<Tensor>& x);
 // Returns x / sqrt(|x|^2 + 1e-24) for each row, so that zero stays zero. x [B, C] -> [B, C]
 Tensor unit_length(const Tensor& x);
 
-}  // namespace fovea
+}  // namespace fovea::infer

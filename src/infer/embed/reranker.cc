@@ -4,18 +4,18 @@
 #include "open/model_parts.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::infer {
 
-Reranker Reranker::open(const std::string& folder, WeightPrecision precision,
-                        const std::vector<AdapterUse>& adapters) {
+Reranker Reranker::open(const std::string& folder, model::WeightPrecision precision,
+                        const std::vector<model::AdapterUse>& adapters) {
   const FloatMode mode;
-  return Reranker(std::make_shared<Parts>(Parts{
-      CrossEncoder::open(folder, weights_of(precision), packing_by_output(precision), adapters)}));
+  return Reranker(std::make_shared<Parts>(Parts{CrossEncoder::open(
+      folder, model::weights_of(precision), model::packing_by_output(precision), adapters)}));
 }
 
 const std::vector<std::string>& Reranker::warnings() const { return parts_->model.warnings; }
 
-const Spec& Reranker::spec() const { return parts_->model.transformer.spec; }
+const model::Spec& Reranker::spec() const { return parts_->model.transformer.spec; }
 int64_t Reranker::max_tokens() const { return parts_->model.format.most(); }
 
 std::vector<float> Reranker::score(const std::string& query, const std::vector<std::string>& texts,
@@ -29,4 +29,4 @@ std::vector<float> Reranker::score(const std::string& query, const std::vector<s
   return scores_of(logits, model, options);
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

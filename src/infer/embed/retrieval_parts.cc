@@ -9,7 +9,7 @@
 #include "embed/vector_kind.h"
 #include "safetensors/safetensors.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 template <class T>
@@ -61,16 +61,16 @@ void write_vectors(const MultiVectors& vectors, const std::string& path) {
 }
 
 VectorKind vector_kind(const std::string& folder) {
-  if (!has_modules(folder))
-    return is_original_colbert(folder) ? VectorKind::multiple : VectorKind::dense;
-  const auto sparse = [](const ListedModule& module) {
+  if (!model::has_modules(folder))
+    return model::is_original_colbert(folder) ? VectorKind::multiple : VectorKind::dense;
+  const auto sparse = [](const model::ListedModule& module) {
     return module.kind == "SpladePooling" || module.kind == "SparseStaticEmbedding";
   };
-  for (const ListedModule& module : list_modules(folder)) {
+  for (const model::ListedModule& module : model::list_modules(folder)) {
     if (sparse(module)) return VectorKind::sparse;
     if (module.kind == "MultiVectorMask") return VectorKind::multiple;
     if (module.kind != "Router") continue;
-    for (const auto& [route, chain] : read_router(module.folder))
+    for (const auto& [route, chain] : model::read_router(module.folder))
       if (std::ranges::any_of(chain, sparse)) return VectorKind::sparse;
   }
   const auto type = find_setting(folder, "model_type");
@@ -79,4 +79,4 @@ VectorKind vector_kind(const std::string& folder) {
                                                            : VectorKind::dense;
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -7,7 +7,7 @@
 #include "embed/multi_vector_model.h"
 #include "embed/sparse_model.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 struct SparseEmbedder::Parts {
   SparseModel model;
@@ -22,4 +22,4 @@ std::string prompt_for(const NamedPrompts& model, TextRole role, const EmbedOpti
 // Throws InvalidArgument if an option is out of range, or is one of dense vectors.
 void check_retrieval_options(const EmbedOptions& options);
 
-}  // namespace fovea
+}  // namespace fovea::infer

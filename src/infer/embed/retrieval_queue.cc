@@ -1,8 +1,8 @@
-#include "fovea/retrieval_queue.h"
+#include "fovea/infer/retrieval_queue.h"
 
 #include "embed/text_queue.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 // The settings of a request that affect its vectors.
@@ -114,4 +114,4 @@ uint64_t MultiVectorQueue::submit_scores(const std::vector<std::string>& queries
 void MultiVectorQueue::cancel(uint64_t request) { queue_->cancel(request); }
 QueueStatus MultiVectorQueue::status() const { return queue_->status(); }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -7,10 +7,10 @@
 #include "families/static_embedding.h"
 #include "open/directory.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
-void check_layers(const LayerMean& mean, const Spec& spec, const std::string& folder) {
+void check_layers(const LayerMean& mean, const model::Spec& spec, const std::string& folder) {
   const int64_t layers = (spec.encoder ? *spec.encoder : *spec.decoder).layers;
   const int64_t weights = mean.first + static_cast<int64_t>(mean.weights.size());
   if (weights != layers + 1)
@@ -26,16 +26,16 @@ Tensor repeated(const Tensor& x, int64_t i, int64_t count) {
 }
 
 SentenceModel open_static_model(const std::string& folder,
-                                const std::vector<AdapterUse>& adapters) {
-  const std::string inner = transformer_folder(folder);
+                                const std::vector<model::AdapterUse>& adapters) {
+  const std::string inner = model::transformer_folder(folder);
   if (!adapters.empty())
     fail(ErrorKind::Unsupported, "{}: has embeddings only; expected no adapter", folder);
-  Transformer transformer = open_static(inner);
+  model::Transformer transformer = model::open_static(inner);
   const int64_t width = transformer.spec.width, most = transformer.spec.context;
   return {std::move(transformer),
           {},
           read_modules(folder, width),
-          TextFormat(Tokenizer::open(inner), most, {.max_tokens = {}, .types = false}, false),
+          TextFormat(text::Tokenizer::open(inner), most, {.max_tokens = {}, .types = false}, false),
           {}};
 }
 
@@ -64,15 +64,16 @@ TokenBatch token_batch(const std::vector<TokenizedText>& texts, const std::vecto
   return batch;
 }
 
-SentenceModel SentenceModel::open(const std::string& folder, Weights weights,
-                                  const Packing& packing, const std::vector<AdapterUse>& adapters) {
-  if (is_static(folder)) return open_static_model(folder, adapters);
-  const std::string inner = transformer_folder(folder);
-  ModelFiles files = open_model_files(inner, weights, packing, adapters);
-  const Spec& spec = files.model.spec;
-  if (spec.input.kind != InputKind::tokens)
+SentenceModel SentenceModel::open(const std::string& folder, model::Weights weights,
+                                  const model::Packing& packing,
+                                  const std::vector<model::AdapterUse>& adapters) {
+  if (model::is_static(folder)) return open_static_model(folder, adapters);
+  const std::string inner = model::transformer_folder(folder);
+  model::ModelFiles files = model::open_model_files(inner, weights, packing, adapters);
+  const model::Spec& spec = files.model.spec;
+  if (spec.input.kind != model::InputKind::tokens)
     fail(ErrorKind::Unsupported, "{}: the model does not read text; expected a text model", folder);
-  if (!has_modules(folder) && !gguf_pooling(folder))
+  if (!model::has_modules(folder) && !gguf_pooling(folder))
     files.warnings.push_back(
         fmt::format("{}: no modules.json, so a text's vector is the mean of its tokens", folder));
   SentenceModules modules = read_modules(folder, spec.width);
@@ -82,21 +83,22 @@ SentenceModel SentenceModel::open(const std::string& folder, Weights weights,
           std::move(files.warnings)};
 }
 
-Tensor token_states(const Transformer& transformer, const SentenceModules& modules,
-                    const TokenBatch& batch, DType compute, const Probe* given, int64_t recompute) {
-  Pass pass;
+Tensor token_states(const model::Transformer& transformer, const SentenceModules& modules,
+                    const TokenBatch& batch, DType compute, const model::Probe* given,
+                    int64_t recompute) {
+  model::Pass pass;
   pass.compute = compute;
   pass.recompute = recompute;
   pass.mask.valid = batch.valid;
   pass.probe = given;
   Tensor mean, shares;
-  Probe probe = given != nullptr ? *given : Probe();
+  model::Probe probe = given != nullptr ? *given : model::Probe();
   if (modules.layers) {
     const LayerMean& layers = *modules.layers;
     if (layers.scores) shares = softmax(layers.scores);
-    probe.see = [&](const ProbePoint& point, Tensor& x) {
+    probe.see = [&](const model::ProbePoint& point, Tensor& x) {
       if (given != nullptr && given->see) given->see(point, x);
-      if (point.what != ProbePoint::What::hidden) return;
+      if (point.what != model::ProbePoint::What::hidden) return;
       const int64_t layer = point.layer - layers.first;
       if (layer < 0) return;
       const Tensor part = shares ? scale_columns(x, repeated(shares, layer, x.dim(-1)))
@@ -105,15 +107,15 @@ Tensor token_states(const Transformer& transformer, const SentenceModules& modul
     };
     pass.probe = &probe;
   }
-  const Spec& spec = transformer.spec;
+  const model::Spec& spec = transformer.spec;
   const Tensor last = spec.encoder ? transformer.encode(batch.sequence, pass)
                                    : transformer.decode(batch.sequence, pass);
   return mean ? mean : last;
 }
 
-Tensor text_vectors(const Transformer& transformer, const SentenceModules& modules,
-                    const TokenBatch& batch, int64_t prompt, DType compute, const Probe* probe,
-                    int64_t recompute) {
+Tensor text_vectors(const model::Transformer& transformer, const SentenceModules& modules,
+                    const TokenBatch& batch, int64_t prompt, DType compute,
+                    const model::Probe* probe, int64_t recompute) {
   return pooled_vectors(token_states(transformer, modules, batch, compute, probe, recompute),
                         modules, batch, prompt);
 }
@@ -133,4 +135,4 @@ Tensor pooled_vectors(const Tensor& states, const SentenceModules& modules, cons
   return x;  // [B, C]
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

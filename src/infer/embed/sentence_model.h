@@ -11,11 +11,11 @@
 #include "embed/text_format.h"
 #include "loading/loading.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 // Tokens of several texts, padded at the end.
 struct TokenBatch {
-  Sequence sequence;            // ids and, if the texts have any, types [B, T]
+  model::Sequence sequence;     // ids and, if the texts have any, types [B, T]
   std::vector<Interval> valid;  // the tokens of each row, without padding
 };
 
@@ -25,38 +25,39 @@ TokenBatch token_batch(const std::vector<TokenizedText>& texts, const std::vecto
 
 // Returns the vectors of tokens [B, T, C]: those of the last layer, in `compute`, or the weighted
 // means of several layers. `probe` may be null.
-Tensor token_states(const Transformer& transformer, const SentenceModules& modules,
-                    const TokenBatch& batch, DType compute, const Probe* probe = nullptr,
+Tensor token_states(const model::Transformer& transformer, const SentenceModules& modules,
+                    const TokenBatch& batch, DType compute, const model::Probe* probe = nullptr,
                     int64_t recompute = 0);
 // Returns the vectors of texts, f32 [B, modules.width]. The first `prompt` tokens of each text
 // belong to a prompt, which some models exclude from the pooling. Differentiable; the bits of a row
 // do not depend on the other rows.
-Tensor text_vectors(const Transformer& transformer, const SentenceModules& modules,
+Tensor text_vectors(const model::Transformer& transformer, const SentenceModules& modules,
                     const TokenBatch& batch, int64_t prompt, DType compute,
-                    const Probe* probe = nullptr, int64_t recompute = 0);
+                    const model::Probe* probe = nullptr, int64_t recompute = 0);
 
 // Returns the vectors of texts from the vectors of their tokens [B, T, C].
 Tensor pooled_vectors(const Tensor& states, const SentenceModules& modules, const TokenBatch& batch,
                       int64_t prompt);
 
 struct SentenceModel {
-  Transformer transformer;
-  Origin origin;
+  model::Transformer transformer;
+  model::Origin origin;
   SentenceModules modules;
   TextFormat format;
   std::vector<std::string> warnings;
 
   // Opens a sentence-transformers directory, or the directory of a Transformer alone. In the latter
   // case, the vector of a text is the mean of the vectors of its tokens.
-  static SentenceModel open(const std::string& folder, Weights weights, const Packing& packing = {},
-                            const std::vector<AdapterUse>& adapters = {});
+  static SentenceModel open(const std::string& folder, model::Weights weights,
+                            const model::Packing& packing = {},
+                            const std::vector<model::AdapterUse>& adapters = {});
 
   Tensor token_states(const TokenBatch& batch, DType compute) const {
-    return fovea::token_states(transformer, modules, batch, compute);
+    return infer::token_states(transformer, modules, batch, compute);
   }
   Tensor embed(const TokenBatch& batch, int64_t prompt, DType compute) const {
     return text_vectors(transformer, modules, batch, prompt, compute);
   }
 };
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -7,11 +7,11 @@
 #include "embed/batching.h"
 #include "embed/embedder_parts.h"
 #include "embed/retrieval_parts.h"
-#include "fovea/doctor.h"
+#include "fovea/model/model_path.h"
 #include "open/model_parts.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 // Returns the tokens that a table looks up: those of the text alone.
@@ -24,11 +24,11 @@ TokenizedText own_tokens(const TextFormat& format, const std::string& text) {
 
 }  // namespace
 
-SparseEmbedder SparseEmbedder::open(const std::string& folder, WeightPrecision precision,
-                                    const std::vector<AdapterUse>& adapters) {
+SparseEmbedder SparseEmbedder::open(const std::string& folder, model::WeightPrecision precision,
+                                    const std::vector<model::AdapterUse>& adapters) {
   const FloatMode mode;
-  return SparseEmbedder(std::make_shared<Parts>(Parts{
-      SparseModel::open(folder, weights_of(precision), packing_by_output(precision), adapters)}));
+  return SparseEmbedder(std::make_shared<Parts>(Parts{SparseModel::open(
+      folder, model::weights_of(precision), model::packing_by_output(precision), adapters)}));
 }
 
 SparseVectors SparseEmbedder::embed(const std::vector<std::string>& texts, TextRole role,
@@ -51,7 +51,7 @@ SparseVectors SparseEmbedder::embed(const std::vector<std::string>& texts, TextR
   } else {
     each_batch(tokens, options.batch_tokens, [&](const TokenBatch& batch, const auto& chosen) {
       auto found =
-          model.encoder->rows(batch, [&](size_t b) { return name_of(options, chosen[b]); });
+          model.encoder->rows(batch, [&](size_t b) { return infer::name_of(options, chosen[b]); });
       for (size_t b = 0; b < chosen.size(); ++b) rows[chosen[b]] = std::move(found[b]);
     });
   }
@@ -79,11 +79,11 @@ const std::string& SparseEmbedder::similarity_name() const {
 const std::map<std::string, std::string>& SparseEmbedder::prompts() const {
   return parts_->model.prompts;
 }
-const Tokenizer& SparseEmbedder::tokenizer() const {
+const text::Tokenizer& SparseEmbedder::tokenizer() const {
   return parts_->model.format(TextRole::document).tokenizer();
 }
 const std::vector<std::string>& SparseEmbedder::warnings() const { return parts_->model.warnings; }
-const Spec* SparseEmbedder::spec() const {
+const model::Spec* SparseEmbedder::spec() const {
   const auto& encoder = parts_->model.encoder;
   return encoder ? &encoder->transformer.spec : nullptr;
 }
@@ -92,9 +92,9 @@ uint64_t SparseEmbedder::fingerprint() const {
   const SparseModel& model = parts_->model;
   Hasher hasher;
   hasher.add(hash_text(model.hash));
-  if (model.encoder) hasher.add(hash_text(model_fingerprint(model.transformer_folder)));
+  if (model.encoder) hasher.add(hash_text(model::model_fingerprint(model.transformer_folder)));
   if (model.table) hasher.add(hash_text(model.table->hash));
   return hasher.hash();
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

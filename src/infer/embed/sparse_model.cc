@@ -14,12 +14,12 @@
 #include "base/threads.h"
 #include "checkpoint/module_files.h"
 #include "embed/head_states.h"
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
 #include "open/directory.h"
 #include "ops/ops.h"
 #include "safetensors/safetensors.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 // log(1 + x) for x >= 0; the quotient corrects the rounding of 1 + x (Kahan).
@@ -51,7 +51,7 @@ SpladePooling read_splade_pooling(const std::string& folder) {
 }
 
 // The weights of an older directory are in a JSON file, by the tokens' texts.
-std::vector<float> weights_in(const std::string& folder, const Tokenizer& tokenizer) {
+std::vector<float> weights_in(const std::string& folder, const text::Tokenizer& tokenizer) {
   const std::string named = folder + "/model.safetensors";
   if (is_file(named)) {
     const SafeTensors tensors(named);
@@ -76,10 +76,10 @@ std::vector<float> weights_in(const std::string& folder, const Tokenizer& tokeni
   return weights;
 }
 
-TokenWeights read_token_weights(const ListedModule& module) {
+TokenWeights read_token_weights(const model::ListedModule& module) {
   const std::string& folder = module.folder;
   constexpr int64_t kUnlimited = int64_t{1} << 40;
-  Tokenizer tokenizer = Tokenizer::open(folder);
+  text::Tokenizer tokenizer = text::Tokenizer::open(folder);
   TextSettings settings = read_text_settings(folder, tokenizer);
   settings.types = false;
   std::vector<float> weights = weights_in(folder, tokenizer);
@@ -92,12 +92,13 @@ TokenWeights read_token_weights(const ListedModule& module) {
 }
 
 LogitEncoder open_encoder(SparseModel& model, const std::string& folder, SpladePooling pooling,
-                          Weights weights, const Packing& packing,
-                          const std::vector<AdapterUse>& adapters) {
-  ModelFiles files = open_model_files(folder, weights, packing, adapters);
-  const Spec& spec = files.model.spec;
+                          model::Weights weights, const model::Packing& packing,
+                          const std::vector<model::AdapterUse>& adapters) {
+  model::ModelFiles files = model::open_model_files(folder, weights, packing, adapters);
+  const model::Spec& spec = files.model.spec;
   const bool both = spec.encoder && spec.decoder;
-  if (spec.input.kind != InputKind::tokens || spec.head.kind != HeadKind::language_model || both)
+  if (spec.input.kind != model::InputKind::tokens ||
+      spec.head.kind != model::HeadKind::language_model || both)
     fail(ErrorKind::Unsupported,
          "{}: the model has no language-model head over its tokens; expected a masked language "
          "model",
@@ -117,18 +118,19 @@ LogitEncoder open_encoder(SparseModel& model, const std::string& folder, SpladeP
 
 // Reads a chain of modules: a Transformer and its pooling, or a table.
 void read_chain(SparseModel& model, const std::string& folder,
-                const std::vector<ListedModule>& chain, Weights weights, const Packing& packing,
-                const std::vector<AdapterUse>& adapters) {
+                const std::vector<model::ListedModule>& chain, model::Weights weights,
+                const model::Packing& packing, const std::vector<model::AdapterUse>& adapters) {
   if (chain.size() == 1 && chain[0].kind == "SparseStaticEmbedding") {
     model.table = read_token_weights(chain[0]);
-  } else if (chain.size() == 2 && is_transformer(chain[0]) && chain[1].kind == "SpladePooling") {
+  } else if (chain.size() == 2 && model::is_transformer(chain[0]) &&
+             chain[1].kind == "SpladePooling") {
     model.hash = hash_of(std::span(chain).subspan(1));
     model.encoder = open_encoder(model, chain[0].folder, read_splade_pooling(chain[1].folder),
                                  weights, packing, adapters);
   } else {
-    refuse_modules(folder, chain.empty()              ? "list is empty"
-                           : is_transformer(chain[0]) ? chain.back().kind
-                                                      : chain[0].kind);
+    refuse_modules(folder, chain.empty()                     ? "list is empty"
+                           : model::is_transformer(chain[0]) ? chain.back().kind
+                                                             : chain[0].kind);
   }
 }
 
@@ -233,17 +235,18 @@ SparseRow TokenWeights::row(const TokenizedText& text) const {
   return row;
 }
 
-SparseModel SparseModel::open(const std::string& folder, Weights weights, const Packing& packing,
-                              const std::vector<AdapterUse>& adapters) {
+SparseModel SparseModel::open(const std::string& folder, model::Weights weights,
+                              const model::Packing& packing,
+                              const std::vector<model::AdapterUse>& adapters) {
   SparseModel model;
-  if (!has_modules(folder)) {
+  if (!model::has_modules(folder)) {
     model.encoder = open_encoder(model, folder, {}, weights, packing, adapters);
   } else {
     read_sparse_settings(model, folder);
-    std::vector<ListedModule> listed = list_modules(folder);
-    std::erase_if(listed, [](const ListedModule& m) { return m.kind == "Dropout"; });
+    std::vector<model::ListedModule> listed = model::list_modules(folder);
+    std::erase_if(listed, [](const model::ListedModule& m) { return m.kind == "Dropout"; });
     if (listed.size() == 1 && listed[0].kind == "Router") {
-      for (const auto& [route, chain] : read_router(listed[0].folder)) {
+      for (const auto& [route, chain] : model::read_router(listed[0].folder)) {
         if (route != "query" && route != "document")
           fail(ErrorKind::Unsupported, "{}: route {}; expected query and document",
                listed[0].folder, excerpt(route, 40));
@@ -280,4 +283,4 @@ void keep_largest(SparseRow& row, int64_t most) {
   row = std::move(kept);
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "embed/sentence_model.h"
-#include "fovea/retrieval.h"
+#include "fovea/infer/retrieval.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 // The elements of a sparse vector other than 0, in ascending order of their indices.
 struct SparseRow {
@@ -27,7 +27,7 @@ struct SpladePooling {
 
 // A language model whose logits are pooled.
 struct LogitEncoder {
-  Transformer transformer;
+  model::Transformer transformer;
   TextFormat format;
   SpladePooling pooling;
 
@@ -57,8 +57,9 @@ struct SparseModel : NamedPrompts {
   uint64_t hash = 0;  // of the modules after the Transformer
   std::vector<std::string> warnings;
 
-  static SparseModel open(const std::string& folder, Weights weights, const Packing& packing = {},
-                          const std::vector<AdapterUse>& adapters = {});
+  static SparseModel open(const std::string& folder, model::Weights weights,
+                          const model::Packing& packing = {},
+                          const std::vector<model::AdapterUse>& adapters = {});
   // Whether texts of this role use the table.
   bool uses_table(TextRole role) const { return table && (!encoder || role == TextRole::query); }
   const TextFormat& format(TextRole role) const {
@@ -69,4 +70,4 @@ struct SparseModel : NamedPrompts {
 // Keeps the `most` largest values; of equal ones, those with the smaller index.
 void keep_largest(SparseRow& row, int64_t most);
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -6,30 +6,31 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "embed/modules.h"
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
 #include "tokenizer/pipeline/post_processors.h"
 #include "tokenizer/state/config.h"
 #include "tokenizer/state/state.h"
 #include "unicode/unicode.h"
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 using Json = nlohmann::json;
 
 struct LowerCase {
   std::string text;
-  std::vector<Offsets> sources;  // for each byte of `text`, the original character's byte range
+  std::vector<text::Offsets>
+      sources;  // for each byte of `text`, the original character's byte range
 };
 
 LowerCase lower_case_of(std::string_view original) {
   LowerCase lower;
   for (uint32_t begin = 0; begin < original.size();) {
-    const utf8::Character c = utf8::first(original.substr(begin));
+    const text::utf8::Character c = text::utf8::first(original.substr(begin));
     const uint32_t end = begin + static_cast<uint32_t>(c.bytes);
-    for (const char32_t character : unicode::lowercase(c.code_point))
-      if (character != 0) utf8::append(lower.text, character);
+    for (const char32_t character : text::unicode::lowercase(c.code_point))
+      if (character != 0) text::utf8::append(lower.text, character);
     lower.sources.resize(lower.text.size(), {begin, end});
     begin = end;
   }
@@ -48,7 +49,7 @@ bool returns_types(std::string name) {
 }
 
 // Returns a text that this tokenizer encodes to at least one token.
-std::string probe_text(const Tokenizer& tokenizer) {
+std::string probe_text(const text::Tokenizer& tokenizer) {
   for (int32_t id = 0; id < tokenizer.size(); ++id)
     if (!tokenizer.encode(tokenizer.text_of(id)).empty()) return std::string(tokenizer.text_of(id));
   fail(ErrorKind::BadFile, "tokenizer: no text has tokens; expected a vocabulary");
@@ -69,9 +70,9 @@ bool TextFormat::Frame::typed() const {
   return any;
 }
 
-TextSettings text_settings_of(const Tokenizer& tokenizer, const std::string& file) {
+TextSettings text_settings_of(const text::Tokenizer& tokenizer, const std::string& file) {
   TextSettings settings;
-  const TokenizerState& state = tokenizer.state();
+  const text::TokenizerState& state = tokenizer.state();
   settings.keeps_end = state.truncation && state.truncation->left;
   if (state.files.config.empty()) return settings;
   const Json config = parse_json(state.files.config, file);
@@ -92,7 +93,7 @@ TextSettings text_settings_of(const Tokenizer& tokenizer, const std::string& fil
   return settings;
 }
 
-TextFormat::TextFormat(Tokenizer tokenizer, int64_t most, const TextSettings& settings,
+TextFormat::TextFormat(text::Tokenizer tokenizer, int64_t most, const TextSettings& settings,
                        bool special)
     : tokenizer_(std::move(tokenizer)),
       settings_(settings),
@@ -104,15 +105,15 @@ TextFormat::TextFormat(Tokenizer tokenizer, int64_t most, const TextSettings& se
         most_, added);
 }
 
-TextFormat TextFormat::of(Tokenizer tokenizer, const Spec& spec, int64_t longest) {
+TextFormat TextFormat::of(text::Tokenizer tokenizer, const model::Spec& spec, int64_t longest) {
   TextSettings settings = text_settings_of(tokenizer);
   settings.types = settings.types && spec.token_types > 1;
   const int64_t most = longest > 0 ? std::min(longest, spec.context) : spec.context;
   return TextFormat(std::move(tokenizer), most, settings);
 }
 
-TextFormat TextFormat::open(const std::string& folder, const Spec& spec) {
-  Tokenizer tokenizer = Tokenizer::open(folder);
+TextFormat TextFormat::open(const std::string& folder, const model::Spec& spec) {
+  text::Tokenizer tokenizer = text::Tokenizer::open(folder);
   TextSettings settings = read_text_settings(folder, tokenizer);
   settings.types = settings.types && spec.token_types > 1;
   TextFormat format(std::move(tokenizer), spec.context, settings);
@@ -123,8 +124,8 @@ TextFormat TextFormat::open(const std::string& folder, const Spec& spec) {
 TextFormat::Frame TextFormat::frame_of(int texts) const {
   const std::string probe = probe_text(tokenizer_);
   const size_t length = tokenizer_.encode(probe).size();
-  const EncodingOptions options{.truncate_and_pad = false};
-  const Encoding encoding =
+  const text::EncodingOptions options{.truncate_and_pad = false};
+  const text::Encoding encoding =
       texts == 1 ? tokenizer_.encoding(probe, options) : tokenizer_.encoding(probe, probe, options);
   Frame frame;
   size_t seen = 0;
@@ -189,24 +190,24 @@ TokenizedText TextFormat::truncated(std::span<const int32_t> text) const {
   return result;
 }
 
-std::optional<int32_t> special_token(const Tokenizer& tokenizer, const char* key,
+std::optional<int32_t> special_token(const text::Tokenizer& tokenizer, const char* key,
                                      std::initializer_list<const char*> names) {
-  const TokenizerConfig config(tokenizer.state().files.config, "tokenizer_config.json");
+  const text::TokenizerConfig config(tokenizer.state().files.config, "tokenizer_config.json");
   if (const std::string text = config.token(key, ""); !text.empty()) return tokenizer.id_of(text);
   for (const char* name : names)
     if (const auto id = tokenizer.id_of(name); id && tokenizer.is_special(*id)) return id;
   return std::nullopt;
 }
 
-std::vector<Offsets> TextFormat::places(std::string_view text) const {
+std::vector<text::Offsets> TextFormat::places(std::string_view text) const {
   refuse_messages("places of tokens");
   LowerCase lower;
   const bool lower_case = settings_.lower_case;
   if (lower_case) lower = lower_case_of(text);
   const std::string_view read = lower_case ? lower.text : text;
-  const std::vector<Token> tokens = tokenizer_.tokens(read);
+  const std::vector<text::Token> tokens = tokenizer_.tokens(read);
   const auto [first, last] = kept(tokens.size());
-  std::vector<Offsets> places(single_.added[0].size());
+  std::vector<text::Offsets> places(single_.added[0].size());
   for (size_t i = first; i < last; ++i) {
     const auto begin = static_cast<uint32_t>(tokens[i].text.data() - read.data());
     const auto end = begin + static_cast<uint32_t>(tokens[i].text.size());
@@ -228,7 +229,7 @@ TokenizedText TextFormat::pair(std::span<const int32_t> first, std::string_view 
   const size_t most = static_cast<size_t>(most_ - pair_.size());
   const size_t whole = first.size() + ids.size();
   std::pair<size_t, size_t> sizes = {first.size(), ids.size()};
-  if (whole > most) sizes = shares(first.size(), ids.size(), most);
+  if (whole > most) sizes = text::shares(first.size(), ids.size(), most);
   const auto part = [&](std::span<const int32_t> own, size_t size) {
     return settings_.keeps_end ? own.last(size) : own.first(size);
   };
@@ -237,4 +238,4 @@ TokenizedText TextFormat::pair(std::span<const int32_t> first, std::string_view 
   return result;
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -15,10 +15,10 @@
 #include <vector>
 
 #include "embed/message_format.h"
-#include "fovea/spec.h"
-#include "fovea/tokenizer.h"
+#include "fovea/model/spec.h"
+#include "fovea/text/tokenizer.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 struct TokenizedText {
   std::vector<int32_t> ids, types;  // types: empty if all are 0, or if the model has none
@@ -40,19 +40,19 @@ struct TextSettings {
 
 // Returns the settings in the tokenizer's own files: model_max_length, truncation_side,
 // tokenizer_class and model_input_names. Throws BadFile, naming `file`, if one is malformed.
-TextSettings text_settings_of(const Tokenizer& tokenizer,
+TextSettings text_settings_of(const text::Tokenizer& tokenizer,
                               const std::string& file = "tokenizer_config.json");
 
 class TextFormat {
  public:
   // `most`: the most tokens, if the settings allow as many. Throws InvalidArgument if they leave no
   // room for text besides the special tokens. Without `special`, texts get no special tokens.
-  TextFormat(Tokenizer tokenizer, int64_t most, const TextSettings& settings = {},
+  TextFormat(text::Tokenizer tokenizer, int64_t most, const TextSettings& settings = {},
              bool special = true);
   // The format of a model with this tokenizer. `longest`: the most tokens; 0 = the model's context.
-  static TextFormat of(Tokenizer tokenizer, const Spec& spec, int64_t longest = 0);
+  static TextFormat of(text::Tokenizer tokenizer, const model::Spec& spec, int64_t longest = 0);
   // Opens the tokenizer and the text settings (see read_text_settings()) of `folder`.
-  static TextFormat open(const std::string& folder, const Spec& spec);
+  static TextFormat open(const std::string& folder, const model::Spec& spec);
 
   TokenizedText text(std::string_view text) const { return this->text("", text); }
   // Returns the tokens of a text after a prompt.
@@ -62,7 +62,7 @@ class TextFormat {
   bool reads_messages() const { return messages_.has_value(); }
   void refuse_messages(const char* what) const;  // throws Unsupported if reads_messages()
   // Returns the byte range of each token of text(text) in `text`; special tokens have empty ranges.
-  std::vector<Offsets> places(std::string_view text) const;
+  std::vector<text::Offsets> places(std::string_view text) const;
   // Returns all tokens of a text, without special tokens.
   std::vector<int32_t> own_ids(std::string_view text) const;
   // Returns the tokens of a pair of texts. If these exceed the limit, the longer text is truncated
@@ -83,7 +83,7 @@ class TextFormat {
   }
 
   int64_t most() const { return most_; }
-  const Tokenizer& tokenizer() const { return tokenizer_; }
+  const text::Tokenizer& tokenizer() const { return tokenizer_; }
   // The numbers of special tokens before and after a text.
   int64_t leading() const { return static_cast<int64_t>(single_.added[0].size()); }
   int64_t trailing() const { return static_cast<int64_t>(single_.added[1].size()); }
@@ -109,7 +109,7 @@ class TextFormat {
   TokenizedText framed(const Frame& frame,
                        std::initializer_list<std::span<const int32_t>> texts) const;
 
-  Tokenizer tokenizer_;
+  text::Tokenizer tokenizer_;
   TextSettings settings_;
   int64_t most_;
   Frame single_, pair_;
@@ -118,7 +118,7 @@ class TextFormat {
 
 // Returns the id of a special token by its key in tokenizer_config.json, or by one of the usual
 // names.
-std::optional<int32_t> special_token(const Tokenizer& tokenizer, const char* key,
+std::optional<int32_t> special_token(const text::Tokenizer& tokenizer, const char* key,
                                      std::initializer_list<const char*> names);
 
-}  // namespace fovea
+}  // namespace fovea::infer

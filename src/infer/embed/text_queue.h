@@ -12,9 +12,9 @@
 #include <thread>
 
 #include "base/error.h"
-#include "fovea/retrieval_queue.h"
+#include "fovea/infer/retrieval_queue.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 // `Vectors` has count, starts and tokens, as SparseVectors has.
 template <class Vectors>
@@ -156,4 +156,4 @@ class TextQueue {
   std::thread thread_;  // declared last, since it uses the other members
 };
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -10,7 +10,7 @@
 #include "embed/batching.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 // Limits padding: the lengths of a batch's texts differ by at most about a quarter.
@@ -207,4 +207,4 @@ void TokenQueue::run() {
   }
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "embed/sentence_model.h"
-#include "fovea/embed_queue.h"
+#include "fovea/infer/embed_queue.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 class TokenQueue {
  public:
@@ -86,4 +86,4 @@ class TokenQueue {
   std::thread thread_;  // declared last, since it uses the other members
 };
 
-}  // namespace fovea
+}  // namespace fovea::infer

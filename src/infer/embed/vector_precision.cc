@@ -4,9 +4,9 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/float_mode.h"
-#include "fovea/embed.h"
+#include "fovea/infer/embed.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 // Scales the vector so that its largest magnitude becomes 127.
@@ -79,4 +79,4 @@ CompactVectors quantise_vectors(const ArrayView& vectors, VectorPrecision precis
   return compact;
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -6,14 +6,8 @@
 
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
-
-Tensor row_of(const std::vector<int32_t>& ids) {
-  const Tensor row = empty({1, std::ssize(ids)}, DType::i32);
-  std::copy(ids.begin(), ids.end(), row.data_as<int32_t>());
-  return row;
-}
 
 // Returns, for each byte of a text, the index of the word that contains it. White space separates
 // words and belongs to the next word.
@@ -32,23 +26,25 @@ std::vector<int64_t> words_of_bytes(std::string_view text) {
 
 }  // namespace
 
-std::vector<int64_t> most_seen(const Transformer& model, const std::vector<int32_t>& source,
+std::vector<int64_t> most_seen(const model::Transformer& model, const std::vector<int32_t>& source,
                                int32_t start, const std::vector<int32_t>& answer) {
   const NoGradient off;
-  const ProbePoint last{ProbePoint::What::attention, std::ssize(model.decoder.blocks) - 1,
-                        ProbePoint::Stack::cross};
+  const model::ProbePoint last{model::ProbePoint::What::attention,
+                               std::ssize(model.decoder.blocks) - 1,
+                               model::ProbePoint::Stack::cross};
   Tensor weights;  // [1, H, T, S]
-  const Probe probe{.see =
-                        [&](const ProbePoint& point, const Tensor& value) {
-                          if (point == last) weights = value;
-                        },
-                    .wants_weights = [&](const ProbePoint& point) { return point == last; }};
+  const model::Probe probe{
+      .see =
+          [&](const model::ProbePoint& point, const Tensor& value) {
+            if (point == last) weights = value;
+          },
+      .wants_weights = [&](const model::ProbePoint& point) { return point == last; }};
   std::vector<int32_t> input{start};
   input.insert(input.end(), answer.begin(), answer.end());
-  Pass pass;
-  pass.memory = model.encode({row_of(source), {}, {}, {}}, pass);
+  model::Pass pass;
+  pass.memory = model.encode({tensor_of(source, {1, std::ssize(source)}), {}, {}, {}}, pass);
   pass.probe = &probe;
-  model.decode({row_of(input), {}, {}, {}}, pass);
+  model.decode({tensor_of(input, {1, std::ssize(input)}), {}, {}, {}}, pass);
   const int64_t H = weights.dim(1), T = weights.dim(2), S = weights.dim(3);
   std::vector<int64_t> seen;
   for (int64_t t = 0; t + 1 < T; ++t) {  // row t predicts answer[t]
@@ -61,17 +57,16 @@ std::vector<int64_t> most_seen(const Transformer& model, const std::vector<int32
   return seen;
 }
 
-std::vector<std::pair<int64_t, int64_t>> aligned_words(const TranslationTokenizers& tokenizers,
-                                                       const std::string& source,
-                                                       const std::vector<int32_t>& answer,
-                                                       const std::vector<int64_t>& most_seen) {
-  const Encoding encoding = tokenizers.source.encoding(source, {.truncate_and_pad = false});
+std::vector<std::pair<int64_t, int64_t>> aligned_words(
+    const text::TranslationTokenizers& tokenizers, const std::string& source,
+    const std::vector<int32_t>& answer, const std::vector<int64_t>& most_seen) {
+  const text::Encoding encoding = tokenizers.source.encoding(source, {.truncate_and_pad = false});
   const std::vector<int64_t> source_words = words_of_bytes(source);
   std::vector<std::pair<int64_t, int64_t>> pairs;
   for (size_t t = 0; t < most_seen.size(); ++t) {
     const auto s = static_cast<size_t>(most_seen[t]);
     if (s >= encoding.ids.size() || encoding.special_mask[s] != 0) continue;
-    const Offsets bytes = encoding.byte_offsets[s];
+    const text::Offsets bytes = encoding.byte_offsets[s];
     // A token belongs to the word of its last byte: many tokens begin with a space.
     const std::vector<int32_t> read(answer.begin(),
                                     answer.begin() + static_cast<std::ptrdiff_t>(t + 1));
@@ -84,4 +79,4 @@ std::vector<std::pair<int64_t, int64_t>> aligned_words(const TranslationTokenize
   return pairs;
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

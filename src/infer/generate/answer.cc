@@ -1,8 +1,8 @@
 #include "generate/answer.h"
 
-namespace fovea {
+namespace fovea::infer {
 
-Answer::Answer(const Tokenizer* tokenizer, const GenerateOptions& options,
+Answer::Answer(const text::Tokenizer* tokenizer, const GenerateOptions& options,
                const GenerationRules& rules, int64_t limit)
     : options_(options), rules_(rules), limit_(limit), watch_(stops(rules, options)) {
   if (tokenizer != nullptr) decoder_.emplace(*tokenizer, !options.keep_special);
@@ -54,4 +54,4 @@ const char* name_of(FinishReason reason) {
   return "cancelled";
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

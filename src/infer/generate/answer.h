@@ -4,19 +4,19 @@
 #include <optional>
 #include <string>
 
-#include "fovea/generate.h"
+#include "fovea/infer/generate.h"
 #include "generate/rules.h"
 #include "generate/stop_string_matcher.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 // A generation in progress: its tokens, its text, and the reason for its end.
 class Answer {
  public:
   // Without a tokenizer, the result has no text. `limit`: maximum number of tokens; -1 = no limit.
   // The arguments passed by reference must outlive the Answer.
-  Answer(const Tokenizer* tokenizer, const GenerateOptions& options, const GenerationRules& rules,
-         int64_t limit);
+  Answer(const text::Tokenizer* tokenizer, const GenerateOptions& options,
+         const GenerationRules& rules, int64_t limit);
 
   // Adds the next token and returns the text that became final.
   std::string add(int32_t id, const TokenLogprob* logprob);
@@ -37,9 +37,9 @@ class Answer {
   const GenerateOptions& options_;
   const GenerationRules& rules_;
   int64_t limit_;
-  std::optional<StreamingDecoder> decoder_;
+  std::optional<text::StreamingDecoder> decoder_;
   StopStringMatcher watch_;
   Generation result_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::infer

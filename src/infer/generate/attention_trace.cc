@@ -7,7 +7,7 @@
 #include "cache/mixers.h"
 #include "kernels/kv_page.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 Tensor in_f32(const Tensor& x) { return x.dtype() == DType::f32 ? x : cast(x, DType::f32); }
@@ -74,12 +74,12 @@ std::vector<std::pair<int32_t, float>> strongest(const std::vector<float>& weigh
 
 }  // namespace
 
-void check_attention_trace(const AttentionTraceOptions& trace, const StackSpec& decoder) {
+void check_attention_trace(const AttentionTraceOptions& trace, const model::StackSpec& decoder) {
   if (trace.attention) {
     const auto& [layer, head, top_k] = *trace.attention;
     check(layer >= 0 && layer < decoder.layers, "attention: layer {}; expected 0 to {}", layer,
           decoder.layers - 1);
-    check(!is_recurrent(decoder, layer),
+    check(!model::is_recurrent(decoder, layer),
           "attention: layer {} is recurrent; expected an attention layer", layer);
     check(head >= 0 && head < decoder.attention.heads, "attention: head {}; expected 0 to {}", head,
           decoder.attention.heads - 1);
@@ -96,8 +96,8 @@ void AttentionTracer::want(const AttentionTraceOptions& trace, size_t member, in
   members_[member] = {trace, first, std::vector<AttentionTrace>(static_cast<size_t>(rows))};
 }
 
-void AttentionTracer::see(const ProbePoint& point, const Tensor& value) {
-  if (point.what != ProbePoint::What::hidden) return;
+void AttentionTracer::see(const model::ProbePoint& point, const Tensor& value) {
+  if (point.what != model::ProbePoint::What::hidden) return;
   for (auto& [number, member] : members_) {
     if (member.trace.hidden != point.layer) continue;  // always a layer of the decoder
     const int64_t C = value.dim(-1);
@@ -127,4 +127,4 @@ std::vector<AttentionTrace> AttentionTracer::take(size_t member) {
   return found == members_.end() ? std::vector<AttentionTrace>() : std::move(found->second.rows);
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <limits>
 
-namespace fovea {
+namespace fovea::infer {
 
-BannedTexts::BannedTexts(const std::vector<std::string>& texts, const Tokenizer& tokenizer) {
+BannedTexts::BannedTexts(const std::vector<std::string>& texts, const text::Tokenizer& tokenizer) {
   for (int32_t id = 0; id < tokenizer.size(); ++id) tokens_.push_back(tokenizer.bytes_of(id));
   for (const std::string& bytes : texts) {
     Text& text = texts_.emplace_back();
@@ -35,4 +35,4 @@ void BannedTexts::forbid(std::span<const int32_t> written, std::span<float> logi
     }
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

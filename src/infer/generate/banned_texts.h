@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "fovea/tokenizer.h"
+#include "fovea/text/tokenizer.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 // Forbids the tokens that would complete one of several texts.
 class BannedTexts {
  public:
-  BannedTexts(const std::vector<std::string>& texts, const Tokenizer& tokenizer);
+  BannedTexts(const std::vector<std::string>& texts, const text::Tokenizer& tokenizer);
   // Sets the logits [V] of these tokens after `written` to -infinity.
   void forbid(std::span<const int32_t> written, std::span<float> logits) const;
 
@@ -29,4 +29,4 @@ class BannedTexts {
   size_t longest_ = 0;
 };
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -9,7 +9,7 @@
 #include "base/math.h"
 #include "generate/sampler.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 BeamSearch::BeamSearch(const GenerationRules& rules, const GenerateOptions& options,
                        const std::vector<int32_t>& prompt, const RequiredTexts* required)
@@ -256,4 +256,4 @@ std::vector<BeamSearch::Hypothesis> BeamSearch::best() const {
   return all;
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

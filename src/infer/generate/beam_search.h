@@ -6,7 +6,7 @@
 #include "generate/required_texts.h"
 #include "generate/rules.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 // Beam search (Graves 2012; Sutskever et al. 2014) with the rules of the library transformers: the
 // best `beams` unfinished hypotheses continue, and finished ones compete by log-probability /
@@ -80,4 +80,4 @@ class BeamSearch {
   bool done_ = false;
 };
 
-}  // namespace fovea
+}  // namespace fovea::infer

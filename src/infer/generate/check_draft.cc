@@ -4,19 +4,19 @@
 #include "open/model_parts.h"
 #include "tokenizer/state/difference.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
-void check_same(const Tokenizer& model, const Tokenizer& draft) {
-  const std::string found = difference(model, draft);
+void check_same(const text::Tokenizer& model, const text::Tokenizer& draft) {
+  const std::string found = text::difference(model, draft);
   check_field(found.empty(), "draft", "{}; expected the model's vocabulary", found);
 }
 
 }  // namespace
 
-void check_draft(const Model& model, const Model& draft) {
-  const Spec &mine = model.spec(), &its = draft.spec();
-  check_field(its.decoder && its.head.kind == HeadKind::language_model, "draft",
+void check_draft(const model::Model& model, const model::Model& draft) {
+  const model::Spec &mine = model.spec(), &its = draft.spec();
+  check_field(its.decoder && its.head.kind == model::HeadKind::language_model, "draft",
               "the model generates no text; expected a decoder with a language-model head");
   check_field(mine.encoder.has_value() == its.encoder.has_value(), "draft",
               "the model is {}; expected {}, like the model that it drafts for",
@@ -30,8 +30,8 @@ void check_draft(const Model& model, const Model& draft) {
                 its.vocabulary, mine.vocabulary);
     return;
   }
-  check_same(*parts_of(model).tokenizer, *parts_of(draft).tokenizer);
-  check_same(*parts_of(model).target_tokenizer, *parts_of(draft).target_tokenizer);
+  check_same(*model::parts_of(model).tokenizer, *model::parts_of(draft).tokenizer);
+  check_same(*model::parts_of(model).target_tokenizer, *model::parts_of(draft).target_tokenizer);
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -5,7 +5,7 @@
 #include "generate/reading.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 // Maximum number of unread tokens that the draft model reads per step, over all texts, before its
@@ -30,21 +30,23 @@ bool all_below(int64_t vocabulary, Ids::const_iterator begin, Ids::const_iterato
   return std::all_of(begin, end, [&](const int32_t id) { return id < vocabulary; });
 }
 
-bool reads(const Spec& spec, const Ids& source) {
+bool reads(const model::Spec& spec, const Ids& source) {
   const int64_t known = spec.source_vocabulary > 0 ? spec.source_vocabulary : spec.vocabulary;
   return std::ssize(source) <= spec.context && all_below(known, source.begin(), source.end());
 }
 
 }  // namespace
 
-PagePool::Size Drafter::pool_size(int64_t pages, int64_t texts) {
+model::PagePool::Size Drafter::pool_size(int64_t pages, int64_t texts) {
   return {pages, texts, kStepTokens};
 }
 
-Drafter::Drafter(const Transformer& model, DType compute, DType cache, const PagePool::Size& size)
+Drafter::Drafter(const model::Transformer& model, DType compute, DType cache,
+                 const model::PagePool::Size& size)
     : model_(model),
       compute_(compute),
-      pool_(PagePool::layout_for(*model.spec.decoder, cache), size, model.token_embedding.device()),
+      pool_(model::PagePool::layout_for(*model.spec.decoder, cache), size,
+            model.token_embedding.device()),
       prefixes_(pool_) {}
 
 bool Drafter::reserve(Text& text, int64_t tokens) {
@@ -53,7 +55,7 @@ bool Drafter::reserve(Text& text, int64_t tokens) {
 
 // Keeps the part of the cache that matches the text; removes rejected guesses.
 int64_t Drafter::begin(DraftRequest& request) {
-  const Spec& spec = model_.spec;
+  const model::Spec& spec = model_.spec;
   request.most = std::min({request.most, spec.context / 2, pool_.layout().most_rejected()});
   if (request.most == 0 || (spec.encoder && !reads(spec, request.source))) return 0;
   if (!request.text) request.text = std::make_shared<Text>(pool_);
@@ -65,7 +67,7 @@ int64_t Drafter::begin(DraftRequest& request) {
       request.ids.begin() + first_read(spec.context, std::ssize(request.ids) + request.most);
   const auto same = std::mismatch(text.ids.begin(), text.ids.end(), first, request.ids.end()).first;
   const int64_t certain = request.ids.end() - first;
-  shorten(pool_, text.cached, std::min<int64_t>(same - text.ids.begin(), certain - 1));
+  model::shorten(pool_, text.cached, std::min<int64_t>(same - text.ids.begin(), certain - 1));
   text.ids.assign(first, request.ids.end());
   if (text.cached.length == 0 && shares_beginnings(spec)) prefixes_.begin(text.cached, text.ids);
   const auto unread = text.ids.begin() + text.cached.length;
@@ -75,7 +77,7 @@ int64_t Drafter::begin(DraftRequest& request) {
 // Reads the rows. Guesses the next token of each row whose text is then completely read, and
 // returns the rows that need one more guess.
 std::vector<Drafter::Row> Drafter::pass(const std::vector<Row>& rows) {
-  std::vector<KvCache::Member> members;
+  std::vector<model::KvCache::Member> members;
   std::vector<int32_t> tokens, last;
   for (const auto& [request, count] : rows) {
     Text& text = *request->text;
@@ -94,7 +96,7 @@ std::vector<Drafter::Row> Drafter::pass(const std::vector<Row>& rows) {
     next += logits.dim(1);
     if (count > 1 && shares_beginnings(model_.spec))
       prefixes_.keep(text.cached, text.ids, text.cached.length);
-    release_unread(pool_, text.cached);
+    model::release_unread(pool_, text.cached);
     if (text.cached.length < std::ssize(text.ids)) continue;
     request->guessed.push_back(request->draw(row));
     text.ids.push_back(request->guessed.back());
@@ -118,4 +120,4 @@ void Drafter::guess(std::vector<DraftRequest>& requests) {
   while (!rows.empty()) rows = pass(rows);
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -7,7 +7,7 @@
 #include "cache/prefix_cache.h"
 #include "transformer/transformer.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 // A smaller model with the same vocabulary that proposes (guesses) the next tokens, so that the
 // larger model reads several tokens in one pass (Leviathan et al. 2023). Each guess is compared
@@ -16,20 +16,21 @@ namespace fovea {
 class Drafter {
  public:
   // Returns the size of a pool with `pages` pages for `texts` texts.
-  static PagePool::Size pool_size(int64_t pages, int64_t texts);
+  static model::PagePool::Size pool_size(int64_t pages, int64_t texts);
 
   // Makes no guesses for texts that do not fit into a pool of this size.
-  Drafter(const Transformer& model, DType compute, DType cache, const PagePool::Size& size);
+  Drafter(const model::Transformer& model, DType compute, DType cache,
+          const model::PagePool::Size& size);
 
   // The draft's state for one text. Must not outlive the Drafter.
   struct Text {
-    explicit Text(PagePool& its_pool) : pool(its_pool) {}
-    ~Text() { shorten(pool, cached, 0); }
+    explicit Text(model::PagePool& its_pool) : pool(its_pool) {}
+    ~Text() { model::shorten(pool, cached, 0); }
     Text(const Text&) = delete;
     Text& operator=(const Text&) = delete;
 
-    PagePool& pool;
-    CachedText cached;
+    model::PagePool& pool;
+    model::CachedText cached;
     std::vector<int32_t> ids;  // the first cached.length of them are in the cache
   };
 
@@ -58,10 +59,10 @@ class Drafter {
   bool reserve(Text& text, int64_t tokens);
   std::vector<Row> pass(const std::vector<Row>& rows);
 
-  const Transformer& model_;
+  const model::Transformer& model_;
   DType compute_;
-  PagePool pool_;
-  PrefixCache prefixes_;
+  model::PagePool pool_;
+  model::PrefixCache prefixes_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::infer

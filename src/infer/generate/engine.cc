@@ -1,4 +1,4 @@
-#include "fovea/engine.h"
+#include "fovea/infer/engine.h"
 
 #include <atomic>
 #include <condition_variable>
@@ -15,15 +15,15 @@
 #include "open/model_parts.h"
 #include "transformer/adapters.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
-const Transformer* draft_of(const EngineOptions& options) {
-  return options.draft ? &parts_of(*options.draft).transformer : nullptr;
+const model::Transformer* draft_of(const EngineOptions& options) {
+  return options.draft ? &model::parts_of(*options.draft).transformer : nullptr;
 }
 
-SchedulerOptions scheduler_options(const ModelParts& parts, const EngineOptions& options) {
-  const Transformer& model = parts.transformer;
+SchedulerOptions scheduler_options(const model::ModelParts& parts, const EngineOptions& options) {
+  const model::Transformer& model = parts.transformer;
   checked_writer(model.spec);
   check_fields(options);
   const uint64_t bytes = options.cache_bytes > 0 ? options.cache_bytes : available_memory() / 4;
@@ -36,7 +36,7 @@ SchedulerOptions scheduler_options(const ModelParts& parts, const EngineOptions&
   check_field(std::cmp_greater_equal(bytes, page), "cache_bytes",
               "{}; expected at least {}, one page", bytes, page);
   // More pages than all sequences can fill are useless.
-  made.pages = options.most_sequences * pages_for(model.spec.context);
+  made.pages = options.most_sequences * model::pages_for(model.spec.context);
   made.pages = pages_within(bytes, model, made);
   return made;
 }
@@ -46,13 +46,14 @@ SchedulerOptions scheduler_options(const ModelParts& parts, const EngineOptions&
 // Requests arrive on any thread; the scheduler runs on `thread_`.
 class Engine::Worker {
  public:
-  Worker(const Model& model, const EngineOptions& options)
+  Worker(const model::Model& model, const EngineOptions& options)
       : model_(model),
         options_(options),
-        transformer_(parts_of(model).transformer),
-        scheduler_(transformer_, rules_of(parts_of(model).origin, parts_of(model).end_ids),
-                   model.has_tokenizer() ? &*parts_of(model).target_tokenizer : nullptr,
-                   scheduler_options(parts_of(model), options)),
+        transformer_(model::parts_of(model).transformer),
+        scheduler_(transformer_,
+                   rules_of(model::parts_of(model).origin, model::parts_of(model).end_ids),
+                   model.has_tokenizer() ? &*model::parts_of(model).target_tokenizer : nullptr,
+                   scheduler_options(model::parts_of(model), options)),
         status_(scheduler_.status()),
         thread_([this] { run(); }) {}
 
@@ -82,7 +83,7 @@ class Engine::Worker {
   }
 
   // The model changes between two steps, on the thread that computes them.
-  size_t add(const Model& adapted) {
+  size_t add(const model::Model& adapted) {
     Addition addition{adapted, {}};
     std::future<size_t> number = addition.number.get_future();
     {
@@ -114,7 +115,7 @@ class Engine::Worker {
 
  private:
   struct Addition {
-    Model model;
+    model::Model model;
     std::promise<size_t> number;
   };
 
@@ -152,18 +153,18 @@ class Engine::Worker {
 
   void take_in(Addition& addition) {
     try {
-      const ModelParts& parts = parts_of(addition.model);
+      const model::ModelParts& parts = model::parts_of(addition.model);
       scheduler_.expect_room_for_adapter();  // before the layers get its weights
-      add_alternative(transformer_, parts.transformer);
+      model::add_alternative(transformer_, parts.transformer);
       addition.number.set_value(scheduler_.add_adapter(rules_of(parts.origin, parts.end_ids)));
     } catch (...) {
       addition.number.set_exception(std::current_exception());
     }
   }
 
-  const Model model_;  // keeps the model alive
+  const model::Model model_;  // keeps the model alive
   const EngineOptions options_;
-  Transformer transformer_;  // of the model, with the adapters of add()
+  model::Transformer transformer_;  // of the model, with the adapters of add()
   Scheduler scheduler_;
 
   std::atomic<uint64_t> numbers_ = 0;
@@ -180,7 +181,7 @@ class Engine::Worker {
   std::thread thread_;  // declared last, since it uses the other members
 };
 
-Engine::Engine(const Model& model, const EngineOptions& options) {
+Engine::Engine(const model::Model& model, const EngineOptions& options) {
   const FloatMode mode;
   if (options.draft) check_draft(model, *options.draft);
   worker_ = std::make_unique<Worker>(model, options);
@@ -196,11 +197,11 @@ uint64_t Engine::submit(const ImagePrompt& prompt, const GenerateOptions& option
   const FloatMode mode;
   return worker_->submit(prompt, options, std::move(sink), trace, model);
 }
-size_t Engine::add(const Model& adapted) { return worker_->add(adapted); }
+size_t Engine::add(const model::Model& adapted) { return worker_->add(adapted); }
 void Engine::cancel(uint64_t request) { worker_->cancel(request); }
 int64_t Engine::room(int64_t prompt_tokens, int64_t answers) const {
   return worker_->room(prompt_tokens, answers);
 }
 EngineStatus Engine::status() const { return worker_->status(); }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -1,10 +1,10 @@
 #include <limits>
 
 #include "cache/page_pool.h"
-#include "fovea/engine.h"
-#include "fovea/translate.h"
+#include "fovea/infer/engine.h"
+#include "fovea/infer/translate.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 // Longer than any context.
@@ -99,7 +99,7 @@ void visit(GenerateOptions& o, OptionVisitor& v) {
              "speculative tokens per pass, taken from the continuation of an earlier occurrence of "
              "the same words; faster for repetitive text, with the same result; -1 = auto: as many "
              "as pay by the acceptance so far; 0 = off"},
-            o.guesses, -1, kMostRejected);  // more is never useful
+            o.guesses, -1, model::kMostRejected);  // more is never useful
   v.integer(
       {"answers", "number of independent samples, or of the best hypotheses of a beam search"},
       o.answers, 1, kMostBeams);
@@ -163,4 +163,4 @@ void visit(TranslateOptions& o, OptionVisitor& v) {
   v.integer({"sequences", "maximum number of hypotheses per batch"}, o.sequences, 1, 1 << 16);
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -7,7 +7,7 @@
 #include "generate/scheduler.h"
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 // Returns the scheduler's options for a single request. There are enough pages for all its texts,
@@ -15,7 +15,7 @@ namespace {
 // most as many as fit in `bytes`.
 SchedulerOptions options_of(const Generator& generator, size_t prompt,
                             const GenerateOptions& options, uint64_t bytes) {
-  const Spec& spec = generator.model.spec;
+  const model::Spec& spec = generator.model.spec;
   const int64_t before = spec.encoder ? 1 : static_cast<int64_t>(prompt);
   const int64_t most = options.max_tokens < 0 ? spec.context : before + options.max_tokens;
   const int64_t tokens = std::min(spec.context, most);
@@ -26,7 +26,7 @@ SchedulerOptions options_of(const Generator& generator, size_t prompt,
                           .most_sequences = streams,
                           .draft = generator.draft};
   const int64_t page = cache_bytes(generator.model, of_one);
-  of_one.pages = pages_for(tokens) + (streams - 1) * (pages_for(tokens) + 1);
+  of_one.pages = model::pages_for(tokens) + (streams - 1) * (model::pages_for(tokens) + 1);
   of_one.pages = pages_within(bytes, generator.model, of_one);
   if (of_one.pages < 1) {
     fail(ErrorKind::OutOfMemory,
@@ -39,7 +39,7 @@ SchedulerOptions options_of(const Generator& generator, size_t prompt,
 
 // Returns the first token for an empty prompt: the end-of-text token, else a line break, else token
 // 0.
-std::vector<int32_t> beginning(const Tokenizer& tokenizer) {
+std::vector<int32_t> beginning(const text::Tokenizer& tokenizer) {
   if (const auto end = tokenizer.eos_id()) return {*end};
   if (tokenizer.unknown("\n").empty()) return tokenizer.encode("\n");
   return {0};
@@ -47,11 +47,11 @@ std::vector<int32_t> beginning(const Tokenizer& tokenizer) {
 
 }  // namespace
 
-std::vector<int32_t> prompt_ids(const Tokenizer& tokenizer, const Spec& spec,
-                                const std::string& prompt, SpecialTokens special) {
-  const size_t text = utf8::valid_prefix(prompt);
+std::vector<int32_t> prompt_ids(const text::Tokenizer& tokenizer, const model::Spec& spec,
+                                const std::string& prompt, text::SpecialTokens special) {
+  const size_t text = text::utf8::valid_prefix(prompt);
   check_field(text == prompt.size(), "prompt", "not UTF-8 (byte {}); expected text", text + 1);
-  EncodingOptions whole;
+  text::EncodingOptions whole;
   whole.truncate_and_pad = false;
   whole.special = special;
   std::vector<int32_t> ids = tokenizer.encoding(prompt, whole).ids;
@@ -64,7 +64,7 @@ std::vector<int32_t> prompt_ids(const Tokenizer& tokenizer, const Spec& spec,
 std::vector<Generation> generate(const Generator& generator, const ImagePrompt& prompt,
                                  const GenerateOptions& options, const TextSink& stream,
                                  uint64_t cache_bytes, const PromptCache* cache) {
-  const Spec& spec = checked_writer(generator.model.spec);
+  const model::Spec& spec = checked_writer(generator.model.spec);
   check_options(options, spec.vocabulary);
   Scheduler scheduler(generator.model, generator.rules, generator.tokenizer,
                       options_of(generator, prompt.ids.size(), options, cache_bytes));
@@ -92,4 +92,4 @@ std::vector<Generation> generate(const Generator& generator, const std::vector<i
   return generate(generator, ImagePrompt{prompt}, options, stream, cache_bytes, cache);
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 // Time of one more row in a pass, relative to a pass over one row. Most of a pass is spent on
@@ -69,4 +69,4 @@ void GuessCount::update(int64_t checked, int64_t accepted) {
   }
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace fovea {
+namespace fovea::infer {
 
 // What determines the time of a pass with speculative tokens.
 struct PassLoad {
@@ -40,4 +40,4 @@ class GuessCount {
   bool trial_ = false;                 // the latest guess is a trial
 };
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
@@ -219,4 +219,4 @@ std::string with_markup(const MarkedLine& line, const std::string& translation,
   return out + translation.substr(written) + before[target.size()];
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

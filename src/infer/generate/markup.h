@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace fovea {
+namespace fovea::infer {
 
 // A line without its mark-up.
 struct MarkedLine {
@@ -33,4 +33,4 @@ MarkedLine without_markup(const std::string& line,
 std::string with_markup(const MarkedLine& line, const std::string& translation,
                         const std::vector<std::pair<int64_t, int64_t>>& aligned);
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace fovea {
+namespace fovea::infer {
 
 // Returns the places of the sequences that end before ids[end]; those that begin before the text
 // get place 0, which find() does not use.
@@ -60,4 +60,4 @@ std::vector<int32_t> continuation(const std::vector<int32_t>& ids, int64_t next,
   return found;
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

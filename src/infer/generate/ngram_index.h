@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-namespace fovea {
+namespace fovea::infer {
 
 // Finds the latest earlier occurrence of the last tokens of a growing text. The tokens that
 // followed it are guesses of the next ones (prompt lookup decoding, Saxena 2023; Yang et al. 2023).
@@ -46,4 +46,4 @@ class NgramIndex {
 // themselves: a text that repeats a few tokens is assumed to repeat them again.
 std::vector<int32_t> continuation(const std::vector<int32_t>& ids, int64_t next, int64_t count);
 
-}  // namespace fovea
+}  // namespace fovea::infer

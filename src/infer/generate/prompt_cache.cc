@@ -7,13 +7,13 @@
 #include "generate/reading.h"
 #include "safetensors/safetensors.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
-using Contents = PrefixCache::Contents;
+using Contents = model::PrefixCache::Contents;
 
 // Describes what a file must agree with: the model, and the sizes and types of pages.
-std::string identity_of(const PromptCache& cache, const PagePool& pool) {
+std::string identity_of(const PromptCache& cache, const model::PagePool& pool) {
   std::string text = fmt::format("{} {}", cache.identity, name_of(pool.layout().dtype));
   for (size_t group = 0; group < pool.groups(); ++group)
     text += fmt::format(" {}", pool.page_bytes(group));
@@ -29,7 +29,7 @@ std::vector<int32_t> integers_of(const SafeTensors& file, const std::string& pat
   return {x.data_as<int32_t>(), x.data_as<int32_t>() + x.size()};
 }
 
-Contents read_prompt(const PromptCache& cache, const PagePool& pool) {
+Contents read_prompt(const PromptCache& cache, const model::PagePool& pool) {
   const SafeTensors file(cache.path);
   const auto found = file.metadata().find("prompt_of");
   if (found == file.metadata().end())
@@ -71,8 +71,8 @@ int64_t common_pages(const std::vector<int32_t>& a, const std::vector<int32_t>& 
 
 }  // namespace
 
-void load_prompt(const PromptCache& cache, const Spec& spec, const std::vector<int32_t>& prompt,
-                 Scheduler& scheduler) {
+void load_prompt(const PromptCache& cache, const model::Spec& spec,
+                 const std::vector<int32_t>& prompt, Scheduler& scheduler) {
   if (spec.encoder || !shares_beginnings(spec))
     fail(ErrorKind::Unsupported,
          "prompt cache: the model's keys depend on the rest of the text; expected a decoder "
@@ -92,19 +92,15 @@ void save_prompt(const PromptCache& cache, const std::vector<int32_t>& prompt,
     const Contents before = read_prompt(cache, scheduler.pool());
     if (common_pages(before.tokens, prompt) * kPageTokens >= std::ssize(contents.tokens)) return;
   }
-  const auto integers = [](const std::vector<int32_t>& values) {
-    Tensor x = empty({std::ssize(values)}, DType::i32);
-    std::copy(values.begin(), values.end(), x.data_as<int32_t>());
-    return x;
-  };
-  std::map<std::string, Tensor> tensors = {{"tokens", integers(contents.tokens)}};
+  std::map<std::string, Tensor> tensors = {
+      {"tokens", tensor_of(contents.tokens, {std::ssize(contents.tokens)})}};
   for (size_t group = 0; group < contents.groups.size(); ++group) {
     const Contents::Group& one = contents.groups[group];
-    tensors[fmt::format("present.{}", group)] = integers(one.present);
+    tensors[fmt::format("present.{}", group)] = tensor_of(one.present, {std::ssize(one.present)});
     if (one.pages) tensors[fmt::format("pages.{}", group)] = one.pages;
   }
   const SafeTensorsImage image(tensors, {{"prompt_of", identity_of(cache, scheduler.pool())}});
   write_file_atomically(cache.path, image.pieces());
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

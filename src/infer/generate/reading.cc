@@ -4,51 +4,43 @@
 #include <limits>
 #include <map>
 
-namespace fovea {
-namespace {
+namespace fovea::infer {
+namespace {}  // namespace
 
-Tensor integer_tensor(const std::vector<int32_t>& values) {
-  const Tensor x = empty({std::ssize(values)}, DType::i32);
-  std::copy(values.begin(), values.end(), x.data_as<int32_t>());
-  return x;
-}
-
-}  // namespace
-
-bool shares_beginnings(const Spec& spec) {
-  const PositionSpec& position = spec.decoder->position;
-  const RotaryScaling scaling = position.rotary.scaling;
-  const bool by_length = position.kind == PositionKind::rotary &&
-                         (scaling == RotaryScaling::dynamic || scaling == RotaryScaling::longrope);
+bool shares_beginnings(const model::Spec& spec) {
+  const model::PositionSpec& position = spec.decoder->position;
+  const model::RotaryScaling scaling = position.rotary.scaling;
+  const bool by_length =
+      position.kind == model::PositionKind::rotary &&
+      (scaling == model::RotaryScaling::dynamic || scaling == model::RotaryScaling::longrope);
   return !spec.encoder && !by_length;
 }
 
-int64_t short_context(const Spec& spec) {
+int64_t short_context(const model::Spec& spec) {
   if (!spec.decoder) return std::numeric_limits<int64_t>::max();
-  const PositionSpec& position = spec.decoder->position;
-  const bool changes =
-      position.kind == PositionKind::rotary && position.rotary.scaling == RotaryScaling::longrope;
+  const model::PositionSpec& position = spec.decoder->position;
+  const bool changes = position.kind == model::PositionKind::rotary &&
+                       position.rotary.scaling == model::RotaryScaling::longrope;
   return changes ? position.rotary.original_context : std::numeric_limits<int64_t>::max();
 }
 
-std::vector<AdaptedRows> rows_by_adapter(const std::vector<std::pair<size_t, int64_t>>& texts) {
+std::vector<model::AdaptedRows> rows_by_adapter(
+    const std::vector<std::pair<size_t, int64_t>>& texts) {
   std::map<size_t, std::vector<int32_t>> rows;
   int32_t next = 0;
   for (const auto& [adapter, count] : texts) {
     for (int64_t i = 0; i < count; ++i, ++next)
       if (adapter > 0) rows[adapter - 1].push_back(next);
   }
-  std::vector<AdaptedRows> found;
-  for (const auto& [adapter, its] : rows) {
-    found.push_back({adapter, empty({std::ssize(its)}, DType::i32)});
-    std::copy(its.begin(), its.end(), found.back().rows.data_as<int32_t>());
-  }
+  std::vector<model::AdaptedRows> found;
+  for (const auto& [adapter, its] : rows)
+    found.push_back({adapter, tensor_of(its, {std::ssize(its)})});
   return found;
 }
 
 // Sources of similar length are encoded together, since padding costs time.
-void encode_sources(const Transformer& model, PagePool& pool, std::vector<Source> sources,
-                    DType compute, int64_t step_tokens) {
+void encode_sources(const model::Transformer& model, model::PagePool& pool,
+                    std::vector<Source> sources, DType compute, int64_t step_tokens) {
   const auto length = [](const Source& source) { return std::ssize(*source.ids); };
   std::stable_sort(sources.begin(), sources.end(),
                    [&](const Source& a, const Source& b) { return length(a) < length(b); });
@@ -61,9 +53,9 @@ void encode_sources(const Transformer& model, PagePool& pool, std::vector<Source
     const auto B = static_cast<int64_t>(end - begin);
     const int64_t S = length(sources[end - 1]);
     const Tensor ids = zeros({B, S}, DType::i32);
-    Pass pass;
+    model::Pass pass;
     pass.compute = compute;
-    std::vector<KvCache::Member> members;
+    std::vector<model::KvCache::Member> members;
     std::vector<std::pair<size_t, int64_t>> adapters;
     for (int64_t b = 0; b < B; ++b) {
       const Source& source = sources[begin + static_cast<size_t>(b)];
@@ -74,7 +66,7 @@ void encode_sources(const Transformer& model, PagePool& pool, std::vector<Source
     }
     pass.adapted_rows = rows_by_adapter(adapters);
     const Tensor memory = model.encode({ids, {}, {}, {}}, pass);
-    KvCache cache(pool, members);
+    model::KvCache cache(pool, members);
     pass.cache = &cache;
     pass.memory_valid = pass.mask.valid;
     model.remember(memory, pass);
@@ -82,28 +74,29 @@ void encode_sources(const Transformer& model, PagePool& pool, std::vector<Source
   }
 }
 
-void remember_source(const Transformer& model, PagePool& pool, CachedText& text,
-                     const Tensor& memory, DType compute) {
-  KvCache cache(pool, {{&text, 0, 0}});
-  Pass pass;
+void remember_source(const model::Transformer& model, model::PagePool& pool,
+                     model::CachedText& text, const Tensor& memory, DType compute) {
+  model::KvCache cache(pool, {{&text, 0, 0}});
+  model::Pass pass;
   pass.compute = compute;
   pass.cache = &cache;
   model.remember(memory, pass);
 }
 
-Tensor read_batch(const Transformer& model, PagePool& pool, std::vector<KvCache::Member> members,
-                  const std::vector<int32_t>& tokens, DType compute, const Probe* probe,
-                  const std::vector<size_t>& adapters, const TokenVectors& vectors) {
-  Sequence sequence{integer_tensor(tokens).view({1, std::ssize(tokens)}), {}, {}, {}};
+Tensor read_batch(const model::Transformer& model, model::PagePool& pool,
+                  std::vector<model::KvCache::Member> members, const std::vector<int32_t>& tokens,
+                  DType compute, const model::Probe* probe, const std::vector<size_t>& adapters,
+                  const model::TokenVectors& vectors) {
+  model::Sequence sequence{tensor_of(tokens, {1, std::ssize(tokens)}), {}, {}, {}};
   if (!vectors.rows.empty()) {
     const int64_t N = std::ssize(vectors.rows);
     sequence.vectors = tensor_of(vectors.values, {N, std::ssize(vectors.values) / N});
-    sequence.vector_rows = integer_tensor(vectors.rows);
+    sequence.vector_rows = tensor_of(vectors.rows, {std::ssize(vectors.rows)});
   }
   std::vector<std::pair<size_t, int64_t>> texts;
   for (size_t i = 0; i < adapters.size(); ++i) texts.emplace_back(adapters[i], members[i].tokens);
-  KvCache cache(pool, std::move(members));
-  Pass pass;
+  model::KvCache cache(pool, std::move(members));
+  model::Pass pass;
   pass.adapted_rows = rows_by_adapter(texts);
   pass.compute = compute;
   pass.cache = &cache;
@@ -113,8 +106,9 @@ Tensor read_batch(const Transformer& model, PagePool& pool, std::vector<KvCache:
   return hidden.view({hidden.dim(1), hidden.dim(2)});
 }
 
-Tensor logits_of(const Transformer& model, const Tensor& hidden, const std::vector<int32_t>& rows) {
-  return model.logits(gather(integer_tensor(rows), hidden)).to(cpu_device());
+Tensor logits_of(const model::Transformer& model, const Tensor& hidden,
+                 const std::vector<int32_t>& rows) {
+  return model.logits(gather(tensor_of(rows, {std::ssize(rows)}), hidden)).to(cpu_device());
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -4,9 +4,9 @@
 #include <unordered_map>
 
 #include "base/math.h"
-#include "fovea/tokenizer.h"
+#include "fovea/text/tokenizer.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 // Returns, for each i, the length of the longest common prefix of x and x[i...]; 0 for i = 0
@@ -24,7 +24,7 @@ std::vector<size_t> common_prefixes(const std::vector<int32_t>& x) {
 
 }  // namespace
 
-void find_breakers(Sampling& options, const Tokenizer& tokenizer) {
+void find_breakers(Sampling& options, const text::Tokenizer& tokenizer) {
   std::vector<std::string> texts = options.dry_sequence_breakers;
   if (texts.empty()) texts = {"\n", ":", "\"", "*"};  // those of llama.cpp
   if (texts == std::vector<std::string>{"none"}) texts.clear();
@@ -75,4 +75,4 @@ void penalise_repetition(float* logits, int64_t vocabulary, const std::vector<in
   }
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -10,7 +10,7 @@
 #include "generate/reading.h"
 #include "generate/repetition.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 // Returns the maximum number of generated tokens; -1 = no limit. Without `slide`, and in a beam
@@ -25,7 +25,7 @@ int64_t limit_of(const Task& task, int64_t prompt, int64_t context, int64_t page
 }
 
 // Adds the texts that are never generated to the constraint.
-void ban(GenerateOptions& options, const Tokenizer& tokenizer) {
+void ban(GenerateOptions& options, const text::Tokenizer& tokenizer) {
   const auto banned = std::make_shared<const BannedTexts>(options.banned, tokenizer);
   options.constrain = [banned, other = std::move(options.constrain)](
                           std::span<const int32_t> written, std::span<float> logits) {
@@ -41,8 +41,8 @@ int64_t room_in(int64_t pages, int64_t beginning, int64_t texts) {
   return (shared + (pages - shared) / texts) * kPageTokens - beginning;
 }
 
-Request::Request(Task task, const Spec& spec, const GenerationRules& rules,
-                 const Tokenizer* tokenizer, PagePool& pool)
+Request::Request(Task task, const model::Spec& spec, const GenerationRules& rules,
+                 const text::Tokenizer* tokenizer, model::PagePool& pool)
     : task_(std::move(task)),
       rules_(rules),
       pool_(pool),
@@ -58,7 +58,7 @@ Request::Request(Task task, const Spec& spec, const GenerationRules& rules,
     const int64_t known = spec.source_vocabulary > 0 ? spec.source_vocabulary : spec.vocabulary;
     check(id >= 0 && id < known, "prompt: token id {}; expected 0 to {}", id, known - 1);
   }
-  check(task_.memory || spec.input.kind == InputKind::tokens,
+  check(task_.memory || spec.input.kind == model::InputKind::tokens,
         "prompt: the model does not read text; expected one that does (use transcribe for speech)");
   check(!task_.prompt.empty() || task_.memory, "prompt: no tokens; expected at least one");
   Branch& first = branches_.emplace_back();
@@ -98,13 +98,13 @@ Request::Request(Task task, const Spec& spec, const GenerationRules& rules,
 }
 
 Request::~Request() {
-  for (Branch& branch : branches_) shorten(pool_, branch.text, 0);
+  for (Branch& branch : branches_) model::shorten(pool_, branch.text, 0);
 }
 
 void Request::release_pages() {
   for (Branch& branch : branches_) {
     guess(branch, {});
-    shorten(pool_, branch.text, 0);
+    model::shorten(pool_, branch.text, 0);
   }
 }
 
@@ -142,7 +142,7 @@ void Request::fail(const std::exception& error) {
 
 void Request::finish(Branch& branch) {
   branch.done = true;
-  shorten(pool_, branch.text, 0);
+  model::shorten(pool_, branch.text, 0);
   done_ = done_ ||
           std::all_of(branches_.begin(), branches_.end(), [](const Branch& s) { return s.done; });
 }
@@ -154,7 +154,7 @@ void Request::accept(size_t index, const float* logits, std::vector<AttentionTra
     // All answers continue the prompt.
     for (int64_t answer = 1; answer < task_.options.answers && !beams_; ++answer) {
       Branch next = branches_[0];
-      next.text = forked(pool_, branches_[0].text);
+      next.text = model::forked(pool_, branches_[0].text);
       next.answer = answer;
       branches_.push_back(std::move(next));
     }
@@ -243,7 +243,7 @@ void Request::draw(Branch& branch, const float* logits) {
     if (guess != nullptr && *guess == id) continue;
     branch.counts[branch.origin].update(std::min(i + 1, guesses), i);
     branch.ids.resize(place);
-    shorten(pool_, branch.text, certain + i);
+    model::shorten(pool_, branch.text, certain + i);
     return commit(branch, id);
   }
 }
@@ -253,7 +253,7 @@ void Request::commit(Branch& branch, int32_t id) {
   if (std::ssize(branch.ids) > context_) {
     branch.ids.erase(branch.ids.begin(), branch.ids.end() - std::max<int64_t>(1, context_ / 2));
     branch.ngrams.clear();
-    shorten(pool_, branch.text, 0);
+    model::shorten(pool_, branch.text, 0);
   }
 }
 
@@ -322,10 +322,10 @@ void Request::advance_beams() {
   for (size_t i = 0; i < beams_->hypotheses().size(); ++i) {
     const Branch& source = branches_[static_cast<size_t>(beams_->sources()[i])];
     Branch& branch = next.emplace_back(source);
-    branch.text = forked(pool_, source.text);
+    branch.text = model::forked(pool_, source.text);
     branch.ids.push_back(beams_->hypotheses()[i].ids.back());
   }
-  for (Branch& branch : branches_) shorten(pool_, branch.text, 0);
+  for (Branch& branch : branches_) model::shorten(pool_, branch.text, 0);
   branches_ = std::move(next);
   found_.assign(branches_.size(), {});
 }
@@ -348,4 +348,4 @@ void Request::finish_beams() {
   for (Branch& branch : branches_) finish(branch);
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

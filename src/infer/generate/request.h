@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "cache/kv_cache.h"
-#include "fovea/engine.h"
+#include "fovea/infer/engine.h"
 #include "generate/answer.h"
 #include "generate/beam_search.h"
 #include "generate/drafter.h"
@@ -15,13 +15,13 @@
 #include "generate/sampler.h"
 #include "transformer/prompt_images.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 // A text in progress: `ids` are its tokens; the first text.length of them are in the cache. Reading
 // a prompt, drawing a token and reading again after preemption work alike: the uncached tokens are
 // read, and then the next token is drawn.
 struct Branch {
-  CachedText text;
+  model::CachedText text;
   std::vector<int32_t> ids;
   int64_t horizon = 0;  // tokens of the text when its reading began; see KvCache::Member
   int64_t guesses = 0;  // unverified guesses at the end of ids
@@ -52,8 +52,8 @@ struct Task {
   // The encoder's output [1, S, C], instead of that for `prompt`, which may then be empty.
   Tensor memory = {};
   // Its keys and values in cross-attention, if they are known; null = the scheduler computes them.
-  std::shared_ptr<CachedText::Memory> cross = {};
-  std::shared_ptr<const PromptImages> images = {};  // null = none; not with `slide`
+  std::shared_ptr<model::CachedText::Memory> cross = {};
+  std::shared_ptr<const model::PromptImages> images = {};  // null = none; not with `slide`
   bool whole_words = false;  // the required texts are not parts of longer words
 };
 
@@ -64,8 +64,8 @@ int64_t room_in(int64_t pages, int64_t beginning, int64_t texts);
 // A request: its answers, which are drawn independently, or its beams.
 class Request {
  public:
-  Request(Task task, const Spec& spec, const GenerationRules& rules, const Tokenizer* tokenizer,
-          PagePool& pool);
+  Request(Task task, const model::Spec& spec, const GenerationRules& rules,
+          const text::Tokenizer* tokenizer, model::PagePool& pool);
   ~Request();
   Request(const Request&) = delete;
   Request& operator=(const Request&) = delete;
@@ -74,9 +74,9 @@ class Request {
   size_t adapter() const { return task_.adapter; }
   const std::vector<int32_t>& source() const { return task_.prompt; }  // input of an encoder
   const Tensor& memory() const { return task_.memory; }                // or its output
-  const std::shared_ptr<CachedText::Memory>& cross() const { return task_.cross; }
-  const PromptImages* images() const { return task_.images.get(); }  // null = none
-  const PageContents& page_contents() const { return page_contents_; }
+  const std::shared_ptr<model::CachedText::Memory>& cross() const { return task_.cross; }
+  const model::PromptImages* images() const { return task_.images.get(); }  // null = none
+  const model::PageContents& page_contents() const { return page_contents_; }
   std::vector<Branch>& branches() { return branches_; }
   bool done() const { return done_; }
   int64_t most_branches() const { return std::max(task_.options.answers, task_.options.beams); }
@@ -129,10 +129,10 @@ class Request {
 
   Task task_;
   const GenerationRules& rules_;
-  PagePool& pool_;
+  model::PagePool& pool_;
   int64_t context_, short_context_, vocabulary_;
   int64_t horizon_ = 0;
-  PageContents page_contents_;    // of the prompt's pictures
+  model::PageContents page_contents_;  // of the prompt's pictures
   std::vector<int32_t> counted_;  // tokens that penalties count in addition to the generated ones
   std::vector<Branch> branches_;
   std::vector<Answer> answers_;
@@ -151,4 +151,4 @@ class Request {
   bool first_ = true, done_ = false;
 };
 
-}  // namespace fovea
+}  // namespace fovea::infer

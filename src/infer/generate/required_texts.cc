@@ -5,7 +5,7 @@
 #include "base/fields.h"
 #include "generate/terms.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 // Returns how many of the first tokens of `spelling`, but not all, are the last ones of `written`.
@@ -23,8 +23,8 @@ bool is_of_word(char c) {
 
 }  // namespace
 
-RequiredTexts::RequiredTexts(const std::vector<std::string>& texts, const Tokenizer& tokenizer,
-                             bool whole_words)
+RequiredTexts::RequiredTexts(const std::vector<std::string>& texts,
+                             const text::Tokenizer& tokenizer, bool whole_words)
     : tokenizer_(tokenizer), whole_words_(whole_words) {
   for (int32_t id = 0; whole_words && id < tokenizer.size(); ++id)
     if (!tokenizer.is_special(id) && begins_in_word(tokenizer.bytes_of(id)))
@@ -80,4 +80,4 @@ int64_t RequiredTexts::done_after(std::vector<int32_t> written, int32_t id) cons
   return after(written).done;
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

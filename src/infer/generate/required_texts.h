@@ -4,15 +4,15 @@
 #include <string>
 #include <vector>
 
-#include "fovea/tokenizer.h"
+#include "fovea/text/tokenizer.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 // Texts that the output of a beam search contains (GenerateOptions::required). As whole words, they
 // do not count within longer ones.
 class RequiredTexts {
  public:
-  RequiredTexts(const std::vector<std::string>& texts, const Tokenizer& tokenizer,
+  RequiredTexts(const std::vector<std::string>& texts, const text::Tokenizer& tokenizer,
                 bool whole_words = false);
 
   struct Progress {
@@ -36,10 +36,10 @@ class RequiredTexts {
     std::vector<int32_t> continues;  // its tokens after a word; empty = the same
     int64_t tokens = 0;              // of the longer of both
   };
-  const Tokenizer& tokenizer_;
+  const text::Tokenizer& tokenizer_;
   bool whole_words_;
   std::vector<Text> texts_;
   std::vector<int32_t> continuing_;  // with whole words
 };
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -7,7 +7,7 @@
 #include "generate/repetition.h"
 #include "generate/sampler.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 constexpr float kNever = -std::numeric_limits<float>::infinity();
@@ -16,7 +16,7 @@ bool contains(const std::vector<int32_t>& ids, int32_t id) {
   return std::find(ids.begin(), ids.end(), id) != ids.end();
 }
 
-const nlohmann::ordered_json* value_under(const Origin& origin, const char* key) {
+const nlohmann::ordered_json* value_under(const model::Origin& origin, const char* key) {
   for (const nlohmann::ordered_json* json : {&origin.generation, &origin.carried}) {
     if (json->is_object() && json->contains(key) && !json->at(key).is_null()) return &json->at(key);
   }
@@ -31,12 +31,12 @@ std::vector<int32_t> integers_in(const nlohmann::ordered_json& list) {
   return ids;
 }
 
-std::vector<int32_t> ids_of(const Origin& origin, const char* key) {
+std::vector<int32_t> ids_of(const model::Origin& origin, const char* key) {
   const nlohmann::ordered_json* value = value_under(origin, key);
   return value == nullptr ? std::vector<int32_t>() : integers_in(*value);
 }
 
-std::vector<std::string> texts_of(const Origin& origin, const char* key) {
+std::vector<std::string> texts_of(const model::Origin& origin, const char* key) {
   std::vector<std::string> texts;
   const nlohmann::ordered_json* value = value_under(origin, key);
   if (value == nullptr) return texts;
@@ -82,7 +82,7 @@ std::vector<int32_t> seen_by(const Restraints& r, const std::vector<int32_t>& wr
   return seen;
 }
 
-EarlyStopping early_stopping_of(const Origin& origin) {
+EarlyStopping early_stopping_of(const model::Origin& origin) {
   const auto* const early = value_under(origin, "early_stopping");
   if (early == nullptr) return EarlyStopping::no;
   if (*early == "never") return EarlyStopping::never;
@@ -90,34 +90,34 @@ EarlyStopping early_stopping_of(const Origin& origin) {
 }
 
 // Describes a model that generates no text, and names the command that fits it.
-std::string described(const Spec& spec) {
+std::string described(const model::Spec& spec) {
   switch (spec.head.kind) {
-    case HeadKind::language_model:
+    case model::HeadKind::language_model:
       return "it is encoder-only and generates no text (use embed for vectors)";
-    case HeadKind::pooled: return "its head makes vectors of texts (use embed)";
-    case HeadKind::sequence:
+    case model::HeadKind::pooled: return "its head makes vectors of texts (use embed)";
+    case model::HeadKind::sequence:
       return spec.head.labels == 1 ? "its head scores texts (use rerank)"
                                    : "its head labels texts (use eval --labels)";
-    case HeadKind::token: return "its head labels words (use eval --labels)";
-    case HeadKind::span: return "its head finds spans in texts (use inspect)";
+    case model::HeadKind::token: return "its head labels words (use eval --labels)";
+    case model::HeadKind::span: return "its head finds spans in texts (use inspect)";
   }
   return "";
 }
 
 }  // namespace
 
-const Spec& checked_writer(const Spec& spec) {
-  check(spec.decoder && spec.head.kind == HeadKind::language_model,
+const model::Spec& checked_writer(const model::Spec& spec) {
+  check(spec.decoder && spec.head.kind == model::HeadKind::language_model,
         "model: {}; expected a decoder with a language-model head", described(spec));
   return spec;
 }
 
-GenerationRules rules_of(const Origin& origin, const std::vector<int32_t>& end_ids) {
+GenerationRules rules_of(const model::Origin& origin, const std::vector<int32_t>& end_ids) {
   GenerationRules rules;
   rules.ends = end_ids;
-  rules.start = special_id(origin, "decoder_start_token_id");
-  rules.forced_first = special_id(origin, "forced_bos_token_id");
-  rules.forced_last = special_id(origin, "forced_eos_token_id");
+  rules.start = model::special_id(origin, "decoder_start_token_id");
+  rules.forced_first = model::special_id(origin, "forced_bos_token_id");
+  rules.forced_last = model::special_id(origin, "forced_eos_token_id");
   rules.suppressed = ids_of(origin, "suppress_tokens");
   rules.suppressed_first = ids_of(origin, "begin_suppress_tokens");
   rules.stop = texts_of(origin, "stop_strings");
@@ -134,7 +134,7 @@ GenerationRules rules_of(const Origin& origin, const std::vector<int32_t>& end_i
   return rules;
 }
 
-GenerateOptions defaults_of(const Origin& origin, const Spec& spec,
+GenerateOptions defaults_of(const model::Origin& origin, const model::Spec& spec,
                             const GenerateOptions& program) {
   GenerateOptions o = program;
   Sampling& s = o.sampling;
@@ -256,4 +256,4 @@ void check_options(const GenerateOptions& o, int64_t vocabulary) {
   for (const int32_t id : o.sampling.dry_breaker_ids) known("dry_breaker_ids", id);
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "fovea/generate.h"
+#include "fovea/infer/generate.h"
 #include "generate/token_counts.h"
 #include "loading/loading.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 // A checkpoint's settings for generation, from generation_config.json or config.json.
 struct GenerationRules {
@@ -28,7 +28,7 @@ struct GenerationRules {
   EarlyStopping early_stopping = EarlyStopping::no;
 };
 
-GenerationRules rules_of(const Origin& origin, const std::vector<int32_t>& end_ids);
+GenerationRules rules_of(const model::Origin& origin, const std::vector<int32_t>& end_ids);
 
 // The rules for the logits of one answer. `counts` covers the prompt and the generated tokens.
 struct Restraints {
@@ -52,7 +52,7 @@ void penalise_dry(float* logits, int64_t vocabulary, const Restraints& restraint
 
 // Returns `program` overridden by the settings in generation_config.json or config.json. An
 // encoder-decoder decodes greedily unless do_sample is set.
-GenerateOptions defaults_of(const Origin& origin, const Spec& spec,
+GenerateOptions defaults_of(const model::Origin& origin, const model::Spec& spec,
                             const GenerateOptions& program = {});
 
 // Returns the texts before which the generation ends.
@@ -63,9 +63,9 @@ bool ends(const GenerationRules& rules, const GenerateOptions& options, int32_t 
 
 // Returns `spec` if the model generates text token by token. Otherwise throws InvalidArgument, with
 // the kind of the model and the command that fits it.
-const Spec& checked_writer(const Spec& spec);
+const model::Spec& checked_writer(const model::Spec& spec);
 
 // Throws InvalidArgument, naming the field, if a value is out of range.
 void check_options(const GenerateOptions& options, int64_t vocabulary);
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -11,7 +11,7 @@
 #include "base/math.h"
 #include "kernels/kernels.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 using Candidates = std::vector<Sampler::Candidate>;
@@ -427,4 +427,4 @@ TokenLogprob logprob_of(const float* logits, VocabularySize vocabulary, int32_t 
   return result;
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "fovea/core/random.h"
-#include "fovea/generate.h"
+#include "fovea/infer/generate.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 // The filters of the next token's distribution.
 enum class Filter { top_k, top_n_sigma, temperature, top_p, typical_p, min_p, xtc, penalties, dry };
@@ -66,4 +66,4 @@ std::vector<Sampler::Candidate> largest_logits(const float* logits, int64_t voca
 // Returns the logarithm of the sum of exp(logits).
 double log_sum(const float* logits, int64_t vocabulary);
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -10,15 +10,15 @@
 #include "generate/reading.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 namespace {
 
-PagePool::Layout layout_of(const Transformer& model, DType cache) {
-  return PagePool::layout_for(*checked_writer(model.spec).decoder, cache);
+model::PagePool::Layout layout_of(const model::Transformer& model, DType cache) {
+  return model::PagePool::layout_for(*checked_writer(model.spec).decoder, cache);
 }
 
-PagePool::Size pool_size(const SchedulerOptions& options) {
+model::PagePool::Size pool_size(const SchedulerOptions& options) {
   return {options.pages, options.most_sequences, options.step_tokens};
 }
 
@@ -27,24 +27,28 @@ PagePool::Size pool_size(const SchedulerOptions& options) {
 constexpr int64_t kCheckedTokens = 16;
 
 // Returns the number of parameters. The copy shares their values.
-double size_of(Transformer model) { return static_cast<double>(parameter_count(model)); }
+double size_of(model::Transformer model) {
+  return static_cast<double>(model::parameter_count(model));
+}
 
 // Only tokens of the tokenizer are generated.
-GenerationRules limited(GenerationRules rules, const Tokenizer* tokenizer) {
+GenerationRules limited(GenerationRules rules, const text::Tokenizer* tokenizer) {
   if (tokenizer != nullptr) rules.tokens = tokenizer->size();
   return rules;
 }
 
 }  // namespace
 
-int64_t cache_bytes(const Transformer& model, const SchedulerOptions& options) {
-  const int64_t bytes = PagePool::bytes_of(layout_of(model, options.cache), pool_size(options));
+int64_t cache_bytes(const model::Transformer& model, const SchedulerOptions& options) {
+  const int64_t bytes =
+      model::PagePool::bytes_of(layout_of(model, options.cache), pool_size(options));
   if (options.draft == nullptr) return bytes;
-  return bytes + PagePool::bytes_of(layout_of(*options.draft, options.cache),
-                                    Drafter::pool_size(options.pages, options.most_sequences));
+  return bytes +
+         model::PagePool::bytes_of(layout_of(*options.draft, options.cache),
+                                   Drafter::pool_size(options.pages, options.most_sequences));
 }
 
-int64_t pages_within(uint64_t bytes, const Transformer& model, SchedulerOptions options) {
+int64_t pages_within(uint64_t bytes, const model::Transformer& model, SchedulerOptions options) {
   int64_t fits = 0, most = options.pages;
   while (fits < most) {
     options.pages = most - (most - fits) / 2;
@@ -56,8 +60,8 @@ int64_t pages_within(uint64_t bytes, const Transformer& model, SchedulerOptions 
   return fits;
 }
 
-Scheduler::Scheduler(const Transformer& model, GenerationRules rules, const Tokenizer* tokenizer,
-                     const SchedulerOptions& options)
+Scheduler::Scheduler(const model::Transformer& model, GenerationRules rules,
+                     const text::Tokenizer* tokenizer, const SchedulerOptions& options)
     : model_(model),
       rules_{limited(std::move(rules), tokenizer)},
       tokenizer_(tokenizer),
@@ -102,7 +106,7 @@ std::unique_ptr<Request> Scheduler::request(Task task) {
         "trace: cannot be combined with beam search; expected no beams");
   check(branches <= options_.most_sequences, "{} answers or beams; expected at most {}", branches,
         options_.most_sequences);
-  const int64_t needed = pages_for(request->horizon() + 1) + branches - 1;
+  const int64_t needed = model::pages_for(request->horizon() + 1) + branches - 1;
   check(needed <= pool_.pages(),
         "prompt: {} tokens and the first generated tokens need {} pages of {} tokens; expected at "
         "most {}, the size of the key-value cache",
@@ -128,9 +132,9 @@ void Scheduler::cancel(uint64_t number) {
 
 // Returns whether the free pages and those of the prefix cache can contain the prompt.
 bool Scheduler::has_room(const Request& request) const {
-  const PagePool::Size one{pages_for(request.horizon() + 1), 1, options_.step_tokens};
+  const model::PagePool::Size one{model::pages_for(request.horizon() + 1), 1, options_.step_tokens};
   for (size_t group = 0; group < pool_.groups(); ++group)
-    if (PagePool::pages_of(pool_.reach(group), one) >
+    if (model::PagePool::pages_of(pool_.reach(group), one) >
         pool_.free_pages(group) + prefixes_.pages(group))
       return false;
   return true;
@@ -202,7 +206,7 @@ bool Scheduler::reserve(const Request& request, Branch& branch, int64_t tokens,
 // have the frequencies of a shorter text.
 void Scheduler::begin_reading(Branch& branch) {
   const int64_t length = std::ssize(branch.ids), limit = short_context(model_.spec);
-  if (branch.horizon <= limit && length > limit) shorten(pool_, branch.text, 0);
+  if (branch.horizon <= limit && length > limit) model::shorten(pool_, branch.text, 0);
   if (branch.text.length == 0) branch.horizon = length;
 }
 
@@ -244,7 +248,7 @@ std::vector<Scheduler::Row> Scheduler::plan() {
 void Scheduler::encode_images(const std::vector<Row>& rows) {
   const NoGradient off;
   for (const Row& row : rows) {
-    const PromptImages* images = row.request->images();
+    const model::PromptImages* images = row.request->images();
     if (images == nullptr || row.request->done()) continue;
     try {
       images->encode(row.request->branches()[row.branch].text.length, row.tokens);
@@ -256,10 +260,10 @@ void Scheduler::encode_images(const std::vector<Row>& rows) {
 
 void Scheduler::compute(const std::vector<Row>& rows) {
   const NoGradient off;
-  std::vector<KvCache::Member> members;
+  std::vector<model::KvCache::Member> members;
   std::vector<int32_t> tokens;
   std::vector<size_t> adapters;
-  TokenVectors vectors;
+  model::TokenVectors vectors;
   AttentionTracer tracer;
   for (const Row& row : rows) {
     Branch& branch = row.request->branches()[row.branch];
@@ -270,7 +274,7 @@ void Scheduler::compute(const std::vector<Row>& rows) {
     }
     members.push_back({&branch.text, row.tokens, branch.horizon});
     adapters.push_back(row.request->adapter());
-    if (const PromptImages* images = row.request->images())
+    if (const model::PromptImages* images = row.request->images())
       images->add_vectors(branch.text.length, row.tokens, std::ssize(tokens), vectors);
     const auto begin = branch.ids.begin() + branch.text.length;
     tokens.insert(tokens.end(), begin, begin + row.tokens);
@@ -296,7 +300,7 @@ void Scheduler::deliver(const std::vector<Row>& rows, const Tensor& hidden,
     if (shares_beginnings(model_.spec) && certain / kPageTokens > branch.text.kept)
       prefixes_.keep(branch.text, branch.ids, certain, row.request->adapter(),
                      row.request->page_contents());
-    release_unread(pool_, branch.text);
+    model::release_unread(pool_, branch.text);
     if (branch.pending() > 0) continue;
     drawing.push_back(&row);
     drawn.push_back(1 + branch.guesses);
@@ -422,4 +426,4 @@ EngineStatus Scheduler::status() const {
   return status;
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

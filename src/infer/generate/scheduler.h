@@ -11,23 +11,23 @@
 #include "generate/request.h"
 #include "transformer/transformer.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 struct SchedulerOptions {
   DType compute = DType::f32, cache = DType::f32;  // dtype of products; dtype of keys and values
   int64_t pages = 0;  // see PagePool::Size; a draft model's cache has as many
   int64_t most_sequences = 64;
   int64_t step_tokens = 512;
-  const Transformer* draft = nullptr;  // draft model, for requests with `guesses`
-  size_t most_adapters = 1 << 20;      // each is a kind of the prefix cache
+  const model::Transformer* draft = nullptr;  // draft model, for requests with `guesses`
+  size_t most_adapters = 1 << 20;             // each is a kind of the prefix cache
 };
 
 // Advances all requests step by step: each step is one pass of the model over the new tokens of
 // every text (continuous batching, Yu et al. 2022). Not thread-safe.
 class Scheduler {
  public:
-  Scheduler(const Transformer& model, GenerationRules rules, const Tokenizer* tokenizer,
-            const SchedulerOptions& options);
+  Scheduler(const model::Transformer& model, GenerationRules rules,
+            const text::Tokenizer* tokenizer, const SchedulerOptions& options);
 
   // Creates a request; throws InvalidArgument if it cannot be served. Does not change the
   // scheduler: safe to call from any thread.
@@ -43,8 +43,8 @@ class Scheduler {
   // See Engine::room(). Safe to call from any thread.
   int64_t room(int64_t prompt_tokens, int64_t answers) const;
   EngineStatus status() const;
-  PrefixCache& prefixes() { return prefixes_; }
-  const PagePool& pool() const { return pool_; }
+  model::PrefixCache& prefixes() { return prefixes_; }
+  const model::PagePool& pool() const { return pool_; }
   int64_t waiting() const { return std::ssize(waiting_); }
 
  private:
@@ -68,13 +68,13 @@ class Scheduler {
                                                         const float* logits, int64_t vocabulary);
   void sweep();
 
-  const Transformer& model_;
+  const model::Transformer& model_;
   std::deque<GenerationRules> rules_;  // of requests without an adapter, then of each adapter
   mutable std::mutex rules_mutex_;     // of rules_
-  const Tokenizer* tokenizer_;
+  const text::Tokenizer* tokenizer_;
   SchedulerOptions options_;
-  PagePool pool_;
-  PrefixCache prefixes_;
+  model::PagePool pool_;
+  model::PrefixCache prefixes_;
   std::optional<Drafter> drafter_;
   double draft_time_ = 0;  // see PassLoad::draft
   std::deque<std::unique_ptr<Request>> waiting_;
@@ -83,9 +83,9 @@ class Scheduler {
 };
 
 // Returns the bytes of the pools of the model and of the draft model.
-int64_t cache_bytes(const Transformer& model, const SchedulerOptions& options);
+int64_t cache_bytes(const model::Transformer& model, const SchedulerOptions& options);
 // Returns the largest number of pages, at most options.pages, with which the pools take at most
 // `bytes`.
-int64_t pages_within(uint64_t bytes, const Transformer& model, SchedulerOptions options);
+int64_t pages_within(uint64_t bytes, const model::Transformer& model, SchedulerOptions options);
 
-}  // namespace fovea
+}  // namespace fovea::infer

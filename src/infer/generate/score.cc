@@ -5,17 +5,17 @@
 #include "base/float_mode.h"
 #include "base/math.h"
 #include "cache/kv_cache.h"
-#include "fovea/generate.h"
+#include "fovea/infer/generate.h"
 #include "generate/reading.h"
 #include "generate/rules.h"
 #include "generate/sampler.h"
 #include "open/model_parts.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
-void check_scored(const Spec& spec, size_t tokens) {
+void check_scored(const model::Spec& spec, size_t tokens) {
   check(!spec.encoder, "score: the model has an encoder; expected a decoder-only model");
   check(tokens > 0, "score: no tokens; expected at least one");
   // The last token is predicted, but not read.
@@ -24,7 +24,7 @@ void check_scored(const Spec& spec, size_t tokens) {
         spec.context + 1);
 }
 
-VocabularySize vocabulary_of(const Model& model) {
+VocabularySize vocabulary_of(const model::Model& model) {
   VocabularySize vocabulary{model.spec().vocabulary};
   if (model.has_tokenizer()) vocabulary.tokens = model.tokenizer().size();
   return vocabulary;
@@ -34,45 +34,47 @@ VocabularySize vocabulary_of(const Model& model) {
 class ReadText {
  public:
   // `horizon` is the text's final length.
-  ReadText(const Transformer& model, PagePool& pool, CachedText text, int64_t horizon)
+  ReadText(const model::Transformer& model, model::PagePool& pool, model::CachedText text,
+           int64_t horizon)
       : model_(model), pool_(pool), text_(std::move(text)), horizon_(horizon) {}
-  ~ReadText() { shorten(pool_, text_, 0); }
+  ~ReadText() { model::shorten(pool_, text_, 0); }
   ReadText(const ReadText&) = delete;
   ReadText& operator=(const ReadText&) = delete;
 
   // Reads further tokens; `images` are those of the text, or null.   -> hidden states [tokens, C]
-  Tensor read(const std::vector<int32_t>& ids, const PromptImages* images) {
+  Tensor read(const std::vector<int32_t>& ids, const model::PromptImages* images) {
     const int64_t count = std::ssize(ids);
-    if (!make_room(pool_, text_, text_.length + count))
+    if (!model::make_room(pool_, text_, text_.length + count))
       fail(ErrorKind::Internal, "score: the pool has too few pages");
-    TokenVectors vectors;
+    model::TokenVectors vectors;
     if (images != nullptr) images->add_vectors(text_.length, count, 0, vectors);
     return read_batch(model_, pool_, {{&text_, count, horizon_}}, ids, DType::f32, nullptr, {},
                       vectors);
   }
-  CachedText fork() { return forked(pool_, text_); }
+  model::CachedText fork() { return model::forked(pool_, text_); }
 
  private:
-  const Transformer& model_;
-  PagePool& pool_;
-  CachedText text_;
+  const model::Transformer& model_;
+  model::PagePool& pool_;
+  model::CachedText text_;
   int64_t horizon_;
 };
 
 }  // namespace
 
-std::vector<TokenLogprob> score(const Model& model, const std::vector<int32_t>& ids,
+std::vector<TokenLogprob> score(const model::Model& model, const std::vector<int32_t>& ids,
                                 int64_t alternatives) {
   const FloatMode mode;
-  const Transformer& transformer = parts_of(model).transformer;
-  const Spec& spec = checked_writer(transformer.spec);
+  const model::Transformer& transformer = model::parts_of(model).transformer;
+  const model::Spec& spec = checked_writer(transformer.spec);
   check_scored(spec, ids.size());
   const NoGradient off;
   std::vector<TokenLogprob> scores(1);
   const VocabularySize vocabulary = vocabulary_of(model);
   constexpr int64_t kChunk = 256;  // the logits of a long text may take more memory than the model
-  KvCache cache(PagePool::layout_for(*spec.decoder, parts_of(model).cache), 1, std::ssize(ids));
-  Pass pass;
+  model::KvCache cache(model::PagePool::layout_for(*spec.decoder, model::parts_of(model).cache), 1,
+                       std::ssize(ids));
+  model::Pass pass;
   pass.cache = &cache;
   for (int64_t begin = 0; begin + 1 < std::ssize(ids); begin += kChunk) {
     const int64_t T = std::min(kChunk, std::ssize(ids) - 1 - begin);
@@ -87,11 +89,11 @@ std::vector<TokenLogprob> score(const Model& model, const std::vector<int32_t>& 
   return scores;
 }
 
-std::vector<double> score(const Model& model, const ImagePrompt& prompt,
+std::vector<double> score(const model::Model& model, const ImagePrompt& prompt,
                           const std::vector<std::vector<int32_t>>& continuations) {
   const FloatMode mode;
-  const Transformer& transformer = parts_of(model).transformer;
-  const Spec& spec = checked_writer(transformer.spec);
+  const model::Transformer& transformer = model::parts_of(model).transformer;
+  const model::Spec& spec = checked_writer(transformer.spec);
   size_t longest = 0;
   for (const auto& ids : continuations) {
     check(!ids.empty(), "score: a continuation has no tokens; expected at least one");
@@ -104,9 +106,9 @@ std::vector<double> score(const Model& model, const ImagePrompt& prompt,
   check_scored(spec, prompt.ids.empty() ? 0 : static_cast<size_t>(total));
   const NoGradient off;
   constexpr int64_t kStep = 512;
-  const int64_t pages = pages_for(total) + pages_for(total - P) + 1;
-  PagePool pool(PagePool::layout_for(*spec.decoder, parts_of(model).cache), {pages, 2, kStep},
-                transformer.token_embedding.device());
+  const int64_t pages = model::pages_for(total) + model::pages_for(total - P) + 1;
+  model::PagePool pool(model::PagePool::layout_for(*spec.decoder, model::parts_of(model).cache),
+                       {pages, 2, kStep}, transformer.token_embedding.device());
   ReadText text(transformer, pool, {}, total);
   Tensor last;  // logits [1, V]
   for (int64_t begin = 0; begin < P; begin += kStep) {
@@ -152,4 +154,4 @@ std::vector<double> probabilities(const std::vector<double>& logprobs) {
   return shares;
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

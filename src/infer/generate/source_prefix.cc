@@ -7,11 +7,11 @@
 #include "base/fields.h"
 #include "open/model_parts.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 // Returns the names and prefixes in "task_specific_params" of config.json.
-std::vector<std::pair<std::string, std::string>> tasks_of(const Origin& origin) {
+std::vector<std::pair<std::string, std::string>> tasks_of(const model::Origin& origin) {
   std::vector<std::pair<std::string, std::string>> found;
   const auto tasks = origin.carried.find("task_specific_params");
   if (tasks == origin.carried.end() || !tasks->is_object()) return found;
@@ -22,7 +22,7 @@ std::vector<std::pair<std::string, std::string>> tasks_of(const Origin& origin) 
   return found;
 }
 
-std::string prefix_of_task(const Origin& origin, const std::string& task) {
+std::string prefix_of_task(const model::Origin& origin, const std::string& task) {
   std::vector<std::string> names;
   for (const auto& [name, prefix] : tasks_of(origin)) {
     if (name == task) return prefix;
@@ -36,14 +36,14 @@ std::string prefix_of_task(const Origin& origin, const std::string& task) {
 
 }  // namespace
 
-std::string source_prefix_of(const Model& model, const TranslateOptions& options) {
+std::string source_prefix_of(const model::Model& model, const TranslateOptions& options) {
   return options.task.empty() ? options.source_prefix
-                              : prefix_of_task(parts_of(model).origin, options.task);
+                              : prefix_of_task(model::parts_of(model).origin, options.task);
 }
 
-std::vector<TranslationDirection> translation_directions(const Model& model) {
+std::vector<TranslationDirection> translation_directions(const model::Model& model) {
   std::vector<TranslationDirection> found;
-  for (const auto& [name, prefix] : tasks_of(parts_of(model).origin)) {
+  for (const auto& [name, prefix] : tasks_of(model::parts_of(model).origin)) {
     constexpr std::string_view kTranslation = "translation_", kTo = "_to_";
     const size_t to = name.find(kTo);
     if (!name.starts_with(kTranslation) || to == std::string::npos) continue;
@@ -59,4 +59,4 @@ std::vector<TranslationDirection> translation_directions(const Model& model) {
   return found;
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

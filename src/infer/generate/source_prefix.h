@@ -2,12 +2,12 @@
 
 #include <string>
 
-#include "fovea/translate.h"
+#include "fovea/infer/translate.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 // Returns the text that is prepended to every source: that of the options or, if they name a task,
 // that of the checkpoint.
-std::string source_prefix_of(const Model& model, const TranslateOptions& options);
+std::string source_prefix_of(const model::Model& model, const TranslateOptions& options);
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace fovea {
+namespace fovea::infer {
 
 std::string StopStringMatcher::add(std::string_view piece) {
   if (stopped_) return {};
@@ -38,4 +38,4 @@ std::string StopStringMatcher::add(std::string_view piece) {
 
 std::string StopStringMatcher::finish() { return std::exchange(held_, {}); }
 
-}  // namespace fovea
+}  // namespace fovea::infer

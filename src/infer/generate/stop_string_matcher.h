@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-namespace fovea {
+namespace fovea::infer {
 
 // Finds stop strings in a text that arrives in pieces. Holds back text that may begin a stop
 // string.
@@ -21,4 +21,4 @@ class StopStringMatcher {
   bool stopped_ = false;
 };
 
-}  // namespace fovea
+}  // namespace fovea::infer

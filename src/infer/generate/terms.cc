@@ -7,28 +7,30 @@
 #include "unicode/unicode.h"
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 // Returns whether the character is of a word that ends where such characters end: a letter, mark or
 // digit, except of scripts without spaces between words, and of Korean, whose words take particles.
 bool is_of_bounded_word(char32_t c) {
   if (c == U'_') return true;
-  if (!unicode::is(c, unicode::letter | unicode::mark | unicode::number)) return false;
-  return !unicode::is_unspaced(c) && unicode::script(c) != unicode::script(U'\uAC00');
+  if (!text::unicode::is(c, text::unicode::letter | text::unicode::mark | text::unicode::number))
+    return false;
+  return !text::unicode::is_unspaced(c) &&
+         text::unicode::script(c) != text::unicode::script(U'\uAC00');
 }
 
 // Returns whether a word of one text goes on in the next one.
 bool goes_on(std::string_view before, std::string_view after) {
   if (before.empty() || after.empty()) return false;
-  return is_of_bounded_word(utf8::last(before).code_point) && begins_in_word(after);
+  return is_of_bounded_word(text::utf8::last(before).code_point) && begins_in_word(after);
 }
 
 }  // namespace
 
 bool begins_in_word(std::string_view text) {
   if (text.empty()) return false;
-  const utf8::Character first = utf8::first(text);
+  const text::utf8::Character first = text::utf8::first(text);
   return !first.valid || is_of_bounded_word(first.code_point);
 }
 
@@ -41,14 +43,14 @@ size_t find_words(std::string_view line, std::string_view words, size_t from) {
 
 bool ends_in_word(std::string_view text) { return goes_on(text, "a"); }
 
-Terms::Terms(const std::string& path, const Tokenizer& target) {
+Terms::Terms(const std::string& path, const text::Tokenizer& target) {
   const auto are_names = [](const std::vector<std::string>& columns) {
-    return has_name(columns, {"source"}) && has_name(columns, {"target"});
+    return text::has_name(columns, {"source"}) && text::has_name(columns, {"target"});
   };
-  const Table table = read_table(path, are_names);
+  const text::Table table = text::read_table(path, are_names);
   const size_t from = table.column({"source"}).value_or(0),
                to = table.column({"target"}).value_or(1);
-  for (const Table::Row& row : table.rows) {
+  for (const text::Table::Row& row : table.rows) {
     const std::vector<std::string>& columns = row.columns;
     if (columns[0].starts_with('#')) continue;
     const bool two = columns.size() == 2 || !table.names.empty();
@@ -88,4 +90,4 @@ std::vector<std::string> Terms::targets_in(const std::string& line) const {
   return targets;
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "fovea/tokenizer.h"
+#include "fovea/text/tokenizer.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 // Returns the first place, not before `from`, where `words` are in a line and not within a longer
 // word; npos if the line lacks them. Text in scripts without spaces may contain them anywhere.
@@ -24,7 +24,7 @@ class Terms {
   // Reads a table (see read_table()) of rows "source term<TAB>target term"; rows that begin with #
   // are skipped. Throws BadFile, naming the line, if a row has another form or if the tokenizer
   // cannot write the target term.
-  Terms(const std::string& path, const Tokenizer& target);
+  Terms(const std::string& path, const text::Tokenizer& target);
 
   // Returns the target terms of the source terms in a line, as whole words, in the order of the
   // file. A source term within a longer one, at the same place, does not count.
@@ -34,4 +34,4 @@ class Terms {
   std::vector<std::pair<std::string, std::string>> terms_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -1,6 +1,6 @@
 #include "generate/token_counts.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 TokenCounts::TokenCounts(const Sampling& options, const std::vector<int32_t>& prompt)
     : wanted_(options.repetition_penalty != 1 || options.presence_penalty != 0 ||
@@ -14,4 +14,4 @@ void TokenCounts::follow(const std::vector<int32_t>& written) {
   for (; followed_ < written.size(); ++followed_) ++counts_[written[followed_]];
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

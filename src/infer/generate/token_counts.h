@@ -4,9 +4,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "fovea/generate.h"
+#include "fovea/infer/generate.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 // Counts how often each token was generated, for the penalties. Counting takes time proportional to
 // the number of new tokens, not to the length of the text.
@@ -28,4 +28,4 @@ class TokenCounts {
   std::unordered_map<int32_t, int64_t> counts_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::infer

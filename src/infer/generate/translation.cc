@@ -4,13 +4,13 @@
 #include <numeric>
 
 #include "base/fields.h"
-#include "fovea/text_lines.h"
+#include "fovea/text/text_lines.h"
 #include "generate/alignment.h"
 #include "generate/markup.h"
 #include "generate/scheduler.h"
 #include "generate/terms.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 // Number of lines that are read at a time and sorted, so that lines of similar length share a
@@ -18,7 +18,7 @@ namespace {
 constexpr size_t kWindow = 1024;
 
 void check_options(const TranslateOptions& o, const Generator& generator) {
-  const Spec& spec = checked_writer(generator.model.spec);
+  const model::Spec& spec = checked_writer(generator.model.spec);
   check(spec.encoder.has_value(),
         "translate: the model is decoder-only; expected an encoder-decoder (use generate for this "
         "model)");
@@ -37,7 +37,7 @@ void check_options(const TranslateOptions& o, const Generator& generator) {
 // Returns the tokens of a line for the encoder, truncated to the context.
 std::vector<int32_t> source_of(const Generator& generator, const TranslateOptions& options,
                                const std::string& line, size_t number, bool& cut) {
-  EncodingOptions whole;
+  text::EncodingOptions whole;
   whole.truncate_and_pad = false;
   std::vector<int32_t> ids = generator.source->encoding(options.source_prefix + line, whole).ids;
   const auto context = static_cast<size_t>(generator.model.spec.context);
@@ -80,7 +80,7 @@ class Translator {
       return requests[a].source.size() > requests[b].source.size();
     });
     for (const size_t i : order)
-      if (!is_blank(marked[i].plain)) ask(i, requests[i], translations[i]);
+      if (!text::is_blank(marked[i].plain)) ask(i, requests[i], translations[i]);
     while (scheduler_.step()) {
     }
     if (error_) throw *error_;
@@ -126,11 +126,12 @@ class Translator {
 
   static Scheduler make(const Generator& generator, const TranslateOptions& options,
                         uint64_t cache_bytes) {
-    SchedulerOptions all{.compute = generator.compute,
-                         .cache = generator.cache,
-                         .pages = (options.sequences + 1) * pages_for(generator.model.spec.context),
-                         .most_sequences = options.sequences,
-                         .step_tokens = 1024};
+    SchedulerOptions all{
+        .compute = generator.compute,
+        .cache = generator.cache,
+        .pages = (options.sequences + 1) * model::pages_for(generator.model.spec.context),
+        .most_sequences = options.sequences,
+        .step_tokens = 1024};
     all.pages = std::max<int64_t>(1, pages_within(cache_bytes, generator.model, all));
     return {generator.model, generator.rules, generator.tokenizer, all};
   }
@@ -199,4 +200,4 @@ void translate(const Generator& generator, const TranslateOptions& options, uint
   }
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

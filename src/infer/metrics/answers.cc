@@ -10,7 +10,7 @@
 #include "unicode/unicode.h"
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 bool is_ascii_punctuation(char32_t c) {
@@ -61,13 +61,13 @@ std::string normal_answer(std::string_view text) {
     word.clear();
   };
   while (!text.empty()) {
-    const utf8::Character character = utf8::first(text);
+    const text::utf8::Character character = text::utf8::first(text);
     text.remove_prefix(character.bytes);
-    for (const char32_t c : unicode::lowercase(character.code_point)) {
+    for (const char32_t c : text::unicode::lowercase(character.code_point)) {
       if (c == 0 || is_ascii_punctuation(c)) continue;
-      const bool in_word = unicode::is(c, unicode::word);
+      const bool in_word = text::unicode::is(c, text::unicode::word);
       if (!in_word) end_word();
-      utf8::append(in_word ? word : plain, c);
+      text::utf8::append(in_word ? word : plain, c);
     }
   }
   end_word();
@@ -80,4 +80,4 @@ double exact_answers(const AnswerPairs& answers) {
 
 double answer_f1(const AnswerPairs& answers) { return percent_of(answers, f1_of_words); }
 
-}  // namespace fovea
+}  // namespace fovea::infer

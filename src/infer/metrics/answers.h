@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-namespace fovea {
+namespace fovea::infer {
 
 // Returns the text without punctuation and English articles, in lower case, with single spaces, as
 // the evaluation of SQuAD compares answers (Rajpurkar et al. 2016, 2018).
@@ -20,4 +20,4 @@ using AnswerPairs = std::vector<std::pair<std::string, std::vector<std::string>>
 double exact_answers(const AnswerPairs& answers);
 double answer_f1(const AnswerPairs& answers);
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -6,7 +6,7 @@
 #include "base/math.h"
 #include "metrics/words.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -124,4 +124,4 @@ double Bleu::score() const {
   return 100 * brevity * math::exp(log_sum / kOrder);
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

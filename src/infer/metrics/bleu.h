@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace fovea {
+namespace fovea::infer {
 
 // Returns the words of a text, split with sacrebleu's tokenizer 13a (mteval-v13a) and joined with
 // single spaces.
@@ -39,4 +39,4 @@ class Chrf {
   int64_t matches_[kOrder] = {}, hypothesis_[kOrder] = {}, reference_[kOrder] = {};
 };
 
-}  // namespace fovea
+}  // namespace fovea::infer

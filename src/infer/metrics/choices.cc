@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace fovea {
+namespace fovea::infer {
 
 double accuracy(const Choices& choices) {
   const auto right = std::count_if(choices.begin(), choices.end(), [](const auto& choice) {
@@ -81,4 +81,4 @@ double matthews(const Choices& choices) {
   return spread > 0 ? (right * texts - both) / std::sqrt(spread) : 0;
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-namespace fovea {
+namespace fovea::infer {
 
 // Pairs of a label and the model's choice: the output with the largest logit.
 using Choices = std::vector<std::pair<int32_t, int32_t>>;
@@ -51,4 +51,4 @@ ClassCounts total_of(const std::vector<ClassCounts>& counts);
 // Gorodkin 2004); 0 if all labels or all choices are equal.
 double matthews(const Choices& choices);
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -4,7 +4,7 @@
 #include "metrics/bleu.h"
 #include "metrics/words.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 // Counts the sequences of n characters in a text. `begins` is the result of begins_of().
@@ -65,4 +65,4 @@ double Chrf::score() const {
   return 100 * (1 + kFactor) * precision * recall / (kFactor * precision + recall);
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

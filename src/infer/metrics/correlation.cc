@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 std::vector<double> ranks(const std::vector<double>& x) {
@@ -43,4 +43,4 @@ double spearman(const std::vector<double>& x, const std::vector<double>& y) {
   return pearson(ranks(x), ranks(y));
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-namespace fovea {
+namespace fovea::infer {
 
 double mean_of(std::span<const double> x);  // 0 without numbers
 // Returns Pearson's correlation of two lists of equal length; 0 if one of them is constant.
@@ -11,4 +11,4 @@ double pearson(const std::vector<double>& x, const std::vector<double>& y);
 // Returns Pearson's correlation of the ranks; equal values share the mean of their ranks.
 double spearman(const std::vector<double>& x, const std::vector<double>& y);
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 // The prefix of a label of a word and its type.
@@ -85,4 +85,4 @@ std::map<std::string, ClassCounts> entity_counts(const Choices& choices,
   return counts;
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

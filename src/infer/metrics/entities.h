@@ -7,7 +7,7 @@
 
 #include "metrics/choices.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 // An entity: words [begin, end) of a text, and its type, such as "PER".
 struct LabelledEntity {
@@ -30,4 +30,4 @@ std::map<std::string, ClassCounts> entity_counts(const Choices& choices,
                                                  const std::vector<int64_t>& ends,
                                                  const std::vector<std::string>& names);
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -8,15 +8,15 @@
 #include "unicode/unicode.h"
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 std::string lowered_transcript(std::string_view text) {
   std::string lower;
   for (size_t i = 0; i < text.size();) {
-    const utf8::Character c = utf8::first(text.substr(i));
-    for (const char32_t part : unicode::lowercase(c.code_point))
-      if (part != 0) utf8::append(lower, part);
+    const text::utf8::Character c = text::utf8::first(text.substr(i));
+    for (const char32_t part : text::unicode::lowercase(c.code_point))
+      if (part != 0) text::utf8::append(lower, part);
     i += c.bytes;
   }
   return lower;
@@ -62,26 +62,27 @@ int64_t distance(const std::vector<T>& a, const std::vector<T>& b) {
 std::string normalised_transcript(std::string_view text) {
   std::string plain = without_parts(lowered_transcript(text), "<[", ">]", 0);
   plain = without_parts(plain, "(", ")", 1);
-  GrowthLimit limit("transcript", 32, 1 << 16);
+  text::GrowthLimit limit("transcript", 32, 1 << 16);
   limit.give(plain.size());
-  AlignedText aligned;
+  text::AlignedText aligned;
   aligned.assign(plain, 0, false, limit);
-  normalize_form(NormalForm::nfkc, aligned);
+  text::normalize_form(text::NormalForm::nfkc, aligned);
   const std::string composed(aligned.text());
   std::string spaced;
   bool pause = false;
   for (size_t i = 0; i < composed.size();) {
-    const utf8::Character c = utf8::first(std::string_view(composed).substr(i));
+    const text::utf8::Character c = text::utf8::first(std::string_view(composed).substr(i));
     i += c.bytes;
-    const bool gap = unicode::is(
-        c.code_point, unicode::mark | unicode::punctuation | unicode::symbol | unicode::space);
+    const bool gap =
+        text::unicode::is(c.code_point, text::unicode::mark | text::unicode::punctuation |
+                                            text::unicode::symbol | text::unicode::space);
     if (gap) {
       pause = !spaced.empty();
       continue;
     }
     if (pause) spaced += ' ';
     pause = false;
-    utf8::append(spaced, c.code_point);
+    text::utf8::append(spaced, c.code_point);
   }
   return lowered_transcript(spaced);
 }
@@ -97,4 +98,4 @@ void ErrorRates::add(std::string_view transcript, std::string_view reference) {
   characters_ += std::ssize(reference_characters);
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace fovea {
+namespace fovea::infer {
 
 // Returns a transcript in the form in which error rates compare it, that of the basic normalizer of
 // the reference implementation (Radford et al. 2022, appendix C): in lower case, without the text
@@ -28,4 +28,4 @@ class ErrorRates {
   int64_t word_errors_ = 0, words_ = 0, character_errors_ = 0, characters_ = 0;
 };
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -1,4 +1,4 @@
-#include "fovea/metrics.h"
+#include "fovea/infer/metrics.h"
 
 #include <cmath>
 #include <numbers>
@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/math.h"
 #include "base/ordered_json.h"
-#include "fovea/doctor.h"
+#include "fovea/core/machine.h"
 #include "metrics/bleu.h"
 #include "metrics/correlation.h"
 #include "metrics/entities.h"
@@ -14,7 +14,7 @@
 #include "metrics/predictions.h"
 #include "metrics/rouge.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 std::optional<double> bits_per_byte(const Predictions& p) {
@@ -333,4 +333,4 @@ std::string label_json(const LabelReport& report) {
   return json_line(json);
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

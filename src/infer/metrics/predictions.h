@@ -6,11 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include "fovea/metrics.h"
+#include "fovea/infer/metrics.h"
 #include "metrics/answers.h"
 #include "metrics/choices.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 // The most likely answer in one window of a context: tokens [begin, end], the sum of their logits,
 // and the sum of those of "no answer".
@@ -55,4 +55,4 @@ MetricValues values_of(const std::vector<Metric>& metrics, const Predictions& pr
 // if the predictions have no names of labels.
 std::optional<LabelReport> label_report(const Predictions& predictions);
 
-}  // namespace fovea
+}  // namespace fovea::infer

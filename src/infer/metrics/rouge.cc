@@ -7,7 +7,7 @@
 
 #include "metrics/words.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 // Returns the text in lower case, with spaces in place of all characters but a-z and 0-9. Python's
@@ -157,4 +157,4 @@ void RougeL::add(std::string_view hypothesis, std::string_view reference) {
 
 double RougeL::score() const { return lines_ == 0 ? 0 : 100 * sum_ / static_cast<double>(lines_); }
 
-}  // namespace fovea
+}  // namespace fovea::infer

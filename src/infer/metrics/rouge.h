@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace fovea {
+namespace fovea::infer {
 
 // ROUGE-L (Lin 2004) with one reference: F-measure of the longest common subsequence of words,
 // averaged over the lines of a corpus. As in Google's rouge-score without stemming, words are runs
@@ -27,4 +27,4 @@ struct Rouge {
 };
 Rouge rouge(std::string_view summary, std::string_view reference);
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 size_t length_at(std::string_view text, size_t at) {
@@ -51,4 +51,4 @@ std::vector<std::string_view> words_of(std::string_view text) {
   return words;
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -3,7 +3,7 @@
 #include <string_view>
 #include <vector>
 
-namespace fovea {
+namespace fovea::infer {
 
 // Splits a text at Unicode white space, as Python's str.split does, and returns views into the
 // text.
@@ -13,4 +13,4 @@ std::vector<std::string_view> words_of(std::string_view text);
 // determines its length.
 std::vector<std::string_view> characters_of(std::string_view text);
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -5,13 +5,13 @@
 #include "base/fields.h"
 #include "base/files.h"
 #include "base/float_mode.h"
-#include "fovea/search.h"
+#include "fovea/infer/search.h"
 #include "search/index_files.h"
 #include "search/passage_model.h"
 #include "search/passages.h"
 #include "search/text_files.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 constexpr int64_t kPassagesAtOnce = 256;  // number embedded between two calls of `progress`
@@ -236,4 +236,4 @@ SearchBuild build_search_index(const std::string& folder, const std::string& mod
   return result;
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -11,10 +11,10 @@
 #include "base/float_mode.h"
 #include "base/hash.h"
 #include "base/json.h"
-#include "fovea/image_search.h"
+#include "fovea/infer/image_search.h"
 #include "search/index_files.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 constexpr size_t kImagesAtOnce = 64;  // number embedded between two calls of `progress`
@@ -30,7 +30,7 @@ std::vector<IndexedPassage> list_images(const std::string& folder, ImageIndexBui
   const FilesBelow below = files_below(folder);
   std::vector<IndexedPassage> images;
   for (const auto& path : below.files)
-    if (is_image_name(path.string()))
+    if (media::is_image_name(path.string()))
       images.push_back({std::filesystem::relative(path, folder).string(), 1, 1,
                         hash_text(hash_bytes(MappedFile(path.string()).bytes()))});
   for (const auto& link : below.links_out) result.links_out.push_back(link.string());
@@ -94,7 +94,7 @@ ImageIndexBuild build_image_index(
     ImageOptions options = unit_vectors();
     options.name_of_image = path;
     const Embeddings found = model.embed(
-        count, [&](size_t i) { return read_image(path(i)); }, options);
+        count, [&](size_t i) { return media::read_image(path(i)); }, options);
     for (size_t i = 0; i < count; ++i)
       std::copy_n(found.values.begin() + static_cast<std::ptrdiff_t>(i) * width, width,
                   vectors.data_as<float>() + static_cast<int64_t>(fresh[first + i]) * width);
@@ -150,7 +150,7 @@ std::vector<FoundImage> ImageIndex::search(const std::string& text, int64_t coun
   return nearest(parts_->model.embed_texts({text}, unit_vectors()), count);
 }
 
-std::vector<FoundImage> ImageIndex::search(const Image& image, int64_t count) const {
+std::vector<FoundImage> ImageIndex::search(const media::Image& image, int64_t count) const {
   const FloatMode mode;
   return nearest(parts_->model.embed(
                      1, [&](size_t) { return image; }, unit_vectors()),
@@ -160,4 +160,4 @@ std::vector<FoundImage> ImageIndex::search(const Image& image, int64_t count) co
 const std::vector<std::string>& ImageIndex::warnings() const { return parts_->model.warnings(); }
 const std::string& ImageIndex::folder() const { return parts_->files.settings.folder; }
 
-}  // namespace fovea
+}  // namespace fovea::infer

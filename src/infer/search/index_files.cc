@@ -5,9 +5,9 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/ordered_json.h"
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -193,4 +193,4 @@ IndexFiles read_index(const std::string& path) {
   return {settings, std::move(passages), vectors(), std::move(words)};
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

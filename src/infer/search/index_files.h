@@ -14,7 +14,7 @@
 #include "search/vector_graph.h"
 #include "search/word_index.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 struct IndexSettings {
   std::string folder;       // the indexed folder
@@ -58,4 +58,4 @@ IndexFiles read_index(const std::string& path);
 // folder that is neither an index nor empty.
 bool is_index(const std::string& path);
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 void scale_rows_to_unit_length(SparseVectors& vectors) {
@@ -48,8 +48,8 @@ Similarity PassageModel::similarity() const {
   return *similarity_named(kind() == VectorKind::dense ? dense_model().similarity_name()
                                                        : sparse_model().similarity_name());
 }
-const Tokenizer& PassageModel::tokenizer() const {
-  return std::visit([](const auto& model) -> const Tokenizer& { return model.tokenizer(); },
+const text::Tokenizer& PassageModel::tokenizer() const {
+  return std::visit([](const auto& model) -> const text::Tokenizer& { return model.tokenizer(); },
                     model_);
 }
 const std::vector<std::string>& PassageModel::warnings() const {
@@ -90,4 +90,4 @@ std::vector<EmbeddedToken> PassageModel::placed_tokens(const std::string& text,
   return dense_model().embed_tokens(text, options_for(role));
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -8,10 +8,10 @@
 
 #include "embed/modules.h"
 #include "embed/vector_kind.h"
-#include "fovea/retrieval.h"
+#include "fovea/infer/retrieval.h"
 #include "search/posting_lists.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 class PassageModel {
  public:
@@ -28,7 +28,7 @@ class PassageModel {
   int64_t width() const;
   int64_t max_tokens() const;
   Similarity similarity() const;
-  const Tokenizer& tokenizer() const;
+  const text::Tokenizer& tokenizer() const;
   const std::vector<std::string>& warnings() const;
   std::string fingerprint() const;  // of everything that affects the vectors
 
@@ -50,4 +50,4 @@ class PassageModel {
   AnyEmbedder model_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -8,7 +8,7 @@
 #include "ops/ops.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 constexpr int64_t kTokensAtOnce = 4096;  // of one product with the query
@@ -79,4 +79,4 @@ std::vector<float> PassageTokenVectors::sums(const Tensor& query) const {
   return sums;
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -10,7 +10,7 @@
 #include "safetensors/safetensors.h"
 #include "tensor/tensor.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 class PassageTokenVectors {
  public:
@@ -33,4 +33,4 @@ class PassageTokenVectors {
   Tensor values_;  // f32 [starts[passages], width]
 };
 
-}  // namespace fovea
+}  // namespace fovea::infer

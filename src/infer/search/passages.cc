@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 struct Unit {  // a sentence, or a part of one
@@ -63,10 +63,10 @@ void each_sentence(std::string_view text, OnSentence&& on_sentence) {
 }
 
 // Adds a long sentence in pieces of at most `most` tokens.
-void add_pieces(std::string_view text, Unit sentence, int64_t most, const Tokenizer& tokenizer,
-                std::vector<Unit>& units) {
+void add_pieces(std::string_view text, Unit sentence, int64_t most,
+                const text::Tokenizer& tokenizer, std::vector<Unit>& units) {
   const std::string_view whole = text.substr(sentence.begin, sentence.end - sentence.begin);
-  const std::vector<Token> tokens = tokenizer.tokens(whole);
+  const std::vector<text::Token> tokens = tokenizer.tokens(whole);
   const auto place = [&](const char* at) { return static_cast<size_t>(at - text.data()); };
   const auto step = static_cast<size_t>(most);
   for (size_t first = 0; first < tokens.size(); first += step) {
@@ -80,7 +80,7 @@ void add_pieces(std::string_view text, Unit sentence, int64_t most, const Tokeni
   }
 }
 
-std::vector<Unit> units_of(std::string_view text, int64_t most, const Tokenizer& tokenizer) {
+std::vector<Unit> units_of(std::string_view text, int64_t most, const text::Tokenizer& tokenizer) {
   std::vector<Unit> units;
   each_sentence(text, [&](size_t begin, size_t end, bool begins_paragraph) {
     const auto tokens =
@@ -106,7 +106,7 @@ size_t overlap_before(const std::vector<Unit>& units, size_t first, size_t next,
 }  // namespace
 
 std::vector<PassageSpan> cut_passages(std::string_view text, const PassageRules& rules,
-                                      const Tokenizer& tokenizer) {
+                                      const text::Tokenizer& tokenizer) {
   check(
       rules.most_tokens > 0 && rules.overlap_tokens >= 0 &&
           rules.overlap_tokens < rules.most_tokens,
@@ -142,4 +142,4 @@ std::vector<PassageSpan> cut_passages(std::string_view text, const PassageRules&
   return passages;
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include "fovea/tokenizer.h"
+#include "fovea/text/tokenizer.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 struct PassageRules {
   int64_t most_tokens = 256;
@@ -25,6 +25,6 @@ struct PassageSpan {
 // first repeats the preceding sentences that fit into the overlap. A sentence that is too long is
 // split between tokens. A blank text has no passages. The text must be valid UTF-8.
 std::vector<PassageSpan> cut_passages(std::string_view text, const PassageRules& rules,
-                                      const Tokenizer& tokenizer);
+                                      const text::Tokenizer& tokenizer);
 
-}  // namespace fovea
+}  // namespace fovea::infer

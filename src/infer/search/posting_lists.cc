@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 template <class T>
@@ -122,4 +122,4 @@ std::vector<ScoredPassage> PostingLists::best(std::span<const TermWeight> query,
   return best_of(std::move(all), count);
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

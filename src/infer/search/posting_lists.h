@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "fovea/retrieval.h"
+#include "fovea/infer/retrieval.h"
 #include "safetensors/safetensors.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 struct ScoredPassage {
   int64_t number;  // index of the passage
@@ -50,4 +50,4 @@ class PostingLists {
   std::vector<float> weights_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -1,4 +1,4 @@
-#include "fovea/search.h"
+#include "fovea/infer/search.h"
 
 #include <algorithm>
 #include <cmath>
@@ -14,7 +14,7 @@
 #include "search/word_matches.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 // Candidates of each of the two searches of a hybrid search, at least.
@@ -228,4 +228,4 @@ int64_t SearchIndex::passages() const {
   return static_cast<int64_t>(parts_->files.passages.size());
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

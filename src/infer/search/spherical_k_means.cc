@@ -10,7 +10,7 @@
 #include "nn/linear.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 constexpr int64_t kMostPasses = 100;
@@ -20,8 +20,8 @@ constexpr int64_t kRowsAtOnce = 4096;  // vectors whose cosines are in memory at
 // D].
 template <class F>
 void each_block(const Tensor& vectors, const Tensor& centroids, const F& f) {
-  Linear products;
-  products.weight = {centroids.shape(), Role::matrix, centroids};
+  model::Linear products;
+  products.weight = {centroids.shape(), model::Role::matrix, centroids};
   for (int64_t first = 0; first < vectors.dim(0); first += kRowsAtOnce) {
     const int64_t end = std::min(first + kRowsAtOnce, vectors.dim(0));
     f(first, products(vectors.rows(first, end)));
@@ -132,4 +132,4 @@ VectorClusters cluster_vectors(const Tensor& vectors, int64_t count, uint64_t se
   return clusters;
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -9,7 +9,7 @@
 
 #include "tensor/tensor.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 struct VectorClusters {
   Tensor centroids;                 // f32 [clusters, D], of unit length
@@ -22,4 +22,4 @@ struct VectorClusters {
 // same vectors and seed give the same bits for any number of threads.
 VectorClusters cluster_vectors(const Tensor& vectors, int64_t clusters, uint64_t seed);
 
-}  // namespace fovea
+}  // namespace fovea::infer

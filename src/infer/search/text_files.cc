@@ -7,7 +7,7 @@
 #include "base/files_below.h"
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 namespace fs = std::filesystem;
@@ -38,7 +38,7 @@ FoundTexts text_files(const std::string& folder) {
 std::string read_text_file(const std::string& folder, const std::string& file) {
   std::string text = read_file(folder + "/" + file, kLargest);
   if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);  // a byte order mark
-  return utf8::valid_prefix(text) == text.size() ? text : utf8::repaired(text);
+  return text::utf8::valid_prefix(text) == text.size() ? text : text::utf8::repaired(text);
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-namespace fovea {
+namespace fovea::infer {
 
 struct FoundTexts {
   std::vector<std::string> files;      // paths relative to the folder, sorted
@@ -17,4 +17,4 @@ FoundTexts text_files(const std::string& folder);
 // Reads a file as UTF-8: invalid bytes become U+FFFD.
 std::string read_text_file(const std::string& folder, const std::string& file);
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -23,7 +23,7 @@
 #include "base/files.h"
 #include "base/memory_file.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 using Hnsw = hnswlib::HierarchicalNSW<float>;
@@ -250,4 +250,4 @@ std::vector<VectorGraph::Neighbour> VectorGraph::nearest(std::span<const float> 
   return neighbours;
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -12,7 +12,7 @@
 #include "embed/modules.h"
 #include "tensor/tensor.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 class VectorGraph {
  public:
@@ -43,4 +43,4 @@ class VectorGraph {
   std::unique_ptr<Graph> graph_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -8,12 +8,12 @@
 #include "unicode/unicode.h"
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 bool is_word_itself(char32_t c) {
-  static const int ideographs = unicode::script(U'\u5b57');
-  return unicode::is(c, unicode::letter) && unicode::script(c) == ideographs;
+  static const int ideographs = text::unicode::script(U'\u5b57');
+  return text::unicode::is(c, text::unicode::letter) && text::unicode::script(c) == ideographs;
 }
 
 // The number of occurrences of each word in a passage, by the word's index.
@@ -100,7 +100,7 @@ std::vector<std::vector<std::string>> words_of_all(const std::vector<std::string
 }  // namespace
 
 std::vector<std::string> words_in(std::string_view text) {
-  constexpr uint16_t kParts = unicode::letter | unicode::number | unicode::mark;
+  constexpr uint16_t kParts = text::unicode::letter | text::unicode::number | text::unicode::mark;
   std::vector<std::string> words;
   std::string word;
   const auto finish = [&] {
@@ -108,13 +108,13 @@ std::vector<std::string> words_in(std::string_view text) {
     word.clear();
   };
   for (size_t at = 0; at < text.size();) {
-    const utf8::Character c = utf8::first(text.substr(at));
+    const text::utf8::Character c = text::utf8::first(text.substr(at));
     at += static_cast<size_t>(c.bytes);
     const bool alone = is_word_itself(c.code_point);
-    if (alone || !unicode::is(c.code_point, kParts)) finish();
-    if (!unicode::is(c.code_point, kParts)) continue;
-    for (const char32_t lower : unicode::lowercase(c.code_point))
-      if (lower != 0) utf8::append(word, lower);
+    if (alone || !text::unicode::is(c.code_point, kParts)) finish();
+    if (!text::unicode::is(c.code_point, kParts)) continue;
+    for (const char32_t lower : text::unicode::lowercase(c.code_point))
+      if (lower != 0) text::utf8::append(word, lower);
     if (alone) finish();
   }
   finish();
@@ -147,4 +147,4 @@ std::vector<ScoredPassage> WordIndex::best(std::string_view query, int64_t count
   return lists_.best(terms, count);
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -9,7 +9,7 @@
 
 #include "search/posting_lists.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 // Returns the words of a text in lower case: runs of letters, numbers and marks. A character of a
 // script without spaces between words (Han, Hiragana, Katakana) is a word.
@@ -37,4 +37,4 @@ class WordIndex {
   PostingLists lists_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::infer

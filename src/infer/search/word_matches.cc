@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 // Returns whether the byte belongs to a word: ASCII letters, digits, and all characters outside
@@ -55,4 +55,4 @@ std::vector<WordPair> best_matches(const std::vector<PlacedVector>& query,
   return pairs;
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace fovea {
+namespace fovea::infer {
 
 // A token's range of bytes in its text (empty for a special token), and its vector of unit length.
 struct PlacedVector {
@@ -27,4 +27,4 @@ struct WordPair {
 std::vector<WordPair> best_matches(const std::vector<PlacedVector>& query,
                                    const std::vector<PlacedVector>& passage);
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -3,9 +3,9 @@
 #include <cmath>
 
 #include "base/ordered_json.h"
-#include "fovea/transcribe.h"
+#include "fovea/infer/transcribe.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 std::string trimmed_text(const std::string& text) {
@@ -111,4 +111,4 @@ std::string formatted(const Transcript& transcript, TranscriptFormat format) {
   return "";
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -5,7 +5,7 @@
 #include "audio/log_mel.h"
 #include "transcribe/voice.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 constexpr double kLeastWait = 0.5, kMostWait = 4;  // seconds of new sound
@@ -14,7 +14,7 @@ constexpr double kLeastWait = 0.5, kMostWait = 4;  // seconds of new sound
 
 bool PartialPace::is_due(const std::vector<float>& levels, int64_t start) const {
   const int64_t known = std::max(frames_, start);
-  const double fresh = seconds_of(std::ssize(levels) - known);
+  const double fresh = media::seconds_of(std::ssize(levels) - known);
   // Partial results take at most half of the time, so that a slow machine keeps up.
   if (fresh < std::max(kLeastWait, 2 * cost_)) return false;
   const std::vector<FrameRange> voice = recent_voice(levels);
@@ -28,4 +28,4 @@ void PartialPace::reported(int64_t frames, double seconds, bool changed) {
   wait_ = changed ? kLeastWait : std::min(kMostWait, 2 * std::max(wait_, kLeastWait));
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace fovea {
+namespace fovea::infer {
 
 // Decides when a stream gets a further partial result: about twice per second of voice, less often
 // while the text remains the same, and never for silence.
@@ -20,4 +20,4 @@ class PartialPace {
   double wait_ = 0;     // seconds of new sound before the next one
 };
 
-}  // namespace fovea
+}  // namespace fovea::infer

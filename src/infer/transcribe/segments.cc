@@ -1,6 +1,6 @@
 #include "transcribe/segments.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 constexpr int64_t kFramesPerStep = 2;
@@ -47,4 +47,4 @@ DividedWindow divide(const SpeechTokens& special, const std::vector<int32_t>& to
   return divided;
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -2,7 +2,7 @@
 
 #include "transcribe/speech_tokens.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 // A segment of a window: its tokens, and its times in steps of 20 ms from the beginning of the
 // window.
@@ -23,4 +23,4 @@ struct DividedWindow {
 DividedWindow divide(const SpeechTokens& special, const std::vector<int32_t>& tokens,
                      int64_t frames);
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/unnamed_file.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 SpectrogramFile::SpectrogramFile(int64_t bins, int64_t window)
     : bins_(bins),
@@ -25,13 +25,13 @@ void SpectrogramFile::add(const float* samples, int64_t count) {
 
 void SpectrogramFile::finish() {
   const std::vector<float> silence(
-      static_cast<size_t>(std::max<int64_t>(0, window_ * kHop - samples_)));
+      static_cast<size_t>(std::max<int64_t>(0, window_ * media::kHop - samples_)));
   if (!silence.empty()) stream_.add(silence.data(), std::ssize(silence));
   stream_.finish();
 }
 
 double SpectrogramFile::seconds() const {
-  return static_cast<double>(samples_) / static_cast<double>(kSampleRate);
+  return static_cast<double>(samples_) / static_cast<double>(media::kSampleRate);
 }
 
 void SpectrogramFile::store(const float* frames, int64_t count) {
@@ -53,7 +53,7 @@ std::vector<float> SpectrogramFile::window_at(int64_t first) const {
       std::fread(logs.data(), sizeof(float), logs.size(), file_.get()) != logs.size())
     fail(ErrorKind::Failed, "transcribe: cannot read the temporary file of the spectrogram: {}",
          std::strerror(errno));
-  scale_log_mel(logs, peak_);
+  media::scale_log_mel(logs, peak_);
   std::vector<float> window(static_cast<size_t>(bins_ * window_));
   for (int64_t i = 0; i < count; ++i)
     for (int64_t bin = 0; bin < bins_; ++bin)
@@ -61,4 +61,4 @@ std::vector<float> SpectrogramFile::window_at(int64_t first) const {
   return window;
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

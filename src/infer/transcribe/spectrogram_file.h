@@ -6,7 +6,7 @@
 
 #include "audio/log_mel.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 // The logarithmic spectrogram of a sound of any length, in a temporary file: 115 MB per hour with
 // 80 bins.
@@ -18,10 +18,10 @@ class SpectrogramFile {
   // Ends the sound. One that is shorter than a window is padded with silence to a window.
   void finish();
 
-  int64_t frames() const { return frames_; }                // computed so far
-  double seconds() const;                                   // of sound
-  int64_t sound_frames() const { return samples_ / kHop; }  // without padding
-  float peak() const { return peak_; }                      // largest logarithm so far
+  int64_t frames() const { return frames_; }                       // computed so far
+  double seconds() const;                                          // of sound
+  int64_t sound_frames() const { return samples_ / media::kHop; }  // without padding
+  float peak() const { return peak_; }                             // largest logarithm so far
   // The logarithm of each frame's loudest band.
   const std::vector<float>& levels() const { return levels_; }
   // Returns the scaled frames [first, first + window), row-major [bins, window]; those that do not
@@ -38,7 +38,7 @@ class SpectrogramFile {
   float peak_ = -10;
   std::vector<float> levels_;
   std::unique_ptr<std::FILE, Close> file_;
-  LogMelStream stream_;
+  media::LogMelStream stream_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -3,15 +3,15 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "fovea/transcribe.h"
+#include "fovea/infer/transcribe.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
 // Returns the value of a key of generation_config.json, else of config.json; null if there is none.
-const Json* value_of(const Origin& origin, const char* key) {
+const Json* value_of(const model::Origin& origin, const char* key) {
   for (const Json* json : {&origin.generation, &origin.carried})
     if (json->is_object() && json->contains(key) && !json->at(key).is_null()) return &json->at(key);
   return nullptr;
@@ -26,15 +26,16 @@ std::optional<int32_t> id_under(const Json* object, const std::string& key) {
 
 // Whether the config declares a model of English only. Older configs have no such key; then the
 // token of a task tells.
-bool is_english_only(const Origin& origin, const Tokenizer& tokenizer) {
+bool is_english_only(const model::Origin& origin, const text::Tokenizer& tokenizer) {
   const Json* multilingual = value_of(origin, "is_multilingual");
   if (multilingual != nullptr && multilingual->is_boolean()) return !multilingual->get<bool>();
   return value_of(origin, "lang_to_id") == nullptr && !tokenizer.id_of("<|transcribe|>");
 }
 
-void read_languages(const Origin& origin, const Tokenizer& tokenizer, SpeechTokens& tokens) {
+void read_languages(const model::Origin& origin, const text::Tokenizer& tokenizer,
+                    SpeechTokens& tokens) {
   const Json* listed = value_of(origin, "lang_to_id");
-  for (const SpeechLanguage& language : speech_languages()) {
+  for (const model::SpeechLanguage& language : model::speech_languages()) {
     const std::string name = std::string("<|") + language.code + "|>";
     const auto id = listed != nullptr ? id_under(listed, name) : tokenizer.id_of(name);
     if (id) tokens.languages[language.code] = *id;
@@ -48,8 +49,9 @@ void read_languages(const Origin& origin, const Tokenizer& tokenizer, SpeechToke
   tokens.translate = task("translate").value_or(-1);
 }
 
-void read_alignment_heads(const Origin& origin, const Spec& spec, SpeechTokens& tokens) {
-  const StackSpec& decoder = *spec.decoder;
+void read_alignment_heads(const model::Origin& origin, const model::Spec& spec,
+                          SpeechTokens& tokens) {
+  const model::StackSpec& decoder = *spec.decoder;
   const Json* heads = value_of(origin, "alignment_heads");
   if (heads == nullptr || !heads->is_array()) return;
   for (const Json& pair : *heads) {
@@ -85,13 +87,13 @@ std::string SpeechTokens::language_of(int32_t id) const {
   return "";
 }
 
-SpeechTokens speech_tokens(const Origin& origin, const Spec& spec, const Tokenizer& tokenizer,
-                           const std::vector<int32_t>& end_ids) {
-  check(spec.input.kind == InputKind::audio && spec.decoder.has_value(),
+SpeechTokens speech_tokens(const model::Origin& origin, const model::Spec& spec,
+                           const text::Tokenizer& tokenizer, const std::vector<int32_t>& end_ids) {
+  check(spec.input.kind == model::InputKind::audio && spec.decoder.has_value(),
         "transcribe: the model does not read sound; expected a speech model");
   SpeechTokens tokens;
-  const auto start = special_id(origin, "decoder_start_token_id");
-  const auto times = special_id(origin, "no_timestamps_token_id");
+  const auto start = model::special_id(origin, "decoder_start_token_id");
+  const auto times = model::special_id(origin, "no_timestamps_token_id");
   const auto no_timestamps = times ? times : tokenizer.id_of("<|notimestamps|>");
   check(start && no_timestamps && !end_ids.empty(),
         "transcribe: the model names no token for {}; expected decoder_start_token_id, "
@@ -102,9 +104,9 @@ SpeechTokens speech_tokens(const Origin& origin, const Spec& spec, const Tokeniz
   tokens.start = *start;
   tokens.end = end_ids.front();
   tokens.no_timestamps = *no_timestamps;
-  tokens.before_start = special_id(origin, "prev_sot_token_id");
+  tokens.before_start = model::special_id(origin, "prev_sot_token_id");
   if (!tokens.before_start) tokens.before_start = tokenizer.id_of("<|startofprev|>");
-  tokens.latest_first_time = special_id(origin, "max_initial_timestamp_index");
+  tokens.latest_first_time = model::special_id(origin, "max_initial_timestamp_index");
   if (!is_english_only(origin, tokenizer)) read_languages(origin, tokenizer, tokens);
   check_ids(tokens, spec.vocabulary);
   read_alignment_heads(origin, spec, tokens);
@@ -114,4 +116,4 @@ SpeechTokens speech_tokens(const Origin& origin, const Spec& spec, const Tokeniz
   return tokens;
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "fovea/tokenizer.h"
+#include "fovea/text/tokenizer.h"
 #include "loading/loading.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 // The special tokens of a speech model (Radford et al. 2022, figure 1), from generation_config.json
 // or, if it is older than these keys, from the names of the tokens.
@@ -32,7 +32,7 @@ struct SpeechTokens {
 };
 
 // Throws InvalidArgument if the model is not a speech model, or if these tokens are unknown.
-SpeechTokens speech_tokens(const Origin& origin, const Spec& spec, const Tokenizer& tokenizer,
-                           const std::vector<int32_t>& end_ids);
+SpeechTokens speech_tokens(const model::Origin& origin, const model::Spec& spec,
+                           const text::Tokenizer& tokenizer, const std::vector<int32_t>& end_ids);
 
-}  // namespace fovea
+}  // namespace fovea::infer

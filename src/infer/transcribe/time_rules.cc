@@ -5,7 +5,7 @@
 
 #include "generate/sampler.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 void restrain_times(const SpeechTokens& tokens, std::span<const int32_t> written, float* logits,
                     int64_t vocabulary) {
@@ -35,4 +35,4 @@ void restrain_times(const SpeechTokens& tokens, std::span<const int32_t> written
   if (first < V && some && log_sum(logits + first, V - first) > double{best_text}) forbid(0, first);
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -5,7 +5,7 @@
 
 #include "transcribe/speech_tokens.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 // Forbids tokens after which the times of a text would be inconsistent (Radford et al. 2022,
 // section 4.5): times are in pairs, the end of a segment and the start of the next one, except at
@@ -15,4 +15,4 @@ namespace fovea {
 void restrain_times(const SpeechTokens& tokens, std::span<const int32_t> written, float* logits,
                     int64_t vocabulary);
 
-}  // namespace fovea
+}  // namespace fovea::infer

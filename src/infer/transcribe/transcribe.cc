@@ -1,4 +1,4 @@
-#include "fovea/transcribe.h"
+#include "fovea/infer/transcribe.h"
 
 #include "base/fields.h"
 #include "base/float_mode.h"
@@ -8,10 +8,11 @@
 #include "transcribe/transcription.h"
 #include "transcribe/words_of_window.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
-void check_options(const TranscribeOptions& o, const SpeechTokens& tokens, const Spec& spec) {
+void check_options(const TranscribeOptions& o, const SpeechTokens& tokens,
+                   const model::Spec& spec) {
   check_fields(o);
   check_field(!o.temperatures.empty(), "temperatures", "none; expected at least one");
   check_field(!o.word_times || o.timestamps, "word_times",
@@ -24,7 +25,7 @@ void check_options(const TranscribeOptions& o, const SpeechTokens& tokens, const
   check_field(!o.translate || tokens.translate >= 0, "translate",
               "the model transcribes English only; expected a multilingual model");
   if (o.language.empty()) return;
-  const auto code = language_code(o.language);
+  const auto code = model::language_code(o.language);
   check_field(code.has_value(), "language",
               "'{}' is unknown; expected a code such as de, or an English name such as german",
               o.language);
@@ -34,8 +35,8 @@ void check_options(const TranscribeOptions& o, const SpeechTokens& tokens, const
               "{}; expected one of the model's {} languages", *code, tokens.languages.size());
 }
 
-Generator generator_of(const Model& model) {
-  const ModelParts& parts = parts_of(model);
+Generator generator_of(const model::Model& model) {
+  const model::ModelParts& parts = model::parts_of(model);
   check(model.has_tokenizer(), "transcribe: the model has no tokenizer; expected a model with one");
   return {parts.transformer, &*parts.target_tokenizer, rules_of(parts.origin, parts.end_ids),
           DType::f32, parts.cache};
@@ -43,10 +44,10 @@ Generator generator_of(const Model& model) {
 
 }  // namespace
 
-WordsInSound words_in_sound(const Model& model, const SoundSource& sound,
+WordsInSound words_in_sound(const model::Model& model, const media::SoundSource& sound,
                             const std::string& language) {
   const FloatMode mode;
-  const ModelParts& parts = parts_of(model);
+  const model::ModelParts& parts = model::parts_of(model);
   const Generator generator = generator_of(model);
   const SpeechTokens tokens =
       speech_tokens(parts.origin, model.spec(), *generator.tokenizer, parts.end_ids);
@@ -56,10 +57,10 @@ WordsInSound words_in_sound(const Model& model, const SoundSource& sound,
   return words_of_window(generator, tokens, language, sound, available_memory() / 2);
 }
 
-Transcript transcribe(const Model& model, const SoundSource& sound,
+Transcript transcribe(const model::Model& model, const media::SoundSource& sound,
                       const TranscribeOptions& options, const TranscribeEvents& events) {
   const FloatMode mode;
-  const ModelParts& parts = parts_of(model);
+  const model::ModelParts& parts = model::parts_of(model);
   const Generator generator = generator_of(model);
   const SpeechTokens tokens =
       speech_tokens(parts.origin, model.spec(), *generator.tokenizer, parts.end_ids);
@@ -108,4 +109,4 @@ void visit(TranscribeOptions& o, OptionVisitor& v) {
   v.seed({"seed", "random seed of temperatures above 0"}, o.seed);
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "fovea/transcribe.h"
+#include "fovea/infer/transcribe.h"
 #include "transcribe/window_decoder.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 // The tokens between the start and the text.
@@ -21,7 +21,7 @@ std::vector<int32_t> task_tokens(const SpeechTokens& tokens, const std::string& 
 
 }  // namespace
 
-std::vector<int32_t> label_tokens(const SpeechTokens& tokens, const Tokenizer& tokenizer,
+std::vector<int32_t> label_tokens(const SpeechTokens& tokens, const text::Tokenizer& tokenizer,
                                   const std::string& language, const std::string& text) {
   std::vector<int32_t> ids = task_tokens(tokens, language);
   tokenizer.encode(text, ids);
@@ -60,4 +60,4 @@ void transcribe_windows(const Generator& generator, const SpeechTokens& tokens, 
   }
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -7,11 +7,11 @@
 #include "generate/generate.h"
 #include "transcribe/speech_tokens.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 // The tokens of a text for a model that learns it: language, task, no times, the text, and the end.
 // They follow the start token. `language`: a code; empty for a model of one language.
-std::vector<int32_t> label_tokens(const SpeechTokens& tokens, const Tokenizer& tokenizer,
+std::vector<int32_t> label_tokens(const SpeechTokens& tokens, const text::Tokenizer& tokenizer,
                                   const std::string& language, const std::string& text);
 
 // Transcribes sounds of at most a window each, without times and without other temperatures, and
@@ -25,4 +25,4 @@ void transcribe_windows(const Generator& generator, const SpeechTokens& tokens, 
                         const WindowedSounds& sounds, uint64_t cache_bytes,
                         const std::function<bool(int64_t n, const std::string& text)>& receive);
 
-}  // namespace fovea
+}  // namespace fovea::infer

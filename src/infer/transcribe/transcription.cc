@@ -11,11 +11,11 @@
 #include "transcribe/segments.h"
 #include "transcribe/word_times.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
-constexpr double kStep = 0.02;               // seconds between the times that tokens express
-constexpr int64_t kBlock = kSampleRate / 4;  // samples that are read at a time
+constexpr double kStep = 0.02;                      // seconds between the times that tokens express
+constexpr int64_t kBlock = media::kSampleRate / 4;  // samples that are read at a time
 
 }  // namespace
 
@@ -51,7 +51,7 @@ void Transcription::restart() {
   transcript_.translated = options_.translate;
 }
 
-Transcript Transcription::run(const SoundSource& sound) {
+Transcript Transcription::run(const media::SoundSource& sound) {
   if (live()) {
     read_live(sound);
   } else {
@@ -63,7 +63,7 @@ Transcript Transcription::run(const SoundSource& sound) {
   return std::move(transcript_);
 }
 
-void Transcription::read_all(const SoundSource& sound) {
+void Transcription::read_all(const media::SoundSource& sound) {
   std::vector<float> block(kBlock);
   while (const int64_t count = sound(block.data(), kBlock)) spectrogram_.add(block.data(), count);
   spectrogram_.finish();
@@ -71,7 +71,7 @@ void Transcription::read_all(const SoundSource& sound) {
 
 // Decodes windows as soon as they are complete. At the end of the sound, they are decoded again
 // unless they are those of the whole sound.
-void Transcription::read_live(const SoundSource& sound) {
+void Transcription::read_live(const media::SoundSource& sound) {
   std::vector<float> block(kBlock);
   PartialPace pace;
   while (const int64_t count = sound(block.data(), kBlock)) {
@@ -204,7 +204,7 @@ void Transcription::settle_language(const EncodedSound& sound) {
   if (tokens_.multilingual()) {
     const int32_t language = options_.language.empty()
                                  ? decoder_.detect_language(sound)
-                                 : tokens_.languages.at(*language_code(options_.language));
+                                 : tokens_.languages.at(*model::language_code(options_.language));
     start_.push_back(language);
     const int32_t task = options_.translate ? tokens_.translate : tokens_.transcribe;
     if (task >= 0) start_.push_back(task);
@@ -248,8 +248,8 @@ void Transcription::add(const WindowText& text, const Tensor& memory, int64_t se
   for (const TokenSegment& part : divided.segments) {
     TranscribedSegment segment;
     segment.seek = seek;
-    segment.start = seconds_of(seek) + static_cast<double>(part.start) * kStep;
-    segment.end = seconds_of(seek) + static_cast<double>(part.end) * kStep;
+    segment.start = media::seconds_of(seek) + static_cast<double>(part.start) * kStep;
+    segment.end = media::seconds_of(seek) + static_cast<double>(part.end) * kStep;
     segment.tokens = part.tokens;
     segment.text = speech_text(*generator_.tokenizer, tokens_, part.tokens);
     segment.temperature = text.temperature;
@@ -278,7 +278,7 @@ void Transcription::add(const WindowText& text, const Tensor& memory, int64_t se
 
 void Transcription::report_progress() const {
   const double all = spectrogram_.seconds();
-  if (events_.progress) events_.progress(std::min(seconds_of(seek_), all), all);
+  if (events_.progress) events_.progress(std::min(media::seconds_of(seek_), all), all);
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -8,7 +8,7 @@
 #include "transcribe/voice.h"
 #include "transcribe/window_decoder.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 // A window with its text.
 struct DecodedWindow {
@@ -25,12 +25,12 @@ class Transcription {
                 const TranscribeOptions& options, const TranscribeEvents& events,
                 uint64_t cache_bytes);
 
-  Transcript run(const SoundSource& sound);
+  Transcript run(const media::SoundSource& sound);
 
  private:
   bool live() const { return static_cast<bool>(events_.partial); }
-  void read_all(const SoundSource& sound);
-  void read_live(const SoundSource& sound);
+  void read_all(const media::SoundSource& sound);
+  void read_live(const media::SoundSource& sound);
   void restart();
   void decode_rest();
   void decode_together();
@@ -68,4 +68,4 @@ class Transcription {
   Transcript transcript_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::infer

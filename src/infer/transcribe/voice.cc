@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 constexpr float kSilent = -9;                              // rounding noise of 16 bits is louder
@@ -65,4 +65,4 @@ std::vector<FrameRange> packed_into(const std::vector<FrameRange>& voice, int64_
   return packed;
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

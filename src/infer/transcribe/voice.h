@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace fovea {
+namespace fovea::infer {
 
 struct FrameRange {
   int64_t begin = 0, end = 0;
@@ -26,4 +26,4 @@ constexpr int64_t kVoiceOnset = 30;
 // while they fit, and a longer range is divided.
 std::vector<FrameRange> packed_into(const std::vector<FrameRange>& voice, int64_t window);
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -11,7 +11,7 @@
 #include "tensor/tape.h"
 #include "transcribe/time_rules.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 SchedulerOptions scheduler_options(const Generator& generator, const TranscribeOptions& options,
@@ -19,7 +19,7 @@ SchedulerOptions scheduler_options(const Generator& generator, const TranscribeO
   const int64_t texts = options.windows * std::max(options.beams, options.samples);
   SchedulerOptions made{.compute = generator.compute,
                         .cache = generator.cache,
-                        .pages = (texts + 1) * (pages_for(generator.model.spec.context) + 1),
+                        .pages = (texts + 1) * (model::pages_for(generator.model.spec.context) + 1),
                         .most_sequences = texts,
                         .step_tokens = 1024};
   made.pages = std::max<int64_t>(1, pages_within(cache_bytes, generator.model, made));
@@ -62,13 +62,7 @@ class GreedyScore {
 
 }  // namespace
 
-Tensor token_row(const std::vector<int32_t>& ids) {
-  const Tensor row = empty({1, std::ssize(ids)}, DType::i32);
-  std::copy(ids.begin(), ids.end(), row.data_as<int32_t>());
-  return row;
-}
-
-void each_logits(const Transformer& model, const Tensor& hidden, int64_t first, int64_t last,
+void each_logits(const model::Transformer& model, const Tensor& hidden, int64_t first, int64_t last,
                  const std::function<void(int64_t row, float* logits)>& receive) {
   constexpr int64_t kRows = 32;  // the head's matrix is read once for all of them
   const Tensor rows = hidden.view({hidden.dim(1), hidden.dim(2)});
@@ -80,7 +74,7 @@ void each_logits(const Transformer& model, const Tensor& hidden, int64_t first, 
   }
 }
 
-std::string speech_text(const Tokenizer& tokenizer, const SpeechTokens& tokens,
+std::string speech_text(const text::Tokenizer& tokenizer, const SpeechTokens& tokens,
                         const std::vector<int32_t>& ids) {
   std::vector<int32_t> text;
   for (const int32_t id : ids)
@@ -105,7 +99,7 @@ WindowDecoder::WindowDecoder(const Generator& generator, const SpeechTokens& tok
       scheduler_(generator.model, rules_, nullptr,
                  scheduler_options(generator, options, cache_bytes)),
       pool_(scheduler_.pool().layout(),
-            {.pages = pages_for(generator.model.spec.context),
+            {.pages = model::pages_for(generator.model.spec.context),
              .texts = 1,
              .step_tokens = generator.model.spec.context},
             generator.model.token_embedding.device()) {}
@@ -113,18 +107,18 @@ WindowDecoder::WindowDecoder(const Generator& generator, const SpeechTokens& tok
 std::vector<EncodedSound> WindowDecoder::encode(
     const std::vector<std::vector<float>>& spectrograms) {
   const NoGradient off;
-  const InputSpec& input = generator_.model.spec.input;
+  const model::InputSpec& input = generator_.model.spec.input;
   const int64_t B = std::ssize(spectrograms);
   const Tensor signal = empty({B, input.bins, 2 * input.frames});
   float* next = signal.data_as<float>();
   for (const std::vector<float>& one : spectrograms) next = std::copy(one.begin(), one.end(), next);
-  Pass pass;
+  model::Pass pass;
   pass.compute = generator_.compute;
   const Tensor memory = generator_.model.encode({{}, {}, {}, signal}, pass);
   std::vector<EncodedSound> sounds;
   for (int64_t b = 0; b < B; ++b) {
     const Tensor one = memory.rows(b, b + 1);
-    CachedText text;
+    model::CachedText text;
     remember_source(generator_.model, pool_, text, one, generator_.compute);
     sounds.push_back({one, text.memory});
   }
@@ -133,12 +127,12 @@ std::vector<EncodedSound> WindowDecoder::encode(
 
 // Returns the hidden states [1, T, C] of the tokens of a text from its first one on.
 Tensor WindowDecoder::read(const EncodedSound& sound, const std::vector<int32_t>& ids) {
-  CachedText text;
+  model::CachedText text;
   text.memory = sound.cross;
   const int64_t T = std::ssize(ids);
   const Tensor hidden =
       read_batch(generator_.model, pool_, {{&text, T, T}}, ids, generator_.compute);  // [T, C]
-  shorten(pool_, text, 0);
+  model::shorten(pool_, text, 0);
   return hidden.view({1, T, hidden.dim(1)});
 }
 
@@ -303,4 +297,4 @@ std::vector<int32_t> WindowDecoder::decode_greedily(const SpeechWindow& window) 
   return generate_all({&window}, options)[0][0].tokens;
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

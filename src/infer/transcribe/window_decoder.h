@@ -6,17 +6,17 @@
 #include <string>
 #include <vector>
 
-#include "fovea/transcribe.h"
+#include "fovea/infer/transcribe.h"
 #include "generate/generate.h"
 #include "generate/scheduler.h"
 #include "transcribe/speech_tokens.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 // What the decoder reads of a window of sound.
 struct EncodedSound {
-  Tensor memory;                              // the encoder's output, [1, S, C]
-  std::shared_ptr<CachedText::Memory> cross;  // its keys and values in cross-attention
+  Tensor memory;                                     // the encoder's output, [1, S, C]
+  std::shared_ptr<model::CachedText::Memory> cross;  // its keys and values in cross-attention
 };
 
 // A window of sound to decode.
@@ -72,20 +72,18 @@ class WindowDecoder {
   const TranscribeOptions& options_;
   GenerationRules rules_;
   Scheduler scheduler_;
-  PagePool pool_;  // of the texts that read() reads
+  model::PagePool pool_;  // of the texts that read() reads
   uint64_t numbers_ = 0;
 };
 
 // Calls `receive` with the logits [V] of the rows [first, last) of hidden [1, T, C], in order; it
 // may change them.
-void each_logits(const Transformer& model, const Tensor& hidden, int64_t first, int64_t last,
+void each_logits(const model::Transformer& model, const Tensor& hidden, int64_t first, int64_t last,
                  const std::function<void(int64_t row, float* logits)>& receive);
-// Returns ids as a tensor i32 [1, T].
-Tensor token_row(const std::vector<int32_t>& ids);
 // Returns the text of the tokens that are not special.
-std::string speech_text(const Tokenizer& tokenizer, const SpeechTokens& tokens,
+std::string speech_text(const text::Tokenizer& tokenizer, const SpeechTokens& tokens,
                         const std::vector<int32_t>& ids);
 // Returns the length of a text divided by its length after compression by zlib; 0 for no text.
 double compression_ratio_of(const std::string& text);
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -12,7 +12,7 @@
 #include "tensor/tape.h"
 #include "transcribe/window_decoder.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 // What a pass over a text computes: the similarity of tokens and frames, and the probability of
@@ -43,7 +43,7 @@ void normalise_columns(std::vector<float>& weights, int64_t T, int64_t S) {
 
 // The alignment heads; if they are unknown, all heads of the upper half of the layers.
 std::vector<std::pair<int64_t, int64_t>> heads_of(const SpeechTokens& tokens,
-                                                  const StackSpec& decoder) {
+                                                  const model::StackSpec& decoder) {
   if (!tokens.alignment_heads.empty()) return tokens.alignment_heads;
   std::vector<std::pair<int64_t, int64_t>> heads;
   for (int64_t layer = decoder.layers / 2; layer < decoder.layers; ++layer)
@@ -55,30 +55,31 @@ std::vector<std::pair<int64_t, int64_t>> heads_of(const SpeechTokens& tokens,
 // rows that predict its tokens.
 TextPass read_text(const WordTimeInput& input, const std::vector<int32_t>& text) {
   const NoGradient off;
-  const Transformer& model = input.generator.model;
+  const model::Transformer& model = input.generator.model;
   const auto heads = heads_of(input.tokens, *model.spec.decoder);
   std::map<int64_t, Tensor> weights;  // of layers, [1, H, T, S]
   std::set<int64_t> layers;
   for (const auto& [layer, head] : heads) layers.insert(layer);
-  const auto wanted = [&](const ProbePoint& point) {
-    return point.what == ProbePoint::What::attention && point.stack == ProbePoint::Stack::cross &&
-           layers.contains(point.layer);
+  const auto wanted = [&](const model::ProbePoint& point) {
+    return point.what == model::ProbePoint::What::attention &&
+           point.stack == model::ProbePoint::Stack::cross && layers.contains(point.layer);
   };
-  const Probe probe{.see =
-                        [&](const ProbePoint& point, const Tensor& value) {
-                          if (wanted(point)) weights[point.layer] = value;
-                        },
-                    .wants_weights = wanted};
+  const model::Probe probe{.see =
+                               [&](const model::ProbePoint& point, const Tensor& value) {
+                                 if (wanted(point)) weights[point.layer] = value;
+                               },
+                           .wants_weights = wanted};
   std::vector<int32_t> ids = input.beginning;
   const int64_t before = std::ssize(ids);
   ids.push_back(input.tokens.no_timestamps);
   ids.insert(ids.end(), text.begin(), text.end());
   ids.push_back(input.tokens.end);
-  Pass pass;
+  model::Pass pass;
   pass.compute = input.generator.compute;
   pass.memory = input.memory;
   pass.probe = &probe;
-  const Tensor hidden = model.decode({token_row(ids), {}, {}, {}}, pass);  // [1, all, C]
+  const Tensor hidden =
+      model.decode({tensor_of(ids, {1, std::ssize(ids)}), {}, {}, {}}, pass);  // [1, all, C]
 
   TextPass found;
   const int64_t all = std::ssize(ids);
@@ -289,8 +290,8 @@ void median_filter(std::vector<float>& x, int64_t S, int64_t width) {
   }
 }
 
-std::vector<TokenWord> words_of(const Tokenizer& tokenizer, const std::vector<int32_t>& tokens,
-                                const std::string& language) {
+std::vector<TokenWord> words_of(const text::Tokenizer& tokenizer,
+                                const std::vector<int32_t>& tokens, const std::string& language) {
   static const std::set<std::string> unspaced = {"zh", "ja", "th", "lo", "my", "yue"};
   constexpr const char* kReplacement = "\xEF\xBF\xBD";  // of incomplete characters
   constexpr const char* kPunctuation = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~";
@@ -342,7 +343,7 @@ void add_word_times(const WordTimeInput& input, std::vector<TranscribedSegment>&
   size_t next = 0;
   for (size_t i = 0; i < segments.size(); ++i) {
     TranscribedSegment& segment = segments[i];
-    const double offset = static_cast<double>(segment.seek * kHop) / kSampleRate;
+    const double offset = static_cast<double>(segment.seek * media::kHop) / media::kSampleRate;
     for (size_t tokens = 0; next < words.size() && tokens < counts[i]; ++next) {
       const TimedWord& word = words[next];
       tokens += word.tokens.size();
@@ -356,4 +357,4 @@ void add_word_times(const WordTimeInput& input, std::vector<TranscribedSegment>&
   }
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -3,11 +3,11 @@
 #include <string>
 #include <vector>
 
-#include "fovea/transcribe.h"
+#include "fovea/infer/transcribe.h"
 #include "generate/generate.h"
 #include "transcribe/speech_tokens.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 // A sequence of steps through a matrix: the row and the column of each.
 struct WarpPath {
@@ -27,8 +27,8 @@ struct TokenWord {
   std::vector<int32_t> tokens;
 };
 // Words begin with a space, except in languages that write none, where each character is a word.
-std::vector<TokenWord> words_of(const Tokenizer& tokenizer, const std::vector<int32_t>& tokens,
-                                const std::string& language);
+std::vector<TokenWord> words_of(const text::Tokenizer& tokenizer,
+                                const std::vector<int32_t>& tokens, const std::string& language);
 
 // Adds the times of words to the segments of one window, and corrects the times of the segments, as
 // the reference implementation does: the weights of the alignment heads of cross-attention,
@@ -57,4 +57,4 @@ struct TimedWord {
 // add_word_times().
 std::vector<TimedWord> align(const WordTimeInput& input, const std::vector<int32_t>& text);
 
-}  // namespace fovea
+}  // namespace fovea::infer

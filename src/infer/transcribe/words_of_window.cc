@@ -8,22 +8,23 @@
 #include "transcribe/window_decoder.h"
 #include "transcribe/word_times.h"
 
-namespace fovea {
+namespace fovea::infer {
 WordsInSound words_of_window(const Generator& generator, const SpeechTokens& tokens,
-                             const std::string& language, const SoundSource& sound,
+                             const std::string& language, const media::SoundSource& sound,
                              uint64_t cache_bytes) {
-  const InputSpec& input = generator.model.spec.input;
+  const model::InputSpec& input = generator.model.spec.input;
   const int64_t frames = 2 * input.frames;
-  const std::vector<float> samples = first_samples(sound, frames * kHop);
-  const std::vector<float> spectrogram = log_mel(samples, input.bins, frames);
+  const std::vector<float> samples = media::first_samples(sound, frames * media::kHop);
+  const std::vector<float> spectrogram = media::log_mel(samples, input.bins, frames);
   TranscribeOptions options;
   options.timestamps = false;
   WindowDecoder decoder(generator, tokens, options, cache_bytes);
   const EncodedSound heard = decoder.encode({spectrogram})[0];
   WordsInSound found;
-  found.seconds = static_cast<double>(std::ssize(samples)) / static_cast<double>(kSampleRate);
+  found.seconds =
+      static_cast<double>(std::ssize(samples)) / static_cast<double>(media::kSampleRate);
   found.bins = input.bins;
-  found.frames = std::ssize(samples) / kHop;
+  found.frames = std::ssize(samples) / media::kHop;
   for (int64_t bin = 0; bin < input.bins; ++bin) {
     const auto row = spectrogram.begin() + bin * frames;
     found.spectrogram.insert(found.spectrogram.end(), row, row + found.frames);
@@ -32,7 +33,7 @@ WordsInSound words_of_window(const Generator& generator, const SpeechTokens& tok
   found.language = "en";
   if (tokens.multilingual()) {
     start.push_back(language.empty() ? decoder.detect_language(heard)
-                                     : tokens.languages.at(*language_code(language)));
+                                     : tokens.languages.at(*model::language_code(language)));
     found.language = tokens.language_of(start.back());
     if (tokens.transcribe >= 0) start.push_back(tokens.transcribe);
   }
@@ -55,4 +56,4 @@ WordsInSound words_of_window(const Generator& generator, const SpeechTokens& tok
   return found;
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -1,16 +1,16 @@
 #pragma once
 
-#include "fovea/image_prompt.h"
+#include "fovea/infer/image_prompt.h"
 #include "transformer/prompt_images.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 // The text of a prompt, with the pictures' text in the places of their marks, and their tiles. The
 // arguments are those of image_prompt().
 class ExpandedPrompt {
  public:
-  ExpandedPrompt(const Model& model, const std::string& text, size_t count,
-                 const std::function<Image(size_t)>& image, SpecialTokens special,
+  ExpandedPrompt(const model::Model& model, const std::string& text, size_t count,
+                 const std::function<media::Image(size_t)>& image, text::SpecialTokens special,
                  const std::vector<std::string>& names);
 
   // Returns the ids of the text with `more` at its end.
@@ -25,13 +25,13 @@ class ExpandedPrompt {
  private:
   ImagePrompt with_tiles(std::vector<int32_t> ids);
 
-  const Model model_;
-  SpecialTokens special_;
+  const model::Model model_;
+  text::SpecialTokens special_;
   // Whether the vocabulary has a token for pictures. If not, any token takes the place of a vector,
   // and the text is in pieces with a tile after each but the last.
   bool has_token_ = true;
   std::vector<std::string> pieces_;
-  std::vector<PromptImages::Part> tiles_;  // without their places in the prompt
+  std::vector<model::PromptImages::Part> tiles_;  // without their places in the prompt
 };
 
-}  // namespace fovea
+}  // namespace fovea::infer

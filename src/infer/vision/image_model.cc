@@ -1,4 +1,4 @@
-#include "fovea/image_model.h"
+#include "fovea/infer/image_model.h"
 #include "open/directory.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 #include "base/threads.h"
 #include "embed/pooling.h"
 #include "formats/timm/timm.h"
-#include "fovea/doctor.h"
+#include "fovea/model/model_path.h"
 #include "open/model_parts.h"
 #include "open/open_adapters.h"
 #include "open/towers.h"
@@ -22,7 +22,7 @@
 #include "vision/image_model_parts.h"
 #include "vision/image_size.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 constexpr int64_t kFastBatch = 8;  // pictures, of about 200 tokens each
@@ -98,9 +98,10 @@ std::vector<float> in_batches(const ImageModel::Parts& parts, size_t count,
   return all;
 }
 
-ScoreFunction function_of(const Origin& origin) {
-  if (origin.problem == ProblemType::multi_label) return ScoreFunction::sigmoid;
-  return origin.problem == ProblemType::regression ? ScoreFunction::none : ScoreFunction::softmax;
+ScoreFunction function_of(const model::Origin& origin) {
+  if (origin.problem == model::ProblemType::multi_label) return ScoreFunction::sigmoid;
+  return origin.problem == model::ProblemType::regression ? ScoreFunction::none
+                                                          : ScoreFunction::softmax;
 }
 
 }  // namespace
@@ -120,10 +121,10 @@ void scale_to_unit(std::vector<float>& values, int64_t width) {
   values = to_floats(unit_length(tensor_of(values, {std::ssize(values) / width, width})));
 }
 
-bool has_projected_vectors(const Spec& spec) {
-  const HeadSpec& head = spec.head;
-  return head.kind == HeadKind::pooled &&
-         (head.projection > 0 || head.pooling == Pooling::attention);
+bool has_projected_vectors(const model::Spec& spec) {
+  const model::HeadSpec& head = spec.head;
+  return head.kind == model::HeadKind::pooled &&
+         (head.projection > 0 || head.pooling == model::Pooling::attention);
 }
 
 void visit(ImageOptions& o, OptionVisitor& v) {
@@ -134,28 +135,28 @@ void visit(ImageOptions& o, OptionVisitor& v) {
 }
 
 Tensor ImageModel::Parts::hidden(const Tensor& pixels) const {
-  Sequence sequence;
+  model::Sequence sequence;
   sequence.signal = pixels;
-  return transformer.encode(sequence, Pass());
+  return transformer.encode(sequence, model::Pass());
 }
 
 Tensor ImageModel::Parts::vectors(const Tensor& states) const {
   if (has_projected_vectors(transformer.spec)) return transformer.logits(states);
   const bool has_class = transformer.spec.input.class_tokens > 0;
-  return pool(states, has_class ? Pooling::first : Pooling::mean, {});
+  return model::pool(states, has_class ? model::Pooling::first : model::Pooling::mean, {});
 }
 
 bool ImageModel::reads_images(const std::string& folder) {
   if (is_file(folder + "/adapter_config.json")) {
-    const std::string base = adapted_model(folder, {}).base;
+    const std::string base = model::adapted_model(folder, {}).base;
     return is_folder(base) && reads_images(base);
   }
   const std::string file = folder + "/config.json";
   if (!is_file(file)) return false;
-  if (has_towers(folder)) return true;
+  if (model::has_towers(folder)) return true;
   const nlohmann::json config = read_json(file);
   if (!config.is_object()) return false;
-  if (is_timm_config(config)) return true;
+  if (model::is_timm_config(config)) return true;
   const auto type = config.find("model_type");
   if (type == config.end() || !type->is_string()) return false;
   if (config.contains("image_size") && config.contains("patch_size")) return true;
@@ -165,32 +166,34 @@ bool ImageModel::reads_images(const std::string& folder) {
          spec["input"].value("kind", nlohmann::json()) == "image";
 }
 
-ImageModel ImageModel::open(const std::string& folder, WeightPrecision precision,
-                            const std::vector<AdapterUse>& adapters) {
+ImageModel ImageModel::open(const std::string& folder, model::WeightPrecision precision,
+                            const std::vector<model::AdapterUse>& adapters) {
   const FloatMode mode;
   auto parts = std::make_shared<Parts>();
   parts->folder = folder;
-  ModelFiles files;
-  if (has_towers(folder)) {
+  model::ModelFiles files;
+  if (model::has_towers(folder)) {
     if (!adapters.empty())
       fail(ErrorKind::Unsupported,
            "{}: adapters of a model of pictures and texts; expected those of one encoder", folder);
-    Towers towers = open_towers(folder, weights_of(precision), packing_by_output(precision));
+    model::Towers towers = model::open_towers(folder, model::weights_of(precision),
+                                              model::packing_by_output(precision));
     files = std::move(towers.image);
-    if (has_vocabulary(folder)) {  // a copy for pictures alone may lack it
+    if (text::has_vocabulary(folder)) {  // a copy for pictures alone may lack it
       TextFormat format = TextFormat::open(folder, towers.text.model.spec);
       parts->text = text_tower(std::move(towers), std::move(format), folder);
     }
   } else {
-    files = open_model_files(folder, weights_of(precision), packing_by_output(precision), adapters);
+    files = model::open_model_files(folder, model::weights_of(precision),
+                                    model::packing_by_output(precision), adapters);
   }
-  const Spec& spec = files.model.spec;
-  if (spec.input.kind != InputKind::image || spec.decoder)
+  const model::Spec& spec = files.model.spec;
+  if (spec.input.kind != model::InputKind::image || spec.decoder)
     fail(ErrorKind::Unsupported, "{}: not an encoder of images; expected one", folder);
   if (spec.input.channels != 3)
     fail(ErrorKind::Unsupported, "{}: the model reads pictures with {} channels; expected 3",
          folder, spec.input.channels);
-  parts->processor = ImageProcessor::open(files.base.empty() ? folder : files.base);
+  parts->processor = media::ImageProcessor::open(files.base.empty() ? folder : files.base);
   if (parts->processor.height() != parts->processor.width())
     fail(ErrorKind::Unsupported,
          "{}: the processor's pictures have {} x {} pixels; expected a "
@@ -208,20 +211,21 @@ ImageModel ImageModel::open(const std::string& folder, WeightPrecision precision
 }
 
 bool ImageModel::has_labels() const {
-  return parts_->transformer.spec.head.kind == HeadKind::sequence;
+  return parts_->transformer.spec.head.kind == model::HeadKind::sequence;
 }
 bool ImageModel::reads_texts() const { return parts_->text.has_value(); }
 const std::vector<std::string>& ImageModel::labels() const { return parts_->labels; }
 const std::vector<std::string>& ImageModel::warnings() const { return parts_->warnings; }
-const Spec& ImageModel::spec() const { return parts_->transformer.spec; }
+const model::Spec& ImageModel::spec() const { return parts_->transformer.spec; }
 int64_t ImageModel::width() const {
-  const HeadSpec& head = spec().head;
-  return head.kind == HeadKind::pooled && head.projection > 0 ? head.projection : spec().width;
+  const model::HeadSpec& head = spec().head;
+  return head.kind == model::HeadKind::pooled && head.projection > 0 ? head.projection
+                                                                     : spec().width;
 }
 
 uint64_t ImageModel::fingerprint() const {
   Hasher hasher;
-  hasher.add(hash_text(model_fingerprint(parts_->folder)));
+  hasher.add(hash_text(model::model_fingerprint(parts_->folder)));
   hasher.add(parts_->processor.json());
   return hasher.hash();
 }
@@ -257,4 +261,4 @@ Embeddings ImageModel::embed(size_t count, const Source& image, const ImageOptio
   return result;
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

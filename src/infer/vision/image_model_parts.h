@@ -3,17 +3,17 @@
 #include <optional>
 
 #include "families/registry.h"
-#include "fovea/image_model.h"
+#include "fovea/infer/image_model.h"
 #include "image/processor.h"
 #include "vision/text_tower.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 struct ImageModel::Parts {
   std::string folder;
-  const Family* family = nullptr;  // of the encoder
-  Transformer transformer;
-  ImageProcessor processor;
+  const model::Family* family = nullptr;  // of the encoder
+  model::Transformer transformer;
+  media::ImageProcessor processor;
   ScoreFunction function = ScoreFunction::softmax;
   std::vector<std::string> labels;
   std::vector<std::string> warnings;
@@ -26,9 +26,9 @@ struct ImageModel::Parts {
 };
 
 // Whether the head computes the vectors of pictures.
-bool has_projected_vectors(const Spec& spec);
+bool has_projected_vectors(const model::Spec& spec);
 // Embeddings of `count` pictures or texts, without values.
 Embeddings empty_embeddings(size_t count, int64_t width);
 void scale_to_unit(std::vector<float>& values, int64_t width);  // each vector of [count, width]
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -1,4 +1,4 @@
-#include "fovea/image_prompt.h"
+#include "fovea/infer/image_prompt.h"
 
 #include <fmt/format.h>
 
@@ -11,16 +11,16 @@
 #include "transformer/prompt_images.h"
 #include "vision/expanded_prompt.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 constexpr std::string_view kGuard = "\xEF\xB7\x90";  // U+FDD0: see Tokenizer::guarded()
 
-const ImageEncoder& encoder_of(const Model& model) {
-  if (parts_of(model).images == nullptr)
+const model::ImageEncoder& encoder_of(const model::Model& model) {
+  if (model::parts_of(model).images == nullptr)
     fail(ErrorKind::InvalidArgument,
          "model: it reads no pictures; expected one that does, such as LLaVA or SmolVLM");
-  return *parts_of(model).images;
+  return *model::parts_of(model).images;
 }
 
 // Returns the places of the marks that are not guarded.
@@ -38,7 +38,8 @@ std::string repeated(const std::string& text, int64_t count) {
 }
 
 // The text in the place of a mark. Idefics3's is that of Laurençon et al. 2024, 3.3.
-std::string text_of(const ImageTiles& tiles, const ImageEncoder& encoder, const std::string& mark) {
+std::string text_of(const media::ImageTiles& tiles, const model::ImageEncoder& encoder,
+                    const std::string& mark) {
   const std::string tile = repeated(mark, encoder.tokens());
   if (!encoder.names_tiles) return tile;
   const std::string frame = "<fake_token_around_image>";
@@ -53,11 +54,11 @@ std::string text_of(const ImageTiles& tiles, const ImageEncoder& encoder, const 
 }
 
 // Finds the tokens of each tile.
-void find_tiles(std::vector<PromptImages::Part>& tiles, const std::vector<int32_t>& ids,
-                const ImageEncoder& encoder) {
+void find_tiles(std::vector<model::PromptImages::Part>& tiles, const std::vector<int32_t>& ids,
+                const model::ImageEncoder& encoder) {
   const int64_t count = encoder.tokens();
   int64_t next = 0;
-  for (PromptImages::Part& tile : tiles) {
+  for (model::PromptImages::Part& tile : tiles) {
     const auto found = std::find(ids.begin() + next, ids.end(), encoder.token);
     const int64_t first = found - ids.begin();
     const bool whole =
@@ -73,10 +74,10 @@ void find_tiles(std::vector<PromptImages::Part>& tiles, const std::vector<int32_
 }
 
 // Returns the ids of a text, or of its first piece if it `begins` a prompt.
-std::vector<int32_t> ids_of(const Tokenizer& tokenizer, const std::string& text,
-                            SpecialTokens special, bool begins) {
-  if (special != SpecialTokens::parsed || !begins) return tokenizer.encode(text, special);
-  EncodingOptions whole;
+std::vector<int32_t> ids_of(const text::Tokenizer& tokenizer, const std::string& text,
+                            text::SpecialTokens special, bool begins) {
+  if (special != text::SpecialTokens::parsed || !begins) return tokenizer.encode(text, special);
+  text::EncodingOptions whole;
   whole.special = special;
   whole.truncate_and_pad = false;
   std::vector<int32_t> ids = tokenizer.encoding(text, whole).ids;
@@ -86,27 +87,27 @@ std::vector<int32_t> ids_of(const Tokenizer& tokenizer, const std::string& text,
 
 }  // namespace
 
-bool reads_images(const Model& model) { return parts_of(model).images != nullptr; }
+bool reads_images(const model::Model& model) { return model::parts_of(model).images != nullptr; }
 
-std::string image_mark(const Model& model) {
+std::string image_mark(const model::Model& model) {
   const int32_t token = encoder_of(model).token;
   if (token < 0) return "<image>";
-  const Tokenizer& tokenizer = model.tokenizer();
+  const text::Tokenizer& tokenizer = model.tokenizer();
   if (token >= tokenizer.size())
     fail(ErrorKind::BadFile, "tokenizer: the token {} of a picture is unknown; expected 0 to {}",
          token, tokenizer.size() - 1);
   return tokenizer.decode({token});
 }
 
-int64_t image_marks(const Model& model, const std::string& text) {
+int64_t image_marks(const model::Model& model, const std::string& text) {
   return std::ssize(places_of(image_mark(model), text));
 }
 
-ExpandedPrompt::ExpandedPrompt(const Model& model, const std::string& text, size_t count,
-                               const std::function<Image(size_t)>& image, SpecialTokens special,
-                               const std::vector<std::string>& names)
+ExpandedPrompt::ExpandedPrompt(const model::Model& model, const std::string& text, size_t count,
+                               const std::function<media::Image(size_t)>& image,
+                               text::SpecialTokens special, const std::vector<std::string>& names)
     : model_(model), special_(special) {
-  const ImageEncoder& encoder = encoder_of(model);
+  const model::ImageEncoder& encoder = encoder_of(model);
   const std::string mark = image_mark(model);
   const std::vector<size_t> places = places_of(mark, text);
   check(places.size() == count, "prompt: {} marks {} for {} pictures; expected one for each",
@@ -117,7 +118,7 @@ ExpandedPrompt::ExpandedPrompt(const Model& model, const std::string& text, size
   size_t end = 0;
   for (size_t i = 0; i < count; ++i) {
     const std::string name = i < names.size() ? names[i] : fmt::format("picture {}", i + 1);
-    ImageTiles divided = tiles_of(encoder.processor, image(i), name);
+    media::ImageTiles divided = media::tiles_of(encoder.processor, image(i), name);
     pieces_.back() += text.substr(end, places[i] - end);
     if (has_token_)
       pieces_.back() += text_of(divided, encoder, mark);
@@ -126,7 +127,7 @@ ExpandedPrompt::ExpandedPrompt(const Model& model, const std::string& text, size
     end = places[i] + mark.size();
     const int64_t tiles = divided.rows * divided.columns;
     for (int64_t n = 0; n <= tiles; ++n) {
-      PromptImages::Part& tile = tiles_.emplace_back();
+      model::PromptImages::Part& tile = tiles_.emplace_back();
       tile.pixels = std::move(divided.images[static_cast<size_t>(n)]);
       if (n < tiles) tile.row = n / divided.columns, tile.column = n % divided.columns;
     }
@@ -150,9 +151,9 @@ std::vector<int32_t> ExpandedPrompt::ids(const std::string& more) const {
 ImagePrompt ExpandedPrompt::with_tiles(std::vector<int32_t> ids) {
   ImagePrompt prompt{std::move(ids)};
   if (tiles_.empty()) return prompt;
-  const std::shared_ptr<const ImageEncoder> kept = parts_of(model_).images;
-  prompt.images = std::make_shared<PromptImages>(
-      std::move(tiles_), [kept](const Image& pixels) { return (*kept)(pixels); });
+  const std::shared_ptr<const model::ImageEncoder> kept = model::parts_of(model_).images;
+  prompt.images = std::make_shared<model::PromptImages>(
+      std::move(tiles_), [kept](const media::Image& pixels) { return (*kept)(pixels); });
   return prompt;
 }
 
@@ -173,19 +174,19 @@ ImagePrompt ExpandedPrompt::prompt_of(std::vector<int32_t> ids) {
   return with_tiles(std::move(ids));
 }
 
-ImagePrompt image_prompt(const Model& model, const std::string& text, size_t count,
-                         const std::function<Image(size_t)>& image, SpecialTokens special,
-                         const std::vector<std::string>& names) {
+ImagePrompt image_prompt(const model::Model& model, const std::string& text, size_t count,
+                         const std::function<media::Image(size_t)>& image,
+                         text::SpecialTokens special, const std::vector<std::string>& names) {
   const FloatMode mode;
   return ExpandedPrompt(model, text, count, image, special, names).prompt();
 }
 
-ImagePrompt image_prompt(const Model& model, const std::vector<int32_t>& ids, const Image& image,
-                         const std::string& name) {
+ImagePrompt image_prompt(const model::Model& model, const std::vector<int32_t>& ids,
+                         const media::Image& image, const std::string& name) {
   const FloatMode mode;
   return ExpandedPrompt(model, image_mark(model), 1, [&](size_t) { return image; },
-                        SpecialTokens::parsed, {name})
+                        text::SpecialTokens::parsed, {name})
       .prompt_of(ids);
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

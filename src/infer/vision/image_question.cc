@@ -1,4 +1,4 @@
-#include "fovea/image_question.h"
+#include "fovea/infer/image_question.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -7,12 +7,12 @@
 #include "base/fields.h"
 #include "base/float_mode.h"
 #include "base/ordered_json.h"
-#include "fovea/chat.h"
-#include "fovea/excerpt.h"
-#include "fovea/generate.h"
+#include "fovea/core/excerpt.h"
+#include "fovea/infer/generate.h"
+#include "fovea/text/chat.h"
 #include "vision/expanded_prompt.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 bool ends_with_space(const std::string& text) {
@@ -21,30 +21,32 @@ bool ends_with_space(const std::string& text) {
 
 }  // namespace
 
-ImageQuestion image_question(const Model& model, const std::string& folder,
+ImageQuestion image_question(const model::Model& model, const std::string& folder,
                              const std::string& question) {
   using Json = nlohmann::ordered_json;
   const std::string mark = image_mark(model);
   const int64_t marks = image_marks(model, question);
   check_field(marks <= 1, "question", "{} marks {}; expected one, or none", marks, mark);
   if (marks == 1) return {question};
-  const auto format = chat_format(folder, "", model.tokenizer());
+  const auto format = text::chat_format(folder, "", model.tokenizer());
   if (!format) return {mark + "\n" + question};
   const Json content = {{{"type", "image"}}, {{"type", "text"}, {"text", question}}};
-  ChatRequest request;
+  text::ChatRequest request;
   request.messages = json_line(Json::array({{{"role", "user"}, {"content", content}}}));
-  return {render_with_images(*format, request, model.tokenizer(), mark), SpecialTokens::guarded};
+  return {text::render_with_images(*format, request, model.tokenizer(), mark),
+          text::SpecialTokens::guarded};
 }
 
-std::vector<double> label_logprobs(const Model& model, const ImageQuestion& question,
-                                   const Image& image, const std::vector<std::string>& labels,
+std::vector<double> label_logprobs(const model::Model& model, const ImageQuestion& question,
+                                   const media::Image& image,
+                                   const std::vector<std::string>& labels,
                                    const std::string& name) {
   const FloatMode mode;
   check_field(!labels.empty(), "labels", "none; expected at least one label");
   ExpandedPrompt expanded(model, question.text, 1, [&](size_t) { return image; }, question.special,
                           {name});
   ImagePrompt prompt = expanded.prompt();
-  const bool guards = question.special == SpecialTokens::guarded;
+  const bool guards = question.special == text::SpecialTokens::guarded;
   const std::string space = ends_with_space(question.text) ? "" : " ";
   std::vector<std::vector<int32_t>> whole;
   // The last tokens of the question may be others if a label follows.
@@ -63,4 +65,4 @@ std::vector<double> label_logprobs(const Model& model, const ImageQuestion& ques
   return score(model, prompt, whole);
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 // Keys 1981, eq. 3.
@@ -68,17 +68,17 @@ Tensor resized_table(const Tensor& table, int64_t first, int64_t from, int64_t t
 
 }  // namespace
 
-void set_image_size(Transformer& model, int64_t size) {
-  InputSpec& input = model.spec.input;
+void set_image_size(model::Transformer& model, int64_t size) {
+  model::InputSpec& input = model.spec.input;
   if (size == input.size) return;
   check(size % input.patch == 0,
         "the processor's pictures have {} pixels a side; expected a multiple of {}, the patch",
         size, input.patch);
-  check(model.spec.encoder->position.kind == PositionKind::learned &&
+  check(model.spec.encoder->position.kind == model::PositionKind::learned &&
             model.spec.encoder->position.offset == 0,
         "the processor's pictures have {} pixels a side; expected {}, the model's", size,
         input.size);
-  Positions& positions = model.encoder.positions;
+  model::Positions& positions = model.encoder.positions;
   const Tensor old = convert(positions.table.value, DType::f32);
   positions.table.value = resized_table(old, input.class_tokens, input.size / input.patch,
                                         size / input.patch, input.registers > 0);
@@ -89,4 +89,4 @@ void set_image_size(Transformer& model, int64_t size) {
   model.spec.context = positions.context;
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

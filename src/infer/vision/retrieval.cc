@@ -4,7 +4,7 @@
 
 #include "base/threads.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 void RetrievalVectors::add(const Tensor& more_pictures, const Tensor& more_texts) {
   const std::vector<float> x = to_floats(more_pictures), y = to_floats(more_texts);
@@ -50,4 +50,4 @@ Predictions retrieval_of(const RetrievalVectors& vectors, const std::vector<std:
   return found;
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -6,7 +6,7 @@
 #include "metrics/predictions.h"
 #include "tensor/tensor.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 // Vectors of length 1 of pictures and of their texts, row by row.
 struct RetrievalVectors {
@@ -21,4 +21,4 @@ struct RetrievalVectors {
 // texts are one.
 Predictions retrieval_of(const RetrievalVectors& vectors, const std::vector<std::string>& texts);
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -6,7 +6,7 @@
 #include "unicode/unicode.h"
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 // The class of tokenizers that change texts before they divide them.
@@ -18,7 +18,7 @@ std::string canonical_text(std::string_view text) {
   std::string result;
   bool blank = false;
   while (!text.empty()) {
-    const utf8::Character c = utf8::first(text);
+    const text::utf8::Character c = text::utf8::first(text);
     text.remove_prefix(c.bytes);
     if (c.code_point == ' ' || (c.code_point >= '\t' && c.code_point <= '\r')) {
       blank = !result.empty();
@@ -31,14 +31,14 @@ std::string canonical_text(std::string_view text) {
     if (ascii && !word) continue;
     if (blank) result += ' ';
     blank = false;
-    for (const char32_t character : unicode::lowercase(c.code_point))
-      if (character != 0) utf8::append(result, character);
+    for (const char32_t character : text::unicode::lowercase(c.code_point))
+      if (character != 0) text::utf8::append(result, character);
   }
   return result;
 }
 
-std::optional<int32_t> padding_of(const Tokenizer& tokenizer, const std::string& folder) {
-  const TokenizerConfig config(tokenizer.state().files.config, "tokenizer_config.json");
+std::optional<int32_t> padding_of(const text::Tokenizer& tokenizer, const std::string& folder) {
+  const text::TokenizerConfig config(tokenizer.state().files.config, "tokenizer_config.json");
   const std::string token = config.token("pad_token", "");
   const auto id = tokenizer.id_of(token.empty() ? "</s>" : token);
   if (!id)
@@ -56,15 +56,16 @@ TokenizedText TextTower::tokens(const std::string& text) const {
 }
 
 Tensor TextTower::vectors(const TokenBatch& batch) const {
-  Pass pass;
+  model::Pass pass;
   pass.mask.valid = batch.valid;
   const Tensor states = transformer.spec.decoder ? transformer.decode(batch.sequence, pass)
                                                  : transformer.encode(batch.sequence, pass);
   return transformer.logits(states, batch.valid);
 }
 
-TextTower text_tower(Towers towers, TextFormat format, const std::string& folder) {
-  const TokenizerConfig config(format.tokenizer().state().files.config, "tokenizer_config.json");
+TextTower text_tower(model::Towers towers, TextFormat format, const std::string& folder) {
+  const text::TokenizerConfig config(format.tokenizer().state().files.config,
+                                     "tokenizer_config.json");
   const bool canonical = config.tokenizer_class() == kCanonicalTokenizer;
   std::optional<int32_t> padding;
   if (towers.reads_padding) padding = padding_of(format.tokenizer(), folder);
@@ -77,4 +78,4 @@ TextTower text_tower(Towers towers, TextFormat format, const std::string& folder
           padding};
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -6,11 +6,11 @@
 #include "embed/sentence_model.h"
 #include "open/towers.h"
 
-namespace fovea {
+namespace fovea::infer {
 
 // The part of a model of images and texts that reads texts.
 struct TextTower {
-  Transformer transformer;
+  model::Transformer transformer;
   TextFormat format;
   float scale = 0, bias = 0;  // see Towers
   bool sigmoid = false;
@@ -23,6 +23,6 @@ struct TextTower {
 };
 
 // Makes the tower of towers.text, whose tokenizer is that of `format`; `folder` names it in errors.
-TextTower text_tower(Towers towers, TextFormat format, const std::string& folder);
+TextTower text_tower(model::Towers towers, TextFormat format, const std::string& folder);
 
-}  // namespace fovea
+}  // namespace fovea::infer

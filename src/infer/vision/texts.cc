@@ -5,11 +5,11 @@
 #include "base/float_mode.h"
 #include "base/math.h"
 #include "embed/batching.h"
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
 #include "tensor/tape.h"
 #include "vision/image_model_parts.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 std::vector<std::string> texts_about(const std::vector<std::string>& labels,
@@ -87,4 +87,4 @@ Classifications ImageModel::classify_by(size_t count, const Source& image,
   return result;
 }
 
-}  // namespace fovea
+}  // namespace fovea::infer

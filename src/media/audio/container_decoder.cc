@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/module.h"
 
-namespace fovea {
+namespace fovea::media {
 namespace {
 
 OpenLibavDecoder* open_module(const std::string& name, const char* kind) {
@@ -36,4 +36,4 @@ std::unique_ptr<ContainerDecoder> open_container(const std::string& name, const 
   return decoder;
 }
 
-}  // namespace fovea
+}  // namespace fovea::media

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace fovea {
+namespace fovea::media {
 
 // The sound of an open container.
 class ContainerDecoder {
@@ -33,4 +33,4 @@ std::unique_ptr<ContainerDecoder> open_container(const std::string& name, const 
 inline constexpr const char* kOpenLibavDecoder = "fovea_open_libav_decoder";
 using OpenLibavDecoder = ContainerDecoder*(std::string_view bytes, std::string& error);
 
-}  // namespace fovea
+}  // namespace fovea::media

@@ -9,7 +9,7 @@
 #include "audio/log_mel.h"
 #include "base/error.h"
 
-namespace fovea {
+namespace fovea::media {
 namespace {
 
 constexpr int64_t kFramesPerRead = 4096;
@@ -131,4 +131,4 @@ std::vector<float> first_samples(const SoundSource& sound, int64_t most) {
   return samples;
 }
 
-}  // namespace fovea
+}  // namespace fovea::media

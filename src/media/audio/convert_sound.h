@@ -2,9 +2,9 @@
 
 #include <vector>
 
-#include "fovea/sound.h"
+#include "fovea/media/sound.h"
 
-namespace fovea {
+namespace fovea::media {
 
 constexpr double kLeastRate = 1000, kMostRate = 768'000;  // of samples per second
 constexpr int64_t kMostChannels = 64;
@@ -23,4 +23,4 @@ SoundSource converted(const std::string& name, double rate, int64_t channels, Fr
 // open_sound() reads, which is read to its end first; or, if `raw` is not null, raw samples.
 SoundSource open_piped_sound(const std::string& name, const RawSound* raw, ByteReader reader);
 
-}  // namespace fovea
+}  // namespace fovea::media

@@ -10,7 +10,7 @@
 #include "base/math.h"
 #include "base/threads.h"
 
-namespace fovea {
+namespace fovea::media {
 namespace {
 
 constexpr int64_t kWindow = 400;                   // samples: 25 ms
@@ -201,4 +201,4 @@ std::vector<float> log_mel(const std::vector<float>& waveform, int64_t bins, int
   return logs;
 }
 
-}  // namespace fovea
+}  // namespace fovea::media

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-namespace fovea {
+namespace fovea::media {
 
 constexpr int64_t kSampleRate = 16000;  // sample rate of speech models
 constexpr int64_t kHop = 160;           // samples between frames: 10 ms
@@ -54,4 +54,4 @@ void scale_log_mel(std::vector<float>& logs, float peak);
 // frames. waveform at 16 kHz, in [-1, 1] -> [bins, frames], row-major
 std::vector<float> log_mel(const std::vector<float>& waveform, int64_t bins, int64_t frames);
 
-}  // namespace fovea
+}  // namespace fovea::media

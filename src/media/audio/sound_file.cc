@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/files.h"
 
-namespace fovea {
+namespace fovea::media {
 namespace {
 
 struct CloseSound {
@@ -140,4 +140,4 @@ SoundSource open_sound(std::shared_ptr<const std::string> bytes, const std::stri
   return open_bytes(std::move(bytes), name);
 }
 
-}  // namespace fovea
+}  // namespace fovea::media

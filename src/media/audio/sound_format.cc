@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-namespace fovea {
+namespace fovea::media {
 namespace {
 
 // Reads the format of the chunk "fmt ".
@@ -121,4 +121,4 @@ bool begins_sound_file(const FirstBytes& first) {
          has_frames(first, aac_frame);
 }
 
-}  // namespace fovea
+}  // namespace fovea::media

@@ -11,9 +11,9 @@
 #include <string>
 #include <string_view>
 
-#include "fovea/sound.h"
+#include "fovea/media/sound.h"
 
-namespace fovea {
+namespace fovea::media {
 
 static_assert(std::endian::native == std::endian::little);
 // Reads a number of a file, little-endian.
@@ -45,4 +45,4 @@ std::optional<WaveHeader> wave_header(const FirstBytes& first);
 // without a header. MP3 and AAC have no name at the beginning: two frames in sequence are expected.
 bool begins_sound_file(const FirstBytes& first);
 
-}  // namespace fovea
+}  // namespace fovea::media

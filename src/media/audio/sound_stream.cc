@@ -8,7 +8,7 @@
 #include "audio/sound_format.h"
 #include "base/error.h"
 
-namespace fovea {
+namespace fovea::media {
 namespace {
 
 int64_t bytes_of(SampleType type) {
@@ -118,4 +118,4 @@ SoundSource open_sound_stream(const std::string& name, const RawSound& raw, Byte
   return open_piped_sound(name, &raw, std::move(reader));
 }
 
-}  // namespace fovea
+}  // namespace fovea::media

@@ -5,7 +5,7 @@
 
 #include "base/math.h"
 
-namespace fovea {
+namespace fovea::media {
 
 ImagePart random_part(int64_t height, int64_t width, double least, Random& random) {
   const double area = least + (1 - least) * random.uniform_double();
@@ -46,4 +46,4 @@ Image mirrored(Image image) {
   return image;
 }
 
-}  // namespace fovea
+}  // namespace fovea::media

@@ -1,9 +1,9 @@
 #pragma once
 
 #include "fovea/core/random.h"
-#include "fovea/image.h"
+#include "fovea/media/image.h"
 
-namespace fovea {
+namespace fovea::media {
 
 // A rectangle of pixels of a picture.
 struct ImagePart {
@@ -18,4 +18,4 @@ ImagePart random_part(int64_t height, int64_t width, double least, Random& rando
 Image part_of(const Image& image, const ImagePart& part);
 Image mirrored(Image image);  // left to right
 
-}  // namespace fovea
+}  // namespace fovea::media

@@ -2,11 +2,11 @@
 
 #include "base/error.h"
 #include "base/float_mode.h"
-#include "fovea/read_file.h"
+#include "fovea/core/read_file.h"
 #include "image/decoders.h"
 #include "image/exif.h"
 
-namespace fovea {
+namespace fovea::media {
 
 int64_t check_image_size(int64_t height, int64_t width, const std::string& name) {
   if (height <= 0 || width <= 0)
@@ -101,4 +101,4 @@ bool is_image_name(std::string_view path) {
   return ending == "png" || ending == "jpg" || ending == "jpeg" || ending == "webp";
 }
 
-}  // namespace fovea
+}  // namespace fovea::media

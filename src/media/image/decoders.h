@@ -6,9 +6,9 @@
 #include <string>
 #include <string_view>
 
-#include "fovea/image.h"
+#include "fovea/media/image.h"
 
-namespace fovea {
+namespace fovea::media {
 
 // Throws the errors of decode_image() for a header's sizes; returns the number of pixels.
 int64_t check_image_size(int64_t height, int64_t width, const std::string& name);
@@ -32,4 +32,4 @@ DecodedImage decode_webp(std::string_view bytes, const std::string& name);
 // Draws pixels with alpha on white, in place: the first 4 * pixels bytes become 3 * pixels bytes.
 void draw_on_white(std::vector<uint8_t>& rgba);
 
-}  // namespace fovea
+}  // namespace fovea::media

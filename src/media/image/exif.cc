@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
-namespace fovea {
+namespace fovea::media {
 namespace {
 
 constexpr uint32_t kOrientation = 0x0112, kShort = 3;
@@ -69,4 +69,4 @@ Image turned(Image image, int orientation) {
   return y;
 }
 
-}  // namespace fovea
+}  // namespace fovea::media

@@ -10,11 +10,11 @@
 #include <csetjmp>
 
 #include "base/error.h"
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
 #include "image/decoders.h"
 #include "image/exif.h"
 
-namespace fovea {
+namespace fovea::media {
 namespace {
 
 // Each scan of a progressive file costs time for all pixels; files of encoders have about ten,
@@ -153,4 +153,4 @@ DecodedImage decode_jpeg(std::string_view bytes, const std::string& name) {
   return decoded;
 }
 
-}  // namespace fovea
+}  // namespace fovea::media

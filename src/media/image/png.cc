@@ -9,11 +9,11 @@
 #include <new>
 
 #include "base/error.h"
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
 #include "image/decoders.h"
 #include "image/exif.h"
 
-namespace fovea {
+namespace fovea::media {
 namespace {
 
 // DEFLATE (RFC 1951) expands a byte to at most 1032 bytes.
@@ -121,4 +121,4 @@ DecodedImage decode_png(std::string_view bytes, const std::string& name) {
   return decoded;
 }
 
-}  // namespace fovea
+}  // namespace fovea::media

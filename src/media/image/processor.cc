@@ -7,9 +7,9 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/settings.h"
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
 
-namespace fovea {
+namespace fovea::media {
 namespace {
 
 using Json = nlohmann::json;
@@ -251,4 +251,4 @@ void ImageProcessor::normalise(const Image& picture, float* pixels) const {
   }
 }
 
-}  // namespace fovea
+}  // namespace fovea::media

@@ -5,7 +5,7 @@
 
 #include "image/resize.h"
 
-namespace fovea {
+namespace fovea::media {
 
 // Turns pictures into the pixels that a model reads, as the image processors of transformers do:
 // resize, cut out the centre, multiply, normalise.
@@ -42,4 +42,4 @@ struct ImageProcessor {
   void normalise(const Image& fitted, float* pixels) const;
 };
 
-}  // namespace fovea
+}  // namespace fovea::media

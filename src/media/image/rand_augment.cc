@@ -7,7 +7,7 @@
 
 #include "base/math.h"
 
-namespace fovea {
+namespace fovea::media {
 namespace {
 
 using ByteTable = std::array<uint8_t, 256>;
@@ -221,4 +221,4 @@ Image rand_augmented(Image image, int64_t count, int64_t magnitude, Random& rand
   return image;
 }
 
-}  // namespace fovea
+}  // namespace fovea::media

@@ -1,9 +1,9 @@
 #pragma once
 
 #include "fovea/core/random.h"
-#include "fovea/image.h"
+#include "fovea/media/image.h"
 
-namespace fovea {
+namespace fovea::media {
 
 // The operations of RandAugment (Cubuk et al. 2019, arXiv:1909.13719, 3), as in torchvision.
 enum class ImageOperation {
@@ -39,4 +39,4 @@ Image transformed(const Image& image, ImageOperation operation, float strength);
 // Returns the picture after `count` random operations in random directions.
 Image rand_augmented(Image image, int64_t count, int64_t magnitude, Random& random);
 
-}  // namespace fovea
+}  // namespace fovea::media

@@ -8,7 +8,7 @@
 #include "base/math.h"
 #include "image/decoders.h"
 
-namespace fovea {
+namespace fovea::media {
 namespace {
 
 constexpr int kWeightBits = 22;  // 32 - 8 for a pixel - 2 for weights outside [0, 1]
@@ -212,4 +212,4 @@ Image centre_of(const Image& image, int64_t height, int64_t width, bool rounds) 
   return y;
 }
 
-}  // namespace fovea
+}  // namespace fovea::media

@@ -2,9 +2,9 @@
 
 #include <array>
 
-#include "fovea/image.h"
+#include "fovea/media/image.h"
 
-namespace fovea {
+namespace fovea::media {
 
 // The filters of Pillow; the numbers are those of `resample` in preprocessor_config.json.
 enum class Resampling { nearest = 0, lanczos = 1, bilinear = 2, bicubic = 3, box = 4, hamming = 5 };
@@ -33,4 +33,4 @@ Image padded_to_square(const Image& image, const std::array<uint8_t, 3>& colour,
 // center_crop(). With `rounds`, half of an odd margin is rounded to even, as in torchvision.
 Image centre_of(const Image& image, int64_t height, int64_t width, bool rounds = false);
 
-}  // namespace fovea
+}  // namespace fovea::media

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace fovea {
+namespace fovea::media {
 namespace {
 
 constexpr int64_t kLargestSide = 4096;  // of a picture that is divided, in transformers too
@@ -83,4 +83,4 @@ ImageTiles tiles_of(const ImageProcessor& processor, const Image& given, const s
   return tiles;
 }
 
-}  // namespace fovea
+}  // namespace fovea::media

@@ -2,7 +2,7 @@
 
 #include "image/processor.h"
 
-namespace fovea {
+namespace fovea::media {
 
 // A picture in rows of square tiles, followed by the whole picture in the size of a tile. Without
 // rows, the whole picture alone.
@@ -16,4 +16,4 @@ struct ImageTiles {
 // pictures, the only image is fitted(). Throws the errors of fitted().
 ImageTiles tiles_of(const ImageProcessor& processor, const Image& image, const std::string& name);
 
-}  // namespace fovea
+}  // namespace fovea::media

@@ -9,7 +9,7 @@
 #include "image/decoders.h"
 #include "image/exif.h"
 
-namespace fovea {
+namespace fovea::media {
 namespace {
 
 [[noreturn]] void refuse_webp(const std::string& name) {
@@ -62,4 +62,4 @@ DecodedImage decode_webp(std::string_view bytes, const std::string& name) {
   return decoded;
 }
 
-}  // namespace fovea
+}  // namespace fovea::media

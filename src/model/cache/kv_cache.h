@@ -5,7 +5,7 @@
 
 #include "cache/page_pool.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // The state of one text in decoding: the keys and values of its tokens, in pages, and those of the
 // encoder's output, if there is one.
@@ -103,4 +103,4 @@ void shorten(PagePool& pool, CachedText& text, int64_t length);
 // Returns a copy of the text that shares its pages.
 CachedText forked(PagePool& pool, const CachedText& text);
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -1,9 +1,9 @@
 #pragma once
 
-#include "fovea/spec.h"
+#include "fovea/model/spec.h"
 #include "kernels/kernels.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // Returns the mixer of a layer.
 inline MixerKind mixer_of(const StackSpec& stack, int64_t layer) {
@@ -32,4 +32,4 @@ inline int64_t state_size(const StackSpec& stack, int64_t layer) {
              : 0;
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -4,7 +4,7 @@
 
 #include "cache/mixers.h"
 
-namespace fovea {
+namespace fovea::model {
 
 int64_t PagePool::Layout::most_rejected() const {
   const bool recurrent = std::any_of(layers.begin(), layers.end(),
@@ -129,4 +129,4 @@ void PagePool::write_page(size_t group, int32_t page, const Tensor& rows, int64_
   if (bytes > 0) copy_bytes(memory, page * bytes, rows, row * bytes, bytes);
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

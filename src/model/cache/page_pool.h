@@ -2,12 +2,12 @@
 
 #include <vector>
 
-#include "fovea/spec.h"
+#include "fovea/model/spec.h"
 #include "kernels/kv_page.h"
 #include "ops/common.h"
 #include "tensor/tensor.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // The maximum number of last tokens that can be removed from a text: rejected speculative tokens.
 // Layers of limited reach keep the pages that are read after their removal.
@@ -148,4 +148,4 @@ class PagePool {
   std::vector<Place> places_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace fovea {
+namespace fovea::model {
 
 PrefixCache::Key PrefixCache::key_of(uint64_t before, const std::vector<int32_t>& ids, size_t page,
                                      const PageContents& contents) {
@@ -126,11 +126,11 @@ void PrefixCache::restore(const Contents& contents, int64_t count) {
 }
 
 bool PrefixCache::make_room(CachedText& text, int64_t length) {
-  if (fovea::make_room(pool_, text, length)) return true;
+  if (model::make_room(pool_, text, length)) return true;
   for (size_t group = 0; group < pool_.groups(); ++group)
     while (lacks_pages(pool_, text, group, length))
       if (!evict(group)) return false;
-  return fovea::make_room(pool_, text, length);
+  return model::make_room(pool_, text, length);
 }
 
 int64_t PrefixCache::pages(size_t group) const {
@@ -162,4 +162,4 @@ bool PrefixCache::evict(size_t group) {
   return true;
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

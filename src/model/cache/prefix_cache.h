@@ -7,7 +7,7 @@
 
 #include "cache/kv_cache.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // What the keys of a page depend on besides its tokens and the pages before it, by the number of
 // the page: the digests of pictures.
@@ -32,7 +32,7 @@ class PrefixCache {
   // be removed while a text uses a later one.
   void keep(CachedText& text, const std::vector<int32_t>& ids, int64_t length, uint64_t kind = 0,
             const PageContents& contents = {});
-  // Like fovea::make_room(), but if a group has too few free pages, first removes its least
+  // Like model::make_room(), but if a group has too few free pages, first removes its least
   // recently used pages that no text uses.
   bool make_room(CachedText& text, int64_t length);
   // The pages of a prefix as tensors, for a file.
@@ -75,4 +75,4 @@ class PrefixCache {
   uint64_t clock_ = 0, numbers_;  // the number of the last entry
 };
 
-}  // namespace fovea
+}  // namespace fovea::model

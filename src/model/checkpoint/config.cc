@@ -6,9 +6,9 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/settings.h"
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 // The names that transformers uses for activations; the first name of an activation is written.
@@ -192,4 +192,4 @@ void Config::refuse_unknown(std::initializer_list<const char*> harmless) const {
   }
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

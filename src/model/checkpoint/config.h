@@ -8,9 +8,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "fovea/spec.h"
+#include "fovea/model/spec.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // Reads or writes a config.json. A family's function names each key once with its field, and the
 // same lines either read a file into a Spec or write a Spec into a file. A key without a default is
@@ -90,4 +90,4 @@ class Config {
   nlohmann::ordered_json written_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -6,9 +6,9 @@
 #include "base/error.h"
 #include "base/math.h"
 #include "checkpoint/config.h"
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 struct ScalingName {
@@ -240,4 +240,4 @@ void Config::layer_types(StackSpec& stack, int64_t window, const std::vector<boo
   }
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

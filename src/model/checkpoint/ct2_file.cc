@@ -7,10 +7,10 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/file_cursor.h"
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
 #include "safetensors/safetensors.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 constexpr uint32_t kVersion = 6;
@@ -286,4 +286,4 @@ void write_ct2(const std::string& path, const std::string& specification, uint32
   write_file_atomically(path, Pieces{out, body, end});
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -15,7 +15,7 @@
 #include "base/files.h"
 #include "safetensors/tensor_source.h"
 
-namespace fovea {
+namespace fovea::model {
 
 enum class Ct2Type : uint8_t { f32, i8, i16, i32, f16, bf16 };
 
@@ -78,4 +78,4 @@ void write_ct2(const std::string& path, const std::string& specification, uint32
                std::vector<Ct2Output> variables,
                const std::vector<std::pair<std::string, std::string>>& aliases);
 
-}  // namespace fovea
+}  // namespace fovea::model

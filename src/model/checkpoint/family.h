@@ -3,7 +3,7 @@
 #include "checkpoint/config.h"
 #include "checkpoint/names.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // A class of the transformers library and the head that it has.
 struct Architecture {
@@ -55,4 +55,4 @@ inline std::vector<FileTensor> file_tensors(const Family& family, Transformer& m
   return tensors;
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

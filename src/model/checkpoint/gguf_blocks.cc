@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/threads.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 using Bytes = const uint8_t*;
@@ -237,4 +237,4 @@ void decode_gguf(std::string_view block, const char* from, int64_t count, float*
   });
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

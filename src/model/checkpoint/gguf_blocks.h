@@ -11,7 +11,7 @@
 #include "kernels/blocks.h"
 #include "tensor/tensor.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // A block type that can be decoded, the format of its packed weights, and how its blocks are read.
 struct GgufFormat {
@@ -40,4 +40,4 @@ void write_gguf_block(WeightFormat format, const WeightBlock& block, uint8_t* to
 std::string encode_gguf(std::string_view block, const Tensor& values,
                         std::span<const float> importance = {});
 
-}  // namespace fovea
+}  // namespace fovea::model

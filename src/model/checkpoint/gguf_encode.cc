@@ -8,7 +8,7 @@
 #include "checkpoint/gguf_blocks.h"
 #include "kernels/quantize_block.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 // The functions below are the inverses of those in gguf_blocks.cc.
@@ -211,7 +211,8 @@ std::string encode_each(const Tensor& values, int64_t elements, int64_t bytes, E
 
 void write_gguf_block(WeightFormat format, const WeightBlock& block, uint8_t* to) {
   const Write write = writer_of(format);
-  check(write != nullptr, "{}: cannot be written; expected a type with integers", name_of(format));
+  check(write != nullptr, "{}: cannot be written; expected a type with integers",
+        name_of(format));
   write(block, to);
 }
 
@@ -249,4 +250,4 @@ std::string encode_gguf(std::string_view block, const Tensor& values,
       });
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

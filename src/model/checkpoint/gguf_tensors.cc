@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "checkpoint/gguf_blocks.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 std::optional<DType> dtype_of(std::string_view block) {
@@ -51,4 +51,4 @@ Tensor GgufTensors::tensor(std::string_view name) const {
   return values;
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

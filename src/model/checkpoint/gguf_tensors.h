@@ -7,7 +7,7 @@
 #include "base/gguf.h"
 #include "safetensors/tensor_source.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // The tensors of a GGUF file, or of an older file of ggml. F32, F16 and BF16 are read from the
 // mapping; blocks are decoded to f32 when a tensor is requested.
@@ -29,4 +29,4 @@ class GgufTensors : public TensorSource {
   std::vector<StoredTensor> stored_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -3,7 +3,7 @@
 #include "checkpoint/gguf_blocks.h"
 #include "checkpoint/weight_rows.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 constexpr int64_t kMostRows = int64_t{1} << 24;  // row numbers are floats in rows_of_parts()
@@ -59,4 +59,4 @@ std::vector<PackedWeight> blocks_from_file(const FileTensor& tensor, const Store
   return weights;
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -8,7 +8,7 @@
 #include "ops/packed.h"
 #include "safetensors/tensor_source.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // Returns the format of a tensor's weights, packed as stored; unset if its type has no such format,
 // or if its rows are not rows of the matrices of these shapes.
@@ -21,4 +21,4 @@ std::vector<PackedWeight> blocks_from_file(const FileTensor& tensor, const Store
                                            const std::vector<Shape>& shapes,
                                            const TensorSource& file);
 
-}  // namespace fovea
+}  // namespace fovea::model

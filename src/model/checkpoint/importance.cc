@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/gguf.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 constexpr const char *kSums = ".in_sum2", *kCounts = ".counts";
@@ -152,4 +152,4 @@ void write_importance(const std::string& path, const ImportanceMatrix& matrix) {
   write_file_atomically(path, GgufImage(metadata, tensors).pieces());
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace fovea {
+namespace fovea::model {
 
 struct ImportanceMatrix {
   // Of the inputs of one or, for stacked experts, several matrices: sums of squares [matrices,
@@ -30,4 +30,4 @@ struct ImportanceMatrix {
 ImportanceMatrix read_importance(const std::string& path);
 void write_importance(const std::string& path, const ImportanceMatrix& matrix);  // GGUF
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -3,9 +3,9 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 using Json = nlohmann::json;
@@ -134,4 +134,4 @@ std::string transformer_folder(const std::string& folder) {
   return first.folder;
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

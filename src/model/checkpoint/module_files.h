@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace fovea {
+namespace fovea::model {
 
 struct ListedModule {
   std::string kind;  // the last component of its type
@@ -51,4 +51,4 @@ bool is_settings_file(const std::string& name);
 // describe mean pooling. `width` is the width of the Transformer.
 void copy_modules(const std::string& from, const std::string& to, int64_t width);
 
-}  // namespace fovea
+}  // namespace fovea::model

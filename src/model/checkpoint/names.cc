@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 using Alternatives = std::vector<std::string>;
@@ -308,4 +308,4 @@ std::vector<Tensor> from_file(const FileTensor& tensor, const Tensor& value,
   return parts;
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

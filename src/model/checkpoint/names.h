@@ -6,7 +6,7 @@
 
 #include "transformer/transformer.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // How the file stores a parameter that fovea keeps as [out, in]. transposed: as [in, out]. by_head:
 // fused parts alternate head by head. batched: with a leading axis of 1. convolution: [out, in / n,
@@ -69,4 +69,4 @@ std::vector<Tensor> from_file(const FileTensor& tensor, const Tensor& value,
 // Returns the shape of the file's tensor, given the shapes of its parts.
 Shape shape_in_file(const FileTensor& tensor, const std::vector<Shape>& shapes);
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -6,7 +6,7 @@
 
 #include "base/threads.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 // The packed bytes of a piece of work: large enough to release the pages of a file with few system
@@ -54,4 +54,4 @@ void PackingQueue::run() {
   }
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

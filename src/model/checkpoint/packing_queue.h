@@ -5,7 +5,7 @@
 
 #include "ops/packed.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // Reads the weights of a model together: threads share the rows of all weights, so that neither
 // small weights nor slow memory leave a thread idle.
@@ -31,4 +31,4 @@ class PackingQueue {
   std::vector<Entry> entries_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::model

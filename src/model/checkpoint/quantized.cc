@@ -4,7 +4,7 @@
 #include "base/json.h"
 #include "checkpoint/weight_rows.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 constexpr const char* kKey = "quantization_config";
@@ -126,4 +126,4 @@ void quantized_to_file(const FileTensor& tensor, const std::vector<PackedWeight>
   tensors[scale_name(tensor.name)] = to_file(lying, scales);
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -13,7 +13,7 @@
 #include "checkpoint/names.h"
 #include "safetensors/safetensors.h"
 
-namespace fovea {
+namespace fovea::model {
 
 struct Quantization {
   WeightFormat format = WeightFormat::int8;  // format of most matrices; the head may have more bits
@@ -52,4 +52,4 @@ void quantized_to_file(const FileTensor& tensor, const std::vector<PackedWeight>
 // ones.
 bool can_be_quantized(const FileTensor& tensor);
 
-}  // namespace fovea
+}  // namespace fovea::model

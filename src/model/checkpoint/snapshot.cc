@@ -7,7 +7,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 constexpr std::string_view kPrefix = "checkpoint-";
@@ -156,4 +156,4 @@ void SnapshotFolder::prune(int keep) {
   }
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -20,7 +20,7 @@
 #include "base/files.h"
 #include "safetensors/safetensors.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // The data to save.
 struct SnapshotContents {
@@ -71,4 +71,4 @@ class SnapshotFolder {
   DirectoryLock lock_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::model

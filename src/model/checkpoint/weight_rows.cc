@@ -5,7 +5,7 @@
 #include "base/half.h"
 #include "safetensors/safetensors.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 void release_rows(const MappedFile* file, const Tensor& rows) {
@@ -103,4 +103,4 @@ void FileBlocks::release(int64_t first, int64_t count) const {
                  static_cast<size_t>(*most - *least + row_bytes_));
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

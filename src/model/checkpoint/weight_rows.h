@@ -9,7 +9,7 @@
 #include "base/files.h"
 #include "ops/packed.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // The rows of an f32, bf16 or f16 matrix [N, C].
 class TensorRows : public WeightRows {
@@ -92,4 +92,4 @@ class FileBlocks : public WeightRows {
   std::shared_ptr<const MappedFile> file_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -2,7 +2,7 @@
 
 #include "safetensors/safetensors.h"
 
-namespace fovea {
+namespace fovea::model {
 
 void WeightsInFile::add(const FileTensor& tensor, const StoredTensor& stored,
                         const std::vector<Shape>& shapes) {
@@ -40,4 +40,4 @@ std::optional<std::string_view> WeightsInFile::bytes_of(const FileTensor& tensor
   return std::string_view(entry.stored->data, entry.stored->bytes);
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -9,7 +9,7 @@
 #include "checkpoint/names.h"
 #include "safetensors/tensor_source.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // The parameters of a model in its file, read one by one: for conversions, which never need the
 // entire model.
@@ -47,4 +47,4 @@ class WeightsInFile {
   std::vector<Tensor> parts_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::model

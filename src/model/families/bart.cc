@@ -4,7 +4,7 @@
 #include "families/registry.h"
 #include "families/shared.h"
 
-namespace fovea {
+namespace fovea::model {
 
 void bart_sizes(Config& io, Spec& s) {
   if (!s.encoder) s.encoder.emplace();
@@ -92,4 +92,4 @@ const Family bart = {"bart",
                      "model.",
                      {".embed_tokens.weight"}};
 
-}  // namespace fovea
+}  // namespace fovea::model

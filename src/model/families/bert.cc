@@ -2,7 +2,7 @@
 
 #include "families/registry.h"
 
-namespace fovea {
+namespace fovea::model {
 
 HeadSpec masked_language_model() {
   return {.bias = true, .transform = true, .transform_norm = true};
@@ -119,4 +119,4 @@ const Family bert = {
      "bert.pooler.dense.bias", "cls.seq_relationship.weight", "cls.seq_relationship.bias",
      "linear.weight"}};
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -5,7 +5,7 @@
 
 #include "families/shared.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // Sets the fields that are the same in all of these families.
 void bert_shape(Spec& s);
@@ -27,4 +27,4 @@ HeadSpec pooled_first();                          // the first token, with an ex
 HeadSpec labels_of_each();
 HeadSpec answer_span();
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -1,7 +1,7 @@
 #include "families/registry.h"
 #include "families/shared.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 // BLOOM (Le Scao et al. 2022): ALiBi, a norm on the embeddings, and query, key and value fused head
@@ -55,4 +55,4 @@ const Family bloom = {"bloom",
                       {},
                       {{"score.{weight,bias}", "tagger.output.{weight,bias}"}}};
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -4,7 +4,7 @@
 
 #include "families/registry.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 struct Sizes {
@@ -162,4 +162,4 @@ const Family siglip_text_model = {
     {},
     true};
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -1,6 +1,6 @@
 #include "families/registry.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 // The width of a gated feed-forward layer: two thirds of the plain one, rounded up to 8.
@@ -118,4 +118,4 @@ const Family dinov2_with_registers = {"dinov2_with_registers",
                                       dinov2_names_in_memory("dinov2_with_registers."),
                                       true};
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -1,7 +1,7 @@
 #include "families/bert.h"
 #include "families/registry.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 // DistilBERT (Sanh et al. 2019): BERT without token types. sinusoidal_pos_embds only changes how
@@ -57,4 +57,4 @@ const Family distilbert = {
     "distilbert.",
     {".position_ids"}};
 
-}  // namespace fovea
+}  // namespace fovea::model

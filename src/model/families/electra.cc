@@ -2,7 +2,7 @@
 #include "families/registry.h"
 #include "transformer/transformer.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 // ELECTRA (Clark et al. 2020): BERT whose embeddings may have a width of their own, and a head that
@@ -59,4 +59,4 @@ const Family electra = {"electra",
                         "electra.",
                         {".position_ids"}};
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -1,6 +1,6 @@
 #include "families/registry.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 // Models that no other family can express: the Spec itself, with fovea's own tensor names (an empty
@@ -21,4 +21,4 @@ const Family fovea_format = {"fovea",
                              fovea_config,
                              {}};
 
-}  // namespace fovea
+}  // namespace fovea::model

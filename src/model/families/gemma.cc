@@ -3,7 +3,7 @@
 #include "families/registry.h"
 #include "families/shared.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 // Gemma 2 and 3 (Gemma Team 2024, 2025): norms on both sides of a sublayer, with gains of 1 + w,
@@ -95,4 +95,4 @@ const Family gemma2 = {"gemma2", decoder_architectures("Gemma2", "Gemma2ForCausa
 const Family gemma3 = {"gemma3_text", decoder_architectures("Gemma3Text", "Gemma3ForCausalLM"),
                        gemma3_config, gemma_names, "model."};
 
-}  // namespace fovea
+}  // namespace fovea::model

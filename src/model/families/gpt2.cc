@@ -1,7 +1,7 @@
 #include "families/registry.h"
 #include "families/shared.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 // GPT-2 (Radford et al. 2019). Its linear layers are stored as [in, out], with query, key and value
@@ -59,4 +59,4 @@ const Family gpt2 = {"gpt2",
                      {".attn.bias", ".attn.masked_bias"},
                      {{"score.{weight,bias}", "tagger.output.{weight,bias}"}}};
 
-}  // namespace fovea
+}  // namespace fovea::model

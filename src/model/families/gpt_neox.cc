@@ -1,7 +1,7 @@
 #include "families/registry.h"
 #include "families/shared.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 // GPT-NeoX (Black et al. 2022): rotary positions for a part of each head, parallel sublayers.
@@ -64,4 +64,4 @@ const Family gpt_neox = {"gpt_neox",
                          {{"lm_head.weight", "head.output.weight"},
                           {"score.{weight,bias}", "tagger.output.{weight,bias}"}}};
 
-}  // namespace fovea
+}  // namespace fovea::model

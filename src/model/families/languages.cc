@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "fovea/transcribe.h"
+#include "fovea/model/model.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 // Further names of languages.
@@ -74,4 +74,4 @@ std::string language_name(const std::string& code) {
   return code;
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -1,7 +1,7 @@
 #include "families/registry.h"
 #include "families/shared.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 // LLaMA 1 to 3 and all models of the same shape (Touvron et al. 2023).
@@ -40,4 +40,4 @@ const Family llama = {"llama",      decoder_architectures("Llama", "LlamaForCaus
                       llama_config, with_own_prefix_of_answers(llama_names()),
                       "model.",     {".rotary_emb.inv_freq"}};
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -1,7 +1,7 @@
 #include "families/bart.h"
 #include "families/registry.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // Marian (Junczys-Dowmunt et al. 2018): the original Transformer, whose sinusoids have all sines
 // before the cosines.
@@ -45,4 +45,4 @@ const Family marian = {
     "model.",
     {".embed_tokens.weight", ".embed_positions.weight"}};
 
-}  // namespace fovea
+}  // namespace fovea::model

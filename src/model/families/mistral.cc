@@ -1,7 +1,7 @@
 #include "families/registry.h"
 #include "families/shared.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 // LLaMA with a sliding window (Jiang et al. 2023).
@@ -16,4 +16,4 @@ void mistral_config(Config& io, Spec& s) {
 const Family mistral = {"mistral", decoder_architectures("Mistral", "MistralForCausalLM"),
                         mistral_config, llama_names(), "model."};
 
-}  // namespace fovea
+}  // namespace fovea::model

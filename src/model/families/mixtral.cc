@@ -1,7 +1,7 @@
 #include "families/registry.h"
 #include "families/shared.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 // Mistral with experts (Jiang et al. 2024).
@@ -39,4 +39,4 @@ const Family mixtral = {"mixtral",        decoder_architectures("Mixtral", "Mixt
                         "model.",         {},
                         mixtral_in_memory};
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -1,7 +1,7 @@
 #include "families/bert.h"
 #include "families/registry.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 // ModernBERT (Warner et al. 2024): rotary positions, local layers between global ones, GEGLU, norms
@@ -99,4 +99,4 @@ const Family modernbert = {"modernbert",
                            modernbert_names,
                            "model."};
 
-}  // namespace fovea
+}  // namespace fovea::model

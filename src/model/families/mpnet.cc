@@ -1,7 +1,7 @@
 #include "families/bert.h"
 #include "families/registry.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 // MPNet (Song et al. 2020): BERT without token types, with relative position biases in addition to
@@ -50,4 +50,4 @@ const Family mpnet = {"mpnet",
                       {".position_ids", "lm_head.decoder.bias", "mpnet.pooler.dense.weight",
                        "mpnet.pooler.dense.bias"}};
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -1,7 +1,7 @@
 #include "families/registry.h"
 #include "families/shared.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 // OLMo 2 (OLMo Team 2025): LLaMA with norms on the sublayers' outputs, and norms of queries and
@@ -27,4 +27,4 @@ const Names olmo2_names = with_decoder_heads(llama_attention_names()) +
 const Family olmo2 = {"olmo2", decoder_architectures("Olmo2", "Olmo2ForCausalLM"), olmo2_config,
                       olmo2_names, "model."};
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -1,7 +1,7 @@
 #include "families/registry.h"
 #include "families/shared.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 // OPT (Zhang et al. 2022). Its learned positions begin at row 2.
@@ -49,4 +49,4 @@ const Names opt_names = with_decoder_heads(
 const Family opt = {"opt", decoder_architectures("OPT", "OPTForCausalLM"), opt_config, opt_names,
                     "model."};
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -2,7 +2,7 @@
 #include "families/registry.h"
 #include "families/shared.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 void refuse_scaling(Config& io) {
@@ -47,4 +47,4 @@ const Names phi3_names = with_decoder_heads(
 const Family phi3 = {"phi3", decoder_architectures("Phi3", "Phi3ForCausalLM"), phi3_config,
                      phi3_names, "model."};
 
-}  // namespace fovea
+}  // namespace fovea::model

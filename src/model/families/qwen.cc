@@ -1,7 +1,7 @@
 #include "families/registry.h"
 #include "families/shared.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 // The window is used only if use_sliding_window is true: in the layers from max_window_layers on,
@@ -86,4 +86,4 @@ const Family qwen3_moe = {
     "model.",         {},
     moe_in_memory};
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -1,6 +1,6 @@
 #include "families/registry.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 // Language models of PyTorch's recurrent layers: an embedding, nn.RNN, nn.GRU or nn.LSTM, and a
@@ -47,4 +47,4 @@ const Family rnn = {"rnn", {{"RNNModel", {.tied = false}}}, rnn_config, recurren
 const Family gru = {"gru", {{"RNNModel", {.tied = false}}}, gru_config, recurrent_names};
 const Family lstm = {"lstm", {{"RNNModel", {.tied = false}}}, lstm_config, recurrent_names};
 
-}  // namespace fovea
+}  // namespace fovea::model

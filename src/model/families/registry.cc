@@ -5,9 +5,9 @@
 #include "base/error.h"
 #include "base/nearest.h"
 #include "families/bert.h"
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 const Architecture& architecture_named(const Family& family, const std::string& name,
@@ -179,4 +179,4 @@ const Family& family_for(const Spec& spec) {
   fail(ErrorKind::Internal, "no family can express the Spec");
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -5,7 +5,7 @@
 
 #include "checkpoint/family.h"
 
-namespace fovea {
+namespace fovea::model {
 
 extern const Family gpt2;
 extern const Family llama;
@@ -71,4 +71,4 @@ const Family& family_for(const Spec& spec);
 void whisper_config(Config& io, Spec& spec);
 void marian_config(Config& io, Spec& spec);
 
-}  // namespace fovea
+}  // namespace fovea::model

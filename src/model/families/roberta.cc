@@ -1,7 +1,7 @@
 #include "families/bert.h"
 #include "families/registry.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 // RoBERTa (Liu et al. 2019): BERT with positions that start after the padding row.
@@ -46,4 +46,4 @@ const Family roberta = roberta_family("roberta", "Roberta");
 // XLM-RoBERTa (Conneau et al. 2020).
 const Family xlm_roberta = roberta_family("xlm-roberta", "XLMRoberta");
 
-}  // namespace fovea
+}  // namespace fovea::model

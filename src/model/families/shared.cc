@@ -1,6 +1,6 @@
 #include "families/shared.h"
 
-namespace fovea {
+namespace fovea::model {
 
 Names operator+(Names a, const Names& b) {
   a.insert(a.end(), b.begin(), b.end());
@@ -99,4 +99,4 @@ void window_of_all(Config& io, StackSpec& stack, int64_t absent) {
   windows = {window};
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

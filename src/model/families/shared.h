@@ -4,7 +4,7 @@
 
 #include "checkpoint/family.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // Returns the architectures of a decoder family: a language model, classifiers of the last token
 // and of each token, answers, and the bare model.
@@ -52,4 +52,4 @@ void window_of_all(Config& io, StackSpec& stack, int64_t absent);
 
 Names operator+(Names a, const Names& b);
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -5,10 +5,10 @@
 #include <unordered_map>
 
 #include "base/error.h"
-#include "fovea/transcribe.h"
+#include "fovea/model/model.h"
 #include "tokenizer/pipeline/normalizers.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 // Texts that are no speech, with and without a space before them, as in the reference
@@ -39,7 +39,7 @@ class TokenIds {
     for (size_t bytes = text.size(); bytes >= least; --bytes) {
       std::string name;
       for (const char byte : text.substr(0, bytes))
-        name += printable_byte(static_cast<uint8_t>(byte));
+        name += text::printable_byte(static_cast<uint8_t>(byte));
       if (const auto id = id_of(name)) return id;
     }
     return std::nullopt;
@@ -127,4 +127,4 @@ nlohmann::json speech_config(const SpeechSizes& s, const nlohmann::ordered_json&
   return config;
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

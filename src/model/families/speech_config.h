@@ -7,7 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace fovea {
+namespace fovea::model {
 
 // Returns the generation_config.json of a speech model in the format of another program, from the
 // names of its tokens by id. `suppressed` and `suppressed_first`: tokens that are never generated,
@@ -29,4 +29,4 @@ struct SpeechSizes {
 };
 nlohmann::json speech_config(const SpeechSizes& sizes, const nlohmann::ordered_json& generation);
 
-}  // namespace fovea
+}  // namespace fovea::model

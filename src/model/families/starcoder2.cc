@@ -1,7 +1,7 @@
 #include "families/registry.h"
 #include "families/shared.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 // StarCoder 2 (Lozhkov et al. 2024): LLaMA with LayerNorm, biases and an ungated feed-forward
@@ -37,4 +37,4 @@ const Family starcoder2 = {"starcoder2",
                            decoder_architectures("Starcoder2", "Starcoder2ForCausalLM"),
                            starcoder2_config, starcoder2_names, "model."};
 
-}  // namespace fovea
+}  // namespace fovea::model

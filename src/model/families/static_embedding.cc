@@ -6,7 +6,7 @@
 #include "safetensors/safetensors.h"
 #include "tokenizer/formats/vocab_files.h"
 
-namespace fovea {
+namespace fovea::model {
 
 namespace {
 
@@ -61,14 +61,15 @@ Transformer open_static(const std::string& folder) {
   return model;
 }
 
-void write_static(const std::string& folder, const Tensor& table, const Tokenizer& tokenizer) {
+void write_static(const std::string& folder, const Tensor& table,
+                  const text::Tokenizer& tokenizer) {
   write_safetensors(folder + "/model.safetensors",
                     {{"embedding.weight", as_floats(table.detach())}});
   tokenizer.save(folder);
 }
 
 void write_static_model(const std::string& folder, const Tensor& table,
-                        const Tokenizer& tokenizer) {
+                        const text::Tokenizer& tokenizer) {
   const std::string name = "0_StaticEmbedding";
   make_directories(folder + "/" + name);
   write_static(folder + "/" + name, table, tokenizer);
@@ -79,4 +80,4 @@ void write_static_model(const std::string& folder, const Tensor& table,
   write_file_atomically(folder + "/modules.json", pretty(nlohmann::json::array({module})));
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

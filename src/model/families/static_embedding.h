@@ -6,10 +6,10 @@
 
 #include <string>
 
-#include "fovea/tokenizer.h"
+#include "fovea/text/tokenizer.h"
 #include "transformer/transformer.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // Returns the Spec of such a model: an encoder without layers and positions. For training, its head
 // has another table of the same size.
@@ -22,8 +22,9 @@ Spec static_spec(int64_t vocabulary, const Spec& spec);
 Transformer open_static(const std::string& folder);
 
 // Writes the table [V, C] and the tokenizer into an existing folder of a module.
-void write_static(const std::string& folder, const Tensor& table, const Tokenizer& tokenizer);
+void write_static(const std::string& folder, const Tensor& table, const text::Tokenizer& tokenizer);
 // Writes a sentence-transformers directory, whose only module is that one, into an existing folder.
-void write_static_model(const std::string& folder, const Tensor& table, const Tokenizer& tokenizer);
+void write_static_model(const std::string& folder, const Tensor& table,
+                        const text::Tokenizer& tokenizer);
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -2,7 +2,7 @@
 #include "families/registry.h"
 #include "families/shared.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 // Reads or writes feed_forward_proj: relu, gated-silu, or gated-gelu, whose activation transformers
@@ -114,4 +114,4 @@ const Family t5 = {"t5",
                    false,
                    "classif"};  // classification_head. and classifier.
 
-}  // namespace fovea
+}  // namespace fovea::model

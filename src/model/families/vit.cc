@@ -3,7 +3,7 @@
 #include "families/bert.h"
 #include "families/registry.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 void patches_config(Config& io, Spec& s, int64_t class_tokens) {
@@ -105,4 +105,4 @@ const Family deit = {"deit",
                      patches_names_in_memory("deit."),
                      true};
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -1,7 +1,7 @@
 #include "families/bart.h"
 #include "families/registry.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // Whisper (Radford et al. 2022): a spectrogram through two convolutions, sinusoids in the encoder,
 // norms on the sublayers' inputs, keys without biases.
@@ -34,4 +34,4 @@ const Family whisper = {"whisper",
                                   {"proj_out.weight", "head.output.weight"}},
                         "model."};
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -3,13 +3,13 @@
 #include "base/error.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::model {
 
 int64_t ImageEncoder::tokens() const {
   return connector.tokens(model.input.length() - connector.skipped);
 }
 
-Tensor ImageEncoder::operator()(const Image& tile) const {
+Tensor ImageEncoder::operator()(const media::Image& tile) const {
   const NoGradient no_gradient;
   const int64_t S = side();
   check(tile.height == S && tile.width == S, "picture: {} x {} pixels; expected {} x {}",
@@ -37,7 +37,7 @@ Linear read_linear(const TensorSource& file, const std::string& name, int64_t ou
 }
 
 void check_fit(const ImageEncoder& encoder, const std::string& path) {
-  const ImageProcessor& p = encoder.processor;
+  const media::ImageProcessor& p = encoder.processor;
   const InputSpec& input = encoder.model.spec.input;
   if (input.channels != 3)
     fail(ErrorKind::Unsupported, "{}: pictures have {} channels; expected 3", path, input.channels);
@@ -53,4 +53,4 @@ void check_fit(const ImageEncoder& encoder, const std::string& path) {
          square, side);
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

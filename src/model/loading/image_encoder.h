@@ -7,14 +7,14 @@
 #include "safetensors/tensor_source.h"
 #include "transformer/transformer.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // What a language model needs to read pictures: an encoder of images, whose output becomes
 // embeddings of tokens.
 struct ImageEncoder {
   Transformer model;
   Connector connector;
-  ImageProcessor processor;
+  media::ImageProcessor processor;
   int32_t token = -1;  // of a picture; its text marks the places of pictures. -1 = "<image>" does,
                        // which is no token
   // Each tile is named by its row and column, and all tokens are framed, as in Idefics3.
@@ -23,7 +23,7 @@ struct ImageEncoder {
   int64_t side() const { return model.spec.input.size; }  // of a tile, in pixels
   int64_t tokens() const;                                 // of a tile
   // A tile of side() x side() pixels.   -> f32 [tokens(), width of the decoder], in host memory
-  Tensor operator()(const Image& tile) const;
+  Tensor operator()(const media::Image& tile) const;
 };
 
 // Reads a linear layer of a connector. Throws BadFile, naming `path`, if a tensor is missing or has
@@ -34,4 +34,4 @@ Linear read_linear(const TensorSource& file, const std::string& name, int64_t ou
 // encoder's patches the connector.
 void check_fit(const ImageEncoder& encoder, const std::string& path);
 
-}  // namespace fovea
+}  // namespace fovea::model

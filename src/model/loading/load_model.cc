@@ -7,7 +7,7 @@
 #include "loading/loader.h"
 #include "loading/loading.h"
 
-namespace fovea {
+namespace fovea::model {
 
 std::vector<int32_t> ids_under(const nlohmann::json& json, const char* key) {
   std::vector<int32_t> ids;
@@ -149,9 +149,9 @@ ModelFiles load_model(const Family& family, const nlohmann::json& config, const 
   loader.report(files.warnings);
   files.missing = loader.lacking;
   const Packing& packing = loading.packing;
-  if (!files.origin.quantization && packing.format && is_quantized(*packing.format))
+  if (!files.origin.quantization && packing.format && fovea::is_quantized(*packing.format))
     files.origin.quantization = Quantization{*packing.format, packing.group};
   return files;
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

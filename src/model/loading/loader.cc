@@ -10,7 +10,7 @@
 #include "safetensors/safetensors.h"
 #include "transformer/pack.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 bool is_buffer(const Family& family, const std::string& name) {
@@ -125,7 +125,7 @@ WeightSizes Loader::sizes(Transformer& model) const {
         const int64_t group =
             files_.origin.quantization ? files_.origin.quantization->group : loading_.packing.group;
         const PackedWeight weight(*formats[i], shape[0], shape[1],
-                                  is_quantized(*formats[i]) ? group : 32, nullptr);
+                                  fovea::is_quantized(*formats[i]) ? group : 32, nullptr);
         add(name_of(*formats[i]), static_cast<int64_t>(weight.bytes()), table);
       } else {
         const DType kept = stays_bf16(item, dtype) ? DType::bf16 : DType::f32;
@@ -161,7 +161,8 @@ void Loader::load(Transformer& model) {
       load_quantized(item);
     } else if (stored->shape != item.expected) {
       misshapen_.push_back(fmt::format("{} is {}, expected {}", tensor.name,
-                                       describe(stored->shape), describe(item.expected)));
+                                       describe(stored->shape),
+                                       describe(item.expected)));
     } else if (loading_.weights == Weights::in_file) {
       leave_in_file(item);
     } else if (stays_in_blocks(model.spec, item)) {
@@ -252,7 +253,7 @@ bool Loader::stays_bf16(const Item& item, DType dtype) const {
 }
 
 int64_t Loader::group_of(WeightFormat format) const {
-  return is_quantized(format) ? loading_.packing.group : 32;
+  return fovea::is_quantized(format) ? loading_.packing.group : 32;
 }
 
 Loader::Formats Loader::formats_of(const Spec& spec, const Item& item, DType dtype) const {
@@ -360,7 +361,7 @@ void Loader::queue(const Item& item, std::vector<PackedWeight> weights, bool map
   bool rounds = false;
   int64_t size = 0;
   for (const PackedWeight& weight : weights) {
-    rounds |= is_quantized(weight.matrix().format);
+    rounds |= fovea::is_quantized(weight.matrix().format);
     size += weight.matrix().outputs * weight.matrix().width;
   }
   auto report = [this, name = item.tensor.name, stored = item.stored, rounds, size,
@@ -404,4 +405,4 @@ std::string name_of_head(const Spec& spec, const Family& family) {
   return "";
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

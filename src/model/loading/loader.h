@@ -10,7 +10,7 @@
 #include "loading/loading.h"
 #include "safetensors/tensor_source.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // Loads a file's tensors into a model, and records everything that does not fit.
 //
@@ -92,4 +92,4 @@ class Loader {
 // family has none. A file may contain such a tensor although config.json ties the head.
 std::string name_of_head(const Spec& spec, const Family& family);
 
-}  // namespace fovea
+}  // namespace fovea::model

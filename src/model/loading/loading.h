@@ -11,11 +11,11 @@
 #include "checkpoint/quantized.h"
 #include "checkpoint/weights_in_file.h"
 #include "families/registry.h"
-#include "fovea/model.h"
-#include "fovea/problem_type.h"
+#include "fovea/model/model.h"
+#include "fovea/model/spec.h"
 #include "safetensors/tensor_source.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // The origin of a model, so that it is saved as the same kind of directory.
 struct Origin {
@@ -137,4 +137,4 @@ const Family& family_to_save(const Spec& spec, const Origin& origin);
 void save_model_files(const std::string& folder, Transformer& model, std::optional<int32_t> end_id,
                       const Origin& origin = {});
 
-}  // namespace fovea
+}  // namespace fovea::model

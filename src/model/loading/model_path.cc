@@ -8,7 +8,7 @@
 #include "base/files.h"
 #include "safetensors/safetensors.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 bool exists(const std::string& path) {
@@ -75,4 +75,4 @@ void refuse_path(const std::string& path) {
        wrong, exists(path) ? "" : hub_hint(path));
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

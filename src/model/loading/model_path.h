@@ -1,11 +1,11 @@
 #pragma once
 
-#include "fovea/model_path.h"
+#include "fovea/model/model_path.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // Throws BadFile: `path` is neither a model's directory nor a .gguf file. Names of the Hugging Face
 // Hub and files of pickled tensors get a hint.
 [[noreturn]] void refuse_path(const std::string& path);
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 using Json = nlohmann::json;
@@ -85,4 +85,4 @@ Json nested_config(const Json& whole, const char* key, const Family& family,
   return config;
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

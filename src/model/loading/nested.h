@@ -10,7 +10,7 @@
 #include "families/registry.h"
 #include "safetensors/tensor_source.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // Tensors whose names begin with `theirs` in the file, and with `ours` in the model's family.
 struct Renaming {
@@ -26,4 +26,4 @@ std::shared_ptr<const TensorSource> part_of(std::shared_ptr<const TensorSource> 
 nlohmann::json nested_config(const nlohmann::json& whole, const char* key, const Family& family,
                              const std::string& file);
 
-}  // namespace fovea
+}  // namespace fovea::model

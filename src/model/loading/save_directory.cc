@@ -7,7 +7,7 @@
 #include "safetensors/safetensors.h"
 #include "transformer/adapters.h"
 
-namespace fovea {
+namespace fovea::model {
 
 Tensor floats_of(const Parameter& parameter) {
   if (parameter.packed) return parameter.packed.floats();
@@ -30,7 +30,7 @@ std::map<std::string, Tensor> checkpoint_tensors(Transformer& model, const Famil
     std::vector<PackedWeight> quantized;
     for (const std::string& part : tensor.parts) {
       const Parameter& p = *parameters.at(part);
-      if (keep_quantized && p.packed && is_quantized(p.packed.matrix().format) &&
+      if (keep_quantized && p.packed && fovea::is_quantized(p.packed.matrix().format) &&
           can_be_quantized(tensor))
         quantized.push_back(p.packed);
       else
@@ -157,4 +157,4 @@ void save_model_files(const std::string& folder, Transformer& model, std::option
                         generation_config_json(model.spec, origin, end_id));
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -4,7 +4,7 @@
 
 #include "nn/pass.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 // The softmax of scores; 0 for queries that see no key.   [B, H, T, S] -> [B, H, T, S]
@@ -65,4 +65,4 @@ Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const Attention
   return heads;
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

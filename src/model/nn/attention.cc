@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 Norm norm_of(const StackSpec& stack, int64_t heads) {
@@ -55,7 +55,7 @@ Tensor Attention::operator()(const Tensor& x, const Pass& pass, const Tensor& re
 }
 
 Tensor Attention::probed(const Pass& pass, ProbePoint::What what, Tensor found) const {
-  return fovea::probed(pass, {what, layer, stack_of(pass)}, std::move(found));
+  return model::probed(pass, {what, layer, stack_of(pass)}, std::move(found));
 }
 
 float Attention::score_scale() const {
@@ -131,4 +131,4 @@ Tensor Attention::attend_to(const Tensor& q, const KeysValues& kv, AttentionOpti
   return attend(q, kv.keys, kv.values, options, pass, layer, stack_of(pass));
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -1,11 +1,11 @@
 #pragma once
 
-#include "fovea/spec.h"
+#include "fovea/model/spec.h"
 #include "nn/linear.h"
 #include "nn/norm.h"
 #include "nn/pass.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // Attention with H heads over G key-value heads (Vaswani et al. 2017; G < H: Ainslie et al. 2023):
 // self-attention, or with `across` cross-attention to the encoder's output.
@@ -61,4 +61,4 @@ struct Attention {
   }
 };
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -3,7 +3,7 @@
 #include "ops/units.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 // The points of a sublayer's input and output, and the dtype of its input.
@@ -160,4 +160,4 @@ Tensor Block::recomputed(const Tensor& x, const Pass& pass) const {
   return results[0];
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

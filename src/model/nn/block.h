@@ -6,7 +6,7 @@
 #include "nn/norm.h"
 #include "nn/recurrence.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // One layer: its mixer (attention, latent attention or a recurrence) and its feed-forward layer on
 // the residual stream, and between them cross-attention if a decoder attends to an encoder's
@@ -58,4 +58,4 @@ struct Block {
   }
 };
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <numeric>
 
-namespace fovea {
+namespace fovea::model {
 
 Tensor Connector::operator()(const Tensor& hidden) const {
   const int64_t patches = hidden.dim(1) - skipped, C = hidden.dim(2), n = square;
@@ -23,4 +23,4 @@ Tensor Connector::operator()(const Tensor& hidden) const {
   return y;
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

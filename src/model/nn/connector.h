@@ -1,9 +1,9 @@
 #pragma once
 
-#include "fovea/spec.h"
+#include "fovea/model/spec.h"
 #include "nn/linear.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // Turns the output of an encoder of images into embeddings of a decoder: leaves out the first
 // tokens, joins squares of neighbouring patches (pixel shuffle: Shi et al. 2016, 3.2; Laurençon et
@@ -21,4 +21,4 @@ struct Connector {
   Tensor operator()(const Tensor& hidden) const;
 };
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -5,7 +5,7 @@
 
 #include "ops/common.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 // The public enum and the enum of the kernels have the same values.
@@ -59,8 +59,7 @@ ChosenRows groups_with(const Groups& groups, const Tensor& tokens) {
       ++chosen.counts[e];
     }
   }
-  chosen.rows = empty({static_cast<int64_t>(rows.size())}, DType::i32);
-  std::copy(rows.begin(), rows.end(), chosen.rows.data_as<int32_t>());
+  chosen.rows = tensor_of(rows, {std::ssize(rows)});
   return chosen;
 }
 
@@ -208,4 +207,4 @@ Tensor FeedForward::mix(const Tensor& x, const Pass& pass) const {
   return cast(y, x.dtype()).view(x.shape());
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -2,11 +2,11 @@
 
 #include <vector>
 
-#include "fovea/spec.h"
+#include "fovea/model/spec.h"
 #include "nn/linear.h"
 #include "nn/pass.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // y = down(f(up(x))), or gated: y = down(f(gate(x)) * up(x)) (Shazeer 2020); or a mixture of
 // experts, each of which is such a layer (Shazeer et al. 2017), plus the shared expert, which
@@ -75,4 +75,4 @@ struct FeedForward {
   Tensor mix(const Tensor& x, const Pass& pass) const;
 };
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::model {
 
 namespace {
 
@@ -149,4 +149,4 @@ Tensor pool(const Tensor& hidden, Pooling pooling, const std::vector<Interval>& 
   return cast(y, hidden.dtype());
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

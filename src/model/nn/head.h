@@ -2,14 +2,14 @@
 
 #include <vector>
 
-#include "fovea/spec.h"
+#include "fovea/model/spec.h"
 #include "nn/attention.h"
 #include "nn/ffn.h"
 #include "nn/linear.h"
 #include "nn/norm.h"
 #include "nn/pass.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // Pools tokens by attention (Zhai et al. 2022, "Scaling Vision Transformers", 3.4):
 // y = attention(query, hidden) + ffn(norm(attention(query, hidden))).
@@ -85,4 +85,4 @@ struct Head {
 // Throws InvalidArgument if a row has no valid tokens.
 Tensor pool(const Tensor& hidden, Pooling pooling, const std::vector<Interval>& valid);
 
-}  // namespace fovea
+}  // namespace fovea::model

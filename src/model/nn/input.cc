@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 constexpr int64_t kKernel = 3;  // frames that a convolution covers
@@ -53,8 +53,8 @@ Tensor Input::operator()(const Tensor& x, DType compute) const {
   const Shape expected = spec.kind == InputKind::image
                              ? Shape{x.dim(0), spec.channels, spec.size, spec.size}
                              : Shape{x.dim(0), spec.bins, 2 * spec.frames};
-  check(x.shape() == expected, "input: shape {}; expected {}", describe(x.shape()),
-        describe(expected));
+  check(x.shape() == expected, "input: shape {}; expected {}", fovea::describe(x.shape()),
+        fovea::describe(expected));
   const DType stream = compute == DType::f64 ? DType::f64 : DType::f32;
   if (spec.kind == InputKind::image) {
     const Tensor squares =
@@ -80,4 +80,4 @@ Tensor Input::with_registers(const Tensor& x) const {
   return gather(places.to(x.device()), all.view({B * (R + T), C}));  // [B, T + R, C]
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

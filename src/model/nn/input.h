@@ -1,10 +1,10 @@
 #pragma once
 
-#include "fovea/spec.h"
+#include "fovea/model/spec.h"
 #include "nn/linear.h"
 #include "nn/pass.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // Converts an image or a spectrogram to the input of an encoder's first layer.
 struct Input {
@@ -36,4 +36,4 @@ struct Input {
   }
 };
 
-}  // namespace fovea
+}  // namespace fovea::model

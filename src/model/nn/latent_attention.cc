@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::model {
 
 LatentAttention::LatentAttention(const StackSpec& stack, int64_t width, int64_t layer_,
                                  Dropout place_)
@@ -122,4 +122,4 @@ Tensor LatentAttention::from_cache(const Tensor& latent_query, const Tensor& lat
   return attention_paged(latent_query, texts, options);
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

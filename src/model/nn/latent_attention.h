@@ -1,11 +1,11 @@
 #pragma once
 
-#include "fovea/spec.h"
+#include "fovea/model/spec.h"
 #include "nn/linear.h"
 #include "nn/norm.h"
 #include "nn/pass.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // Multi-head latent attention (DeepSeek-AI 2024, 2.1). Letters: W width of the latent c of keys and
 // values, W' that of the queries' latent, N width of the rotated part of queries and keys, D and D'
@@ -65,4 +65,4 @@ struct LatentAttention {
   float score_scale() const;
 };
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -7,7 +7,7 @@
 #include "ops/common.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 Tensor dense(const Parameter& weight) {
@@ -43,7 +43,7 @@ Tensor scale_rows(const Tensor& x, const Tensor& factors) {
 
 Tensor LowRankAdapter::change(const Tensor& x, const Pass& pass) const {
   const Tensor input = dropout(x, pass.dropout_at(place.probability, place.substream));
-  const Tensor y = linear(linear(input, down.value), up.value);
+  const Tensor y = fovea::linear(fovea::linear(input, down.value), up.value);
   return scale == 1 ? y : fovea::scale(y, scale);
 }
 
@@ -144,4 +144,4 @@ void initialise_adapter(Linear& layer, uint64_t seed) {
   }
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

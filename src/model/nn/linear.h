@@ -6,12 +6,12 @@
 #include "nn/pass.h"
 #include "ops/ops.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // y = x weight^T + bias, where the weight may be packed.   x [..., in] -> [..., out] of dtype `out`
 inline Tensor linear(const Tensor& x, const Parameter& weight, const Parameter& bias, DType out) {
-  return weight.packed ? linear(x, weight.packed, bias.value, out)
-                       : linear(x, weight.value, bias.value, out);
+  return weight.packed ? fovea::linear(x, weight.packed, bias.value, out)
+                       : fovea::linear(x, weight.value, bias.value, out);
 }
 
 // A low-rank adapter of a matrix W (LoRA; Hu et al. 2021): W + scale B A, where B is `up`, A is
@@ -86,7 +86,7 @@ struct Linear {
   // f(y); one kernel computes both if nothing comes between them.
   Tensor activated(const Tensor& x, Activation f, const Pass& pass) const {
     if (!is_only_packed(pass)) return activation((*this)(x, pass), f);
-    return linear(x, {{weight.packed, bias.value, f}}, x.dtype())[0];
+    return fovea::linear(x, {{weight.packed, bias.value, f}}, x.dtype())[0];
   }
   // The last layer of a sublayer: y, or residual + y if there is a residual.
   Tensor added_to(const Tensor& residual, const Tensor& x, const Pass& pass) const {
@@ -94,13 +94,13 @@ struct Linear {
     if (!residual) return (*this)(x, pass, out);
     if (!is_only_packed(pass) || out != residual.dtype())
       return add(residual, (*this)(x, pass, out));
-    return linear(x, {{weight.packed, bias.value, {}, residual}}, out)[0];
+    return fovea::linear(x, {{weight.packed, bias.value, {}, residual}}, out)[0];
   }
 
   // Returns x weight^T + added.
   Tensor product(const Tensor& x, const Tensor& added, DType out) const {
-    return weight.packed ? linear(x, weight.packed, added, out)
-                         : linear(x, weight.value, added, out);
+    return weight.packed ? fovea::linear(x, weight.packed, added, out)
+                         : fovea::linear(x, weight.value, added, out);
   }
   // Returns the bias that belongs to the product with the weight: none with DoRA, whose factors
   // apply to the product without the bias.
@@ -161,4 +161,4 @@ std::array<Tensor, sizeof...(Layers)> all_of(const Tensor& x, const Pass& pass,
   return {layers.adapted(y[i++], x, pass)...};
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -1,10 +1,10 @@
 #pragma once
 
-#include "fovea/spec.h"
+#include "fovea/model/spec.h"
 #include "nn/parameter.h"
 #include "ops/ops.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // LayerNorm, RMSNorm or DyT; the identity if it has no weight.   x [..., C] -> [..., C] of dtype
 // `out`
@@ -61,4 +61,4 @@ struct Norms {
   }
 };
 
-}  // namespace fovea
+}  // namespace fovea::model

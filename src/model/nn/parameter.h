@@ -6,7 +6,7 @@
 #include "fovea/nn/parameter.h"
 #include "ops/packed.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // The kind of a parameter: determines its initialisation, whether weight decay applies, and whether
 // it is trained by default (sinusoids and selection biases are not).
@@ -48,7 +48,7 @@ struct Parameter : nn::Parameter {
   Parameter() = default;
   Parameter(const Shape& extents, Role kind, Tensor elements = {})
       : nn::Parameter{std::move(elements), kind != Role::sinusoids && kind != Role::selection_bias,
-                      fovea::decays(kind)},
+                      model::decays(kind)},
         shape(extents),
         role(kind) {}
 
@@ -68,4 +68,4 @@ void visit(Visitor& f, const std::string& name, Parameter& parameter) {
   if (parameter.present()) f(name, parameter);
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -5,11 +5,11 @@
 
 #include "cache/kv_cache.h"
 #include "cache/mixers.h"
-#include "fovea/spec.h"
+#include "fovea/model/spec.h"
 #include "nn/probe.h"
 #include "ops/ops.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // The rotation angles of queries and keys: cos and sin f32 [T or B*T, R/2]; empty = no rotation.
 struct Angles {
@@ -113,4 +113,4 @@ Tensor scaled_heads(const Tensor& heads, const Tensor& factors);
 Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options,
               const Pass& pass, int64_t layer, ProbePoint::Stack stack);
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -8,7 +8,7 @@
 #include "base/math.h"
 #include "ops/units.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 // cos and sin of position * frequency, rounded in the same steps as in Hugging Face's Transformers;
@@ -287,4 +287,4 @@ Tensor Positions::bias_by_distance(int64_t N) const {
   return embedding(places, bias.value.view({H * spec.buckets, 1})).view({units, H, distances});
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -1,10 +1,10 @@
 #pragma once
 
-#include "fovea/spec.h"
+#include "fovea/model/spec.h"
 #include "nn/parameter.h"
 #include "nn/pass.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // The positions of a stack's tokens. Learned tables and sinusoids are added to the embeddings;
 // rotations and relative position biases act inside attention.
@@ -62,4 +62,4 @@ int64_t distance_bucket(int64_t distance, bool causal, int64_t buckets, int64_t 
 // as in the authors' code.
 float alibi_slope(int64_t head, int64_t heads);
 
-}  // namespace fovea
+}  // namespace fovea::model

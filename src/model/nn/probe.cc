@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 const char* name_of(ProbePoint::What what) {
@@ -54,4 +54,4 @@ std::string name_of(const ProbePoint& point) {
   }
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -7,7 +7,7 @@
 #include "nn/parameter.h"
 #include "ops/ops.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // A place in a model whose value a probe receives. Letters: B batch, T tokens, S keys, H heads, G
 // key-value heads, D and D' widths of keys and values, C width of the residual stream, F width of
@@ -78,4 +78,4 @@ struct Probe {
   std::function<void(const Parameter& weight, const Tensor& x)> product = {};
 };
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -6,7 +6,7 @@
 #include "ops/common.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 // Copies `count` elements of row `from_row`, from column `from_column` on, to row `to_row`, from
@@ -119,4 +119,4 @@ Tensor Recurrence::step_by_step(const Tensor& gates, const std::vector<Text>& te
   return result;
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -4,7 +4,7 @@
 #include "nn/linear.h"
 #include "nn/pass.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // A recurrent layer: the cells of ops.h over the tokens, from a state of 0 or the cached state. W
 // is the width of the state, G the number of gates.
@@ -45,4 +45,4 @@ struct Recurrence {
   Tensor from_cache(const Tensor& gates, KvCache& cache) const;
 };
 
-}  // namespace fovea
+}  // namespace fovea::model

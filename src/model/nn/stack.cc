@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/stop.h"
 
-namespace fovea {
+namespace fovea::model {
 
 Stack::Stack(const StackSpec& spec, const DropoutSpec& dropout, StackWidths widths, int64_t context,
              Kind kind)
@@ -55,4 +55,4 @@ Tensor Stack::operator()(Tensor x, const Pass& given, const Tensor& given_places
   return probed(pass, ProbePoint::What::hidden, std::ssize(blocks), norm(x, pass.compute));
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

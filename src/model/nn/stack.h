@@ -6,7 +6,7 @@
 #include "nn/input.h"
 #include "nn/positions.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // Widths of the residual stream and of the embeddings; 0 = the same.
 struct StackWidths {
@@ -47,4 +47,4 @@ struct Stack {
   }
 };
 
-}  // namespace fovea
+}  // namespace fovea::model

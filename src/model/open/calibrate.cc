@@ -5,11 +5,11 @@
 
 #include "base/error.h"
 #include "base/threads.h"
-#include "fovea/read_file.h"
+#include "fovea/core/read_file.h"
 #include "open/model_parts.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 // Sums of squares of the inputs of matrices.
@@ -114,4 +114,4 @@ ImportanceMatrix calibrate(const Model& model, const std::vector<FileTensor>& te
   return matrix;
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -5,9 +5,9 @@
 
 #include "checkpoint/importance.h"
 #include "checkpoint/names.h"
-#include "fovea/model.h"
+#include "fovea/model/model.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // Runs a decoder on the text file `path`, in windows of at most 512 tokens, and adds up the squares
 // of the inputs of its matrices: the importance of the columns of `tensors`, which are named as in
@@ -17,4 +17,4 @@ namespace fovea {
 ImportanceMatrix calibrate(const Model& model, const std::vector<FileTensor>& tensors,
                            const std::string& path);
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -1,4 +1,4 @@
-#include "fovea/convert.h"
+#include "fovea/model/convert.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -29,7 +29,7 @@
 #include "transformer/adapters.h"
 #include "transformer/pack.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 int64_t weight_files(const std::string& folder) {
@@ -115,10 +115,10 @@ FileDType gguf_dtype(const std::string& from, const ConvertOptions& options, con
 }
 
 // Returns the tokenizer of a model, or of the base of an adapter.
-std::optional<Tokenizer> tokenizer_of(const std::string& from, const ModelFiles& files) {
+std::optional<text::Tokenizer> tokenizer_of(const std::string& from, const ModelFiles& files) {
   const std::string& path = comes_with_tokenizer(from) ? from : files.base;
   if (!comes_with_tokenizer(path)) return std::nullopt;
-  return Tokenizer::open(path);
+  return text::Tokenizer::open(path);
 }
 
 // Reads or computes the importance matrix that the options request, and saves it if they do.
@@ -256,8 +256,8 @@ Conversion to_gguf(const std::string& from, const std::string& to, const Convert
 }
 
 // Opens a model in fp32 with its tokenizer, for a format of another program.
-std::pair<ModelFiles, Tokenizer> open_merged(const std::string& from,
-                                             const std::vector<AdapterUse>& adapters) {
+std::pair<ModelFiles, text::Tokenizer> open_merged(const std::string& from,
+                                                   const std::vector<AdapterUse>& adapters) {
   ModelFiles files = open_model_files(from, Weights::mapped, {}, adapters);
   if (is_adapted(from, adapters)) merge_adapters(files.model);
   const auto tokenizer = tokenizer_of(from, files);
@@ -453,4 +453,4 @@ Conversion convert_model(const std::string& from, const std::string& to,
           weights_of(files.origin), std::move(files.warnings)};
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -17,7 +17,7 @@
 #include "formats/gguf/model.h"
 #include "formats/peft/config.h"
 #include "formats/timm/timm.h"
-#include "fovea/spec.h"
+#include "fovea/model/spec.h"
 #include "loading/loader.h"
 #include "loading/model_path.h"
 #include "open/image_text.h"
@@ -25,7 +25,7 @@
 #include "safetensors/safetensors.h"
 #include "transformer/adapters.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 std::vector<int32_t> end_ids(const std::string& folder, const nlohmann::json& config) {
@@ -172,4 +172,4 @@ WeightSizes weight_sizes(const std::string& path, const Packing& packing) {
       .sizes;
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

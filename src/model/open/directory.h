@@ -4,7 +4,7 @@
 
 #include "loading/loading.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // Opens a directory or a .gguf file (of a model of texts with pictures, the decoder), or the base
 // of an adapter's directory with this adapter, and adds the weighted sum of `adapters`. A single
@@ -24,4 +24,4 @@ WeightSizes weight_sizes(const std::string& path, const Packing& packing = {});
 ModelFiles open_with_head(const std::string& path, Weights weights, const Packing& packing,
                           const HeadSpec& head);
 
-}  // namespace fovea
+}  // namespace fovea::model

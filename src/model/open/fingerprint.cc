@@ -5,10 +5,10 @@
 #include "base/gguf.h"
 #include "base/hash.h"
 #include "formats/peft/config.h"
-#include "fovea/doctor.h"
+#include "fovea/model/model_path.h"
 #include "open/open_adapters.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 // Suffixes of the files with weights, settings and vocabularies.
@@ -39,4 +39,4 @@ uint64_t model_fingerprint(const std::string& path, bool with_base) {
   return hasher.hash();
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -7,7 +7,7 @@
 #include "loading/nested.h"
 #include "safetensors/safetensors.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 using Json = nlohmann::json;
@@ -224,9 +224,9 @@ std::shared_ptr<const ImageEncoder> open_image_encoder(const std::string& folder
                                 llava && root.bias, folder);
   if (llava)
     connector.second = read_linear(*layers, "linear_2", text.width, text.width, root.bias, folder);
-  encoder->processor = ImageProcessor::open(folder);
+  encoder->processor = media::ImageProcessor::open(folder);
   check_fit(*encoder, folder);
   return encoder;
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -7,11 +7,10 @@
 #include <memory>
 #include <string>
 
-#include "fovea/image_prompt.h"
 #include "loading/image_encoder.h"
 #include "loading/loading.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // Returns whether a config.json is that of such a model.
 bool reads_images(const nlohmann::json& config);
@@ -30,4 +29,4 @@ std::shared_ptr<const TensorSource> text_tensors(const nlohmann::json& config,
 std::shared_ptr<const ImageEncoder> open_image_encoder(const std::string& folder, const Spec& text,
                                                        Weights weights, const Packing& packing);
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -1,4 +1,4 @@
-#include "fovea/model.h"
+#include "fovea/model/model.h"
 
 #include <algorithm>
 #include <future>
@@ -18,11 +18,11 @@
 #include "tokenizer/formats/vocab_files.h"
 #include "transformer/pack.h"
 
-namespace fovea {
+namespace fovea::model {
 
 bool comes_with_tokenizer(const std::string& path) {
   if (is_ggml(path)) return true;
-  return is_gguf(path) ? has_tokenizer(Gguf(path)) : has_vocabulary(path);
+  return is_gguf(path) ? text::has_tokenizer(Gguf(path)) : text::has_vocabulary(path);
 }
 
 namespace {
@@ -38,9 +38,9 @@ DType cache_type(Transformer& model, CachePrecision precision) {
   return rounded ? DType::bf16 : DType::f32;
 }
 
-std::optional<TranslationTokenizers> tokenizers_of(const std::string& path) {
+std::optional<text::TranslationTokenizers> tokenizers_of(const std::string& path) {
   if (!comes_with_tokenizer(path)) return std::nullopt;
-  return TranslationTokenizers::open(path);
+  return text::TranslationTokenizers::open(path);
 }
 
 }  // namespace
@@ -98,7 +98,7 @@ Model Model::with_image_encoder(const std::string& mmproj, WeightPrecision preci
   return Model(std::move(parts));
 }
 
-Model Model::create(const Spec& spec, const Tokenizer& tokenizer, uint64_t seed) {
+Model Model::create(const Spec& spec, const text::Tokenizer& tokenizer, uint64_t seed) {
   const FloatMode mode;
   Spec sized = spec;
   if (sized.vocabulary == 0) sized.vocabulary = tokenizer.size();
@@ -127,21 +127,21 @@ const std::vector<std::string>& Model::warnings() const { return parts_->warning
 const Spec& Model::spec() const { return parts_->transformer.spec; }
 bool Model::has_tokenizer() const { return parts_->tokenizer.has_value(); }
 
-const Tokenizer& Model::tokenizer() const {
+const text::Tokenizer& Model::tokenizer() const {
   check(has_tokenizer(), "model: it has no tokenizer; expected tokenizer.json in its directory");
   return *parts_->tokenizer;
 }
 
 int64_t Model::weight_bytes() const {
-  return static_cast<int64_t>(fovea::weight_bytes(parts_->transformer));
+  return static_cast<int64_t>(model::weight_bytes(parts_->transformer));
 }
 
 std::vector<FormatBytes> Model::weight_formats() const {
   std::map<std::string, int64_t> formats;
   parts_->transformer.each([&](const std::string&, const Parameter& p) {
     const bool packed = static_cast<bool>(p.packed);
-    const std::string name =
-        packed ? name_of(p.packed.matrix().format) : std::string(name_of(p.value.dtype()));
+    const std::string name = packed ? name_of(p.packed.matrix().format)
+                                    : std::string(name_of(p.value.dtype()));
     formats[name] += static_cast<int64_t>(packed ? p.packed.bytes() : p.value.bytes());
   });
   return largest_first(formats);
@@ -149,4 +149,4 @@ std::vector<FormatBytes> Model::weight_formats() const {
 
 int64_t Model::parameters() const { return parameter_count(parts_->transformer); }
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -3,11 +3,11 @@
 #include <map>
 #include <optional>
 
-#include "fovea/model.h"
+#include "fovea/model/model.h"
 #include "loading/image_encoder.h"
 #include "loading/loading.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // What a Model consists of.
 struct ModelParts {
@@ -16,7 +16,7 @@ struct ModelParts {
   Origin origin;
   std::vector<std::string> warnings;
   // The tokenizers of the input and of the generated text; those of a translation model may differ.
-  std::optional<Tokenizer> tokenizer, target_tokenizer;
+  std::optional<text::Tokenizer> tokenizer, target_tokenizer;
   std::vector<int32_t> end_ids;
   std::shared_ptr<const ImageEncoder> images;  // null: the model reads no pictures
   DType cache = DType::f32;                    // dtype of keys and values during generation
@@ -29,4 +29,4 @@ inline ModelParts& parts_of(const Model& model) { return ModelParts::of(model); 
 // Returns whether the directory or the .gguf file contains a tokenizer.
 bool comes_with_tokenizer(const std::string& path);
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -11,7 +11,7 @@
 #include "loading/model_path.h"
 #include "transformer/adapters.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 // base_model_name_or_path is relative to the adapter's folder or to the current one, or the name of
@@ -150,4 +150,4 @@ void add_adapters_to_shared(ModelFiles& files, const std::vector<AdapterUse>& us
   take_generation(uses, files);
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

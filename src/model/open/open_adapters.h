@@ -7,7 +7,7 @@
 #include "formats/peft/adapters.h"
 #include "loading/loading.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // What to open for a path and the adapters that are requested with it.
 struct AdaptedModel {
@@ -34,4 +34,4 @@ void add_adapters(ModelFiles& files, const AdaptedModel& adapted, Weights weight
 // if it has adapters already, and Unsupported if an adapter changes more than linear layers.
 void add_adapters_to_shared(ModelFiles& files, const std::vector<AdapterUse>& adapters);
 
-}  // namespace fovea
+}  // namespace fovea::model

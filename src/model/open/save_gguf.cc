@@ -1,4 +1,4 @@
-#include "fovea/gguf.h"
+#include "fovea/model/gguf.h"
 
 #include "base/float_mode.h"
 #include "formats/gguf/model.h"
@@ -6,15 +6,15 @@
 #include "tokenizer/formats/gguf_tokenizer.h"
 #include "transformer/adapters.h"
 
-namespace fovea {
+namespace fovea::model {
 
 std::vector<std::string> write_gguf_file(const std::string& path, GgufModel& file,
-                                         const std::optional<Tokenizer>& tokenizer,
+                                         const std::optional<text::Tokenizer>& tokenizer,
                                          int64_t vocabulary, const GgufValues& values) {
   if (tokenizer) {
-    const TokenizerFiles& files = tokenizer->state().files;
-    write_tokenizer(file.metadata, files, vocabulary);
-    file.metadata.text(kWholeTokenizer, files.tokenizer);
+    const text::TokenizerFiles& files = tokenizer->state().files;
+    text::write_tokenizer(file.metadata, files, vocabulary);
+    file.metadata.text(text::kWholeTokenizer, files.tokenizer);
   } else {
     file.metadata.text("tokenizer.ggml.model", "no_vocab");
   }
@@ -42,4 +42,4 @@ void save_gguf(const Model& model, const std::string& path, FileDType dtype) {
   write_gguf_file(path, file, parts.tokenizer, merged.spec.vocabulary, values_of(merged));
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

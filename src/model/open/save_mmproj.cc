@@ -8,7 +8,7 @@
 #include "formats/gguf/types.h"
 #include "open/image_text.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 // Throws Unsupported for encoders whose files would be read in another way.
@@ -51,7 +51,7 @@ GgufMetadata metadata_of(const ImageEncoder& encoder, const Spec& text, FileDTyp
   m.integer(key("block_count"), size(stack.layers));
   m.integer(key("attention.head_count"), size(stack.attention.heads));
   m.number(key("attention.layer_norm_epsilon"), stack.norm.epsilon);
-  const ImageProcessor& p = encoder.processor;
+  const media::ImageProcessor& p = encoder.processor;
   m.numbers(key("image_mean"), {p.mean.begin(), p.mean.end()});
   m.numbers(key("image_std"), {p.deviation.begin(), p.deviation.end()});
   if (encoder.names_tiles) {
@@ -125,4 +125,4 @@ void save_mmproj(const std::string& folder, const Spec& text, const std::string&
   });
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

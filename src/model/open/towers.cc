@@ -9,7 +9,7 @@
 #include "loading/nested.h"
 #include "safetensors/safetensors.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 using Json = nlohmann::json;
@@ -177,4 +177,4 @@ void save_towers(const std::string& folder, Towers& towers, const TowerTokens& t
   write_file_atomically(folder + "/config.json", pretty(config));
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -8,7 +8,7 @@
 
 #include "loading/loading.h"
 
-namespace fovea {
+namespace fovea::model {
 
 struct Towers {
   ModelFiles text, image;
@@ -42,4 +42,4 @@ struct TowerTokens {
 // Writes config.json and the weights into an existing folder, each atomically.
 void save_towers(const std::string& folder, Towers& towers, const TowerTokens& tokens);
 
-}  // namespace fovea
+}  // namespace fovea::model

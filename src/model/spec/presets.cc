@@ -3,9 +3,9 @@
 #include "base/fields.h"
 #include "base/float_mode.h"
 #include "base/nearest.h"
-#include "fovea/spec.h"
+#include "fovea/model/spec.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 struct Size {
@@ -371,4 +371,4 @@ Spec preset(const std::string& name) {
              name, fmt::join(preset_names(), ", "), did_you_mean(name, preset_names()));
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -1,11 +1,11 @@
-#include "fovea/spec.h"
+#include "fovea/model/spec.h"
 
 #include <algorithm>
 
 #include "base/fields.h"
 #include "base/float_mode.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 void complete_windows(const std::string& name, StackSpec& s) {
@@ -323,4 +323,4 @@ Spec validated(Spec s) {
   return s;
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

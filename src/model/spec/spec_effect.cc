@@ -1,8 +1,8 @@
-#include "fovea/spec_effect.h"
+#include "fovea/model/spec_effect.h"
 
-#include "fovea/error.h"
+#include "fovea/core/error.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 // Sets a field to its n-th other value.
@@ -78,4 +78,4 @@ std::string path_without_effect(const Spec& spec, const std::string& field,
   return "";  // the Spec is invalid, or another value makes it so
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

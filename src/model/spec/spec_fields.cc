@@ -1,10 +1,10 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "fovea/excerpt.h"
-#include "fovea/spec.h"
+#include "fovea/core/excerpt.h"
+#include "fovea/model/spec.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 constexpr int64_t kMost = int64_t{1} << 24;  // a limit above any axis of a real model
@@ -25,7 +25,7 @@ struct Place {
   std::string path, prefix;
   std::string at(const char* part) const { return path + "." + part; }
   Field field(const char* part, const char* name, const char* help) const {
-    return fovea::field(at(part), prefix + name, help);
+    return model::field(at(part), prefix + name, help);
   }
 };
 
@@ -334,4 +334,4 @@ void visit(Spec& s, OptionVisitor& v) {
            s.init_deviation, 0, 10);
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -4,10 +4,10 @@
 #include "base/float_mode.h"
 #include "base/json.h"
 #include "base/nearest.h"
-#include "fovea/excerpt.h"
-#include "fovea/spec.h"
+#include "fovea/core/excerpt.h"
+#include "fovea/model/spec.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 bool is_whole(const nlohmann::json& value, int64_t least, int64_t most) {
@@ -200,4 +200,4 @@ std::string write_spec(const Spec& spec) {
   return writer.document();
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

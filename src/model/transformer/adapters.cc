@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 struct LinearVisitor {
@@ -101,4 +101,4 @@ void merge_adapters(Transformer& model) {
   }
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

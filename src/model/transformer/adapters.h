@@ -5,7 +5,7 @@
 
 #include "transformer/transformer.h"
 
-namespace fovea {
+namespace fovea::model {
 
 struct NamedLinear {
   std::string name;  // of its parameters, without ".weight": "decoder.0.attention.query"
@@ -42,4 +42,4 @@ void add_alternative(Transformer& model, const Transformer& adapted);
 // Replaces the weights by those with the adapters, in f32, and removes the adapters.
 void merge_adapters(Transformer& model);
 
-}  // namespace fovea
+}  // namespace fovea::model

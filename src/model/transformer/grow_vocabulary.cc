@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 // Returns the first `rows` rows of `old`, followed by rows that are their mean.
@@ -47,4 +47,4 @@ void grow_vocabulary(Transformer& model, int64_t vocabulary, int64_t known) {
   model = std::move(grown);
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -2,7 +2,7 @@
 
 #include "transformer/transformer.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // Makes room for `vocabulary` tokens, of which the first `known` were there before. The rows of the
 // other tokens in the embedding and in the head, some of which may exist as padding, become the
@@ -11,4 +11,4 @@ namespace fovea {
 // `vocabulary` is smaller than that of the model.
 void grow_vocabulary(Transformer& model, int64_t vocabulary, int64_t known);
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -1,6 +1,6 @@
 #include "transformer/pack.h"
 
-namespace fovea {
+namespace fovea::model {
 
 std::optional<WeightFormat> packed_format(const Spec& spec, const std::string& name,
                                           const Parameter& parameter, WeightFormat wanted) {
@@ -46,4 +46,4 @@ void freeze_packed(Transformer& model) {
   });
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -4,7 +4,7 @@
 
 #include "transformer/transformer.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // Returns the format of the parameter `name` if a model's weights are packed as `wanted`; unset =
 // not packed. The matrices of the stacks and of the head are packed, including a token embedding
@@ -28,4 +28,4 @@ void pack(Transformer& model, WeightFormat format, int64_t group = 32);
 // (see ops/packed.h).
 void freeze_packed(Transformer& model);
 
-}  // namespace fovea
+}  // namespace fovea::model

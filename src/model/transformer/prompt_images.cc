@@ -5,10 +5,10 @@
 #include "base/error.h"
 #include "base/sha256.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
-std::string digest_of(const Image& image) {
+std::string digest_of(const media::Image& image) {
   const std::string size = fmt::format("{} {} ", image.height, image.width);
   return sha256(
       size + std::string(reinterpret_cast<const char*>(image.pixels.data()), image.pixels.size()));
@@ -69,4 +69,4 @@ PageContents PromptImages::page_contents() const {
   return contents;
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

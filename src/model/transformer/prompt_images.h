@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "cache/prefix_cache.h"
-#include "fovea/image.h"
+#include "fovea/media/image.h"
 #include "tensor/tensor.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // Vectors that replace the embeddings of some tokens of a pass, and the rows of these tokens.
 struct TokenVectors {
@@ -25,11 +25,11 @@ class PromptImages {
  public:
   struct Part {
     int64_t first = 0, count = 0;  // its tokens in the prompt
-    Image pixels;
+    media::Image pixels;
     int64_t row = -1, column = -1;  // of a tile in its picture; -1: the whole picture
   };
   // Returns the vectors of a part, f32 [count, C] in host memory.
-  using Encode = std::function<Tensor(const Image& pixels)>;
+  using Encode = std::function<Tensor(const media::Image& pixels)>;
 
   PromptImages(std::vector<Part> parts, Encode encode);
 
@@ -55,4 +55,4 @@ class PromptImages {
   mutable std::vector<Tensor> vectors_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::model

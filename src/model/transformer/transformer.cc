@@ -8,7 +8,7 @@
 #include "fovea/core/random.h"
 #include "transformer/token_vectors.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 Shape table(int64_t rows, int64_t width, bool present) {
@@ -226,4 +226,4 @@ Tensor moved_by_one(const Tensor& ids, int32_t start) {
   return moved;
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

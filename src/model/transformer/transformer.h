@@ -1,11 +1,11 @@
 #pragma once
 
-#include "fovea/spec.h"
+#include "fovea/model/spec.h"
 #include "nn/head.h"
 #include "nn/input.h"
 #include "nn/stack.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // The input of a stack: token ids, or `signal` for an encoder of images or audio.
 struct Sequence {
@@ -100,4 +100,4 @@ int64_t parameter_count(Transformer& model);  // counts tied weights once
 // moved, assigned or destroyed.
 std::vector<NamedParameter> parameters_of(Transformer& model);
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -7,7 +7,7 @@
 #include "embed/batching.h"
 #include "transformer/pack.h"
 
-namespace fovea {
+namespace fovea::study {
 
 std::vector<int64_t> ExplainedText::removable() const {
   std::vector<int64_t> found;
@@ -18,39 +18,40 @@ std::vector<int64_t> ExplainedText::removable() const {
 }
 
 AnswerBatch answer_batch(const ExplainedText& text, size_t rows) {
-  return {token_batch({text.tokens}, std::vector<size_t>(rows, 0)),
+  return {infer::token_batch({text.tokens}, std::vector<size_t>(rows, 0)),
           std::vector<std::vector<int64_t>>(rows, text.places)};
 }
 
-std::shared_ptr<const Transformer> exact_copy(const Transformer& model) {
-  auto copy = std::make_shared<Transformer>(model);
-  freeze_packed(*copy);
+std::shared_ptr<const model::Transformer> exact_copy(const model::Transformer& model) {
+  auto copy = std::make_shared<model::Transformer>(model);
+  model::freeze_packed(*copy);
   return copy;
 }
 
-std::vector<double> pooled_rows(Pooling pooling, int64_t rows) {
+std::vector<double> pooled_rows(model::Pooling pooling, int64_t rows) {
   std::vector<double> weights(static_cast<size_t>(rows), 0.0);
   switch (pooling) {
-    case Pooling::first: weights.front() = 1; break;
-    case Pooling::last: weights.back() = 1; break;
-    case Pooling::mean: weights.assign(weights.size(), 1 / static_cast<double>(rows)); break;
-    case Pooling::first_and_mean:
-    case Pooling::attention: break;  // of images, which have no tokens to explain
+    case model::Pooling::first: weights.front() = 1; break;
+    case model::Pooling::last: weights.back() = 1; break;
+    case model::Pooling::mean: weights.assign(weights.size(), 1 / static_cast<double>(rows)); break;
+    case model::Pooling::first_and_mean:
+    case model::Pooling::attention: break;  // of images, which have no tokens to explain
   }
   return weights;
 }
 
 std::vector<double> values_of(const ExplainedAnswer& answer,
                               const std::vector<ExplainedText>& texts) {
-  std::vector<TokenizedText> tokens;
+  std::vector<infer::TokenizedText> tokens;
   for (const ExplainedText& text : texts) tokens.push_back(text.tokens);
   std::vector<double> values(texts.size());
-  each_batch(tokens, 0, [&](const TokenBatch& batch, const std::vector<size_t>& chosen) {
-    AnswerBatch with_places(batch);
-    for (const size_t text : chosen) with_places.places.push_back(texts[text].places);
-    const std::vector<float> found = to_floats(answer.values(with_places, nullptr));
-    for (size_t b = 0; b < chosen.size(); ++b) values[chosen[b]] = double{found[b]};
-  });
+  infer::each_batch(
+      tokens, 0, [&](const infer::TokenBatch& batch, const std::vector<size_t>& chosen) {
+        AnswerBatch with_places(batch);
+        for (const size_t text : chosen) with_places.places.push_back(texts[text].places);
+        const std::vector<float> found = to_floats(answer.values(with_places, nullptr));
+        for (size_t b = 0; b < chosen.size(); ++b) values[chosen[b]] = double{found[b]};
+      });
   for (const double value : values)
     if (!std::isfinite(value))
       fail(ErrorKind::Failed,
@@ -58,4 +59,4 @@ std::vector<double> values_of(const ExplainedAnswer& answer,
   return values;
 }
 
-}  // namespace fovea
+}  // namespace fovea::study

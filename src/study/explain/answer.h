@@ -10,12 +10,12 @@
 #include "embed/sentence_model.h"
 #include "transformer/transformer.h"
 
-namespace fovea {
+namespace fovea::study {
 
 // A text, and for each token 1 if it is one of the text's own, or 0 if it was added: a special
 // token, or a token of a prompt.
 struct ExplainedText {
-  TokenizedText tokens;
+  infer::TokenizedText tokens;
   std::vector<uint8_t> own;
   // The tokens that the answer is about, such as those of an entity, in ascending order; empty for
   // answers about the whole text. They are never removed.
@@ -26,32 +26,32 @@ struct ExplainedText {
 };
 
 // Several texts, and the places of each.
-struct AnswerBatch : TokenBatch {
-  AnswerBatch(TokenBatch batch, std::vector<std::vector<int64_t>> of_rows = {})
-      : TokenBatch(std::move(batch)), places(std::move(of_rows)) {}
+struct AnswerBatch : infer::TokenBatch {
+  AnswerBatch(infer::TokenBatch batch, std::vector<std::vector<int64_t>> of_rows = {})
+      : infer::TokenBatch(std::move(batch)), places(std::move(of_rows)) {}
   std::vector<std::vector<int64_t>> places;
 };
 // Returns the batch of `rows` times the same text.
 AnswerBatch answer_batch(const ExplainedText& text, size_t rows = 1);
 
 struct ExplainedAnswer {
-  std::shared_ptr<const Transformer> model;  // of exact_copy()
+  std::shared_ptr<const model::Transformer> model;  // of exact_copy()
   // Returns the numbers of the texts of a batch, f32 [B, 1]; differentiable. The probe, which may
   // be null, receives the values of the Transformer. May be called from several threads.
-  std::function<Tensor(const AnswerBatch& batch, const Probe* probe)> values;
+  std::function<Tensor(const AnswerBatch& batch, const model::Probe* probe)> values;
   // Returns the weights, which sum to 1, with which the answer reads the rows of the last stack.
   std::function<std::vector<double>(int64_t rows)> reads;
 };
 
 // Returns the model, with exact products, so that values with and without gradients agree. Shares
 // the weights.
-std::shared_ptr<const Transformer> exact_copy(const Transformer& model);
+std::shared_ptr<const model::Transformer> exact_copy(const model::Transformer& model);
 
 // Returns the weights of the rows for `pooling`.
-std::vector<double> pooled_rows(Pooling pooling, int64_t rows);
+std::vector<double> pooled_rows(model::Pooling pooling, int64_t rows);
 
 // Returns the answer's value for each text. Throws Failed if one is not finite.
 std::vector<double> values_of(const ExplainedAnswer& answer,
                               const std::vector<ExplainedText>& texts);
 
-}  // namespace fovea
+}  // namespace fovea::study

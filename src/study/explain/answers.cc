@@ -7,27 +7,28 @@
 #include "base/fields.h"
 #include "embed/head_states.h"
 #include "embed/losses.h"
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::study {
 namespace {
 
 constexpr int64_t kLikely = 10;  // tokens to list
 
 // Returns the weights of the rows in the pooling of a text with `prompt` tokens before it. Max
 // pooling takes each element from another row, so all rows count alike.
-std::vector<double> rows_of_vector(const PoolingModule& pooling, int64_t prompt, int64_t rows) {
+std::vector<double> rows_of_vector(const infer::PoolingModule& pooling, int64_t prompt,
+                                   int64_t rows) {
   std::vector<double> weights(static_cast<size_t>(rows), 0.0);
   const int64_t begin = pooling.include_prompt ? 0 : std::min(prompt, rows - 1);
   const double share = 1 / static_cast<double>(pooling.modes.size());
   double places = 0;  // the sum of t + 1
   for (int64_t t = begin; t < rows; ++t) places += static_cast<double>(t + 1);
-  for (const TokenPooling mode : pooling.modes) {
+  for (const infer::TokenPooling mode : pooling.modes) {
     for (int64_t t = begin; t < rows; ++t) {
-      const double weight = mode == TokenPooling::cls    ? (t == begin ? 1 : 0)
-                            : mode == TokenPooling::last ? (t == rows - 1 ? 1 : 0)
-                            : mode == TokenPooling::weighted_mean
+      const double weight = mode == infer::TokenPooling::cls    ? (t == begin ? 1 : 0)
+                            : mode == infer::TokenPooling::last ? (t == rows - 1 ? 1 : 0)
+                            : mode == infer::TokenPooling::weighted_mean
                                 ? static_cast<double>(t + 1) / places
                                 : 1 / static_cast<double>(rows - begin);
       weights[static_cast<size_t>(t)] += share * weight;
@@ -37,8 +38,9 @@ std::vector<double> rows_of_vector(const PoolingModule& pooling, int64_t prompt,
 }
 
 // Returns the logits of the next token of each text.   -> [B, V]
-Tensor next_logits(const Transformer& model, const TokenBatch& batch, const Probe* probe) {
-  Pass pass;
+Tensor next_logits(const model::Transformer& model, const infer::TokenBatch& batch,
+                   const model::Probe* probe) {
+  model::Pass pass;
   pass.mask.valid = batch.valid;
   pass.probe = probe;
   const Tensor states = model.decode(batch.sequence, pass);
@@ -52,39 +54,41 @@ Tensor next_logits(const Transformer& model, const TokenBatch& batch, const Prob
 
 }  // namespace
 
-ExplainedAnswer label_answer(const Classifier::Parts& parts, const ExactModel& exact,
+ExplainedAnswer label_answer(const infer::Classifier::Parts& parts, const ExactModel& exact,
                              int64_t label) {
-  const auto values = [&parts, exact, label](const TokenBatch& batch, const Probe* probe) {
-    const Tensor states = head_states(*exact, batch, parts.start, DType::f32, probe);
+  const auto values = [&parts, exact, label](const infer::TokenBatch& batch,
+                                             const model::Probe* probe) {
+    const Tensor states = infer::head_states(*exact, batch, parts.start, DType::f32, probe);
     const Tensor logits = exact->logits(states, batch.valid);  // [B, labels]
     const Tensor columns = empty({logits.dim(0), 1}, DType::i32);
     std::fill_n(columns.data_as<int32_t>(), columns.size(), static_cast<int32_t>(label));
     return pick(logits, columns);
   };
-  const Pooling pooling = exact->spec.head.pooling;
+  const model::Pooling pooling = exact->spec.head.pooling;
   return {exact, values, [pooling](int64_t rows) { return pooled_rows(pooling, rows); }};
 }
 
-ExplainedAnswer similarity_answer(const SentenceModel& model, const ExactModel& exact,
-                                  const std::string& other, const EmbedOptions& options) {
-  const SentenceModules& modules = model.modules;
-  const Similarity kind = modules.similarity;
-  if (kind != Similarity::cosine && kind != Similarity::dot)
+ExplainedAnswer similarity_answer(const infer::SentenceModel& model, const ExactModel& exact,
+                                  const std::string& other, const infer::EmbedOptions& options) {
+  const infer::SentenceModules& modules = model.modules;
+  const infer::Similarity kind = modules.similarity;
+  if (kind != infer::Similarity::cosine && kind != infer::Similarity::dot)
     fail(ErrorKind::Unsupported,
-         "similarity: the model compares vectors by {}; expected cosine or dot", name_of(kind));
+         "similarity: the model compares vectors by {}; expected cosine or dot",
+         infer::name_of(kind));
   const int64_t width = options.dimensions > 0 ? options.dimensions : modules.width;
-  const bool unit = kind == Similarity::cosine || options.normalise.value_or(false);
-  const EmbedInput input = read_texts(model, {other}, options);
+  const bool unit = kind == infer::Similarity::cosine || options.normalise.value_or(false);
+  const infer::EmbedInput input = infer::read_texts(model, {other}, options);
   check(!input.texts[0].ids.empty(), "other text: has no tokens; expected a text");
   const auto vectors = [&modules, exact, width, unit, prompt = input.prompt](
-                           const TokenBatch& batch, const Probe* probe) {
-    const Tensor x = text_vectors(*exact, modules, batch, prompt, DType::f32, probe);
-    return unit ? first_dimensions(x, width) : first_columns(x, width);  // [B, width]
+                           const infer::TokenBatch& batch, const model::Probe* probe) {
+    const Tensor x = infer::text_vectors(*exact, modules, batch, prompt, DType::f32, probe);
+    return unit ? infer::first_dimensions(x, width) : infer::first_columns(x, width);  // [B, width]
   };
   const NoGradient off;
-  const Tensor to = vectors(token_batch(input.texts, {0}), nullptr);  // [1, width]
+  const Tensor to = vectors(infer::token_batch(input.texts, {0}), nullptr);  // [1, width]
   return {exact,
-          [vectors, to](const TokenBatch& batch, const Probe* probe) {
+          [vectors, to](const infer::TokenBatch& batch, const model::Probe* probe) {
             return linear(vectors(batch, probe), to);
           },
           [&modules, prompt = input.prompt](int64_t rows) {
@@ -93,13 +97,13 @@ ExplainedAnswer similarity_answer(const SentenceModel& model, const ExactModel& 
 }
 
 ExplainedAnswer token_answer(const ExactModel& exact, int32_t id) {
-  const auto values = [exact, id](const TokenBatch& batch, const Probe* probe) {
+  const auto values = [exact, id](const infer::TokenBatch& batch, const model::Probe* probe) {
     const Tensor logits = next_logits(*exact, batch, probe);
     const Tensor targets = empty({logits.dim(0)}, DType::i32);
     std::fill_n(targets.data_as<int32_t>(), targets.size(), id);
     return log_probability(logits, targets).view({logits.dim(0), 1});
   };
-  return {exact, values, [](int64_t rows) { return pooled_rows(Pooling::last, rows); }};
+  return {exact, values, [](int64_t rows) { return pooled_rows(model::Pooling::last, rows); }};
 }
 
 std::vector<NextToken> most_probable(const std::vector<float>& p) {
@@ -115,12 +119,14 @@ std::vector<NextToken> most_probable(const std::vector<float>& p) {
   return likely;
 }
 
-std::vector<NextToken> likely_tokens(const Transformer& exact, const TokenizedText& text) {
+std::vector<NextToken> likely_tokens(const model::Transformer& exact,
+                                     const infer::TokenizedText& text) {
   const NoGradient off;
-  return most_probable(to_floats(softmax(next_logits(exact, token_batch({text}, {0}), nullptr))));
+  return most_probable(
+      to_floats(softmax(next_logits(exact, infer::token_batch({text}, {0}), nullptr))));
 }
 
-int32_t token_named(const std::string& name, const Tokenizer* tokenizer, int64_t vocabulary) {
+int32_t token_named(const std::string& name, const text::Tokenizer* tokenizer, int64_t vocabulary) {
   const bool marked = name.starts_with('#');
   const char* const begin = name.data() + (marked ? 1 : 0);
   const char* const end = name.data() + name.size();
@@ -141,4 +147,4 @@ int32_t token_named(const std::string& name, const Tokenizer* tokenizer, int64_t
   return ids[0];
 }
 
-}  // namespace fovea
+}  // namespace fovea::study

@@ -10,17 +10,17 @@
 #include "embed/embedder_parts.h"
 #include "explain/answer.h"
 
-namespace fovea {
+namespace fovea::study {
 
-using ExactModel = std::shared_ptr<const Transformer>;
+using ExactModel = std::shared_ptr<const model::Transformer>;
 
-ExplainedAnswer label_answer(const Classifier::Parts& parts, const ExactModel& exact,
+ExplainedAnswer label_answer(const infer::Classifier::Parts& parts, const ExactModel& exact,
                              int64_t label);
 
 // The cosine or the dot product of a text's vector and that of `other`. Throws Unsupported if the
 // model compares vectors in another way.
-ExplainedAnswer similarity_answer(const SentenceModel& model, const ExactModel& exact,
-                                  const std::string& other, const EmbedOptions& options);
+ExplainedAnswer similarity_answer(const infer::SentenceModel& model, const ExactModel& exact,
+                                  const std::string& other, const infer::EmbedOptions& options);
 
 ExplainedAnswer token_answer(const ExactModel& exact, int32_t id);
 
@@ -31,10 +31,11 @@ struct NextToken {
 // Returns the most probable tokens, best first, by the probabilities of all.
 std::vector<NextToken> most_probable(const std::vector<float>& probabilities);
 // Returns the most probable next tokens, best first.
-std::vector<NextToken> likely_tokens(const Transformer& exact, const TokenizedText& text);
+std::vector<NextToken> likely_tokens(const model::Transformer& exact,
+                                     const infer::TokenizedText& text);
 
 // Returns the id of the token that `name` is: a text of one token, or "#" and an id. Without a
 // tokenizer, the "#" may be missing. Throws a FieldError of "target" if there is none.
-int32_t token_named(const std::string& name, const Tokenizer* tokenizer, int64_t vocabulary);
+int32_t token_named(const std::string& name, const text::Tokenizer* tokenizer, int64_t vocabulary);
 
-}  // namespace fovea
+}  // namespace fovea::study

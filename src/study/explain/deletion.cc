@@ -5,7 +5,7 @@
 
 #include "fovea/core/random.h"
 
-namespace fovea {
+namespace fovea::study {
 namespace {
 
 ExplainedText without(const ExplainedText& text, const std::vector<int64_t>& removed) {
@@ -81,4 +81,4 @@ std::optional<DeletionTest> DeletionTests::of(const std::vector<double>& scores)
   return DeletionTest{order, change_without(order), random_change_, random_deviation_};
 }
 
-}  // namespace fovea
+}  // namespace fovea::study

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "explain/answer.h"
-#include "fovea/explain.h"
+#include "fovea/study/explain.h"
 
-namespace fovea {
+namespace fovea::study {
 
 // The tests of one text, whose random choices are the same for all methods.
 class DeletionTests {
@@ -33,4 +33,4 @@ class DeletionTests {
   double random_change_ = 0, random_deviation_ = 0;
 };
 
-}  // namespace fovea
+}  // namespace fovea::study

@@ -7,19 +7,19 @@
 #include "base/float_mode.h"
 #include "explain/explained.h"
 #include "explain/place_answers.h"
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
 #include "inspect/token_texts.h"
 
-namespace fovea {
+namespace fovea::study {
 namespace {
 
 // What the explanations of all results of a call have in common.
 struct ResultExplainer {
-  const Classifier::Parts& parts;
+  const infer::Classifier::Parts& parts;
   const ExactModel exact;
   const ExplainSettings chosen, others;  // with and without attributions; see ExplainOptions::only
 
-  ResultExplainer(const Classifier& classifier, const ExplainOptions& options)
+  ResultExplainer(const infer::Classifier& classifier, const ExplainOptions& options)
       : parts(classifier.parts()),
         exact(exact_copy(parts.transformer)),
         chosen(options, &classifier.tokenizer(), *exact),
@@ -39,10 +39,10 @@ struct ResultExplainer {
   std::string target_of(size_t number) const {
     return is_chosen(number) ? chosen.options.target : "";
   }
-  const Tokenizer* tokenizer() const { return chosen.tokenizer; }
+  const text::Tokenizer* tokenizer() const { return chosen.tokenizer; }
 
   // Returns a text whose answer is about the tokens [begin, end).
-  ExplainedText about(const TokenizedText& tokens, int64_t begin, int64_t end) const {
+  ExplainedText about(const infer::TokenizedText& tokens, int64_t begin, int64_t end) const {
     ExplainedText text = explained_text(tokens, tokenizer(), 0);
     text.places.resize(static_cast<size_t>(end - begin));
     std::iota(text.places.begin(), text.places.end(), begin);
@@ -50,12 +50,12 @@ struct ResultExplainer {
   }
 
   // `number`: that of the result among those of its text.
-  Explanation of_mask(const TokenizedText& tokens, int64_t place, size_t number) const;
+  Explanation of_mask(const infer::TokenizedText& tokens, int64_t place, size_t number) const;
   Explanation of_entity(const ExplainedText& text, const std::string& label, size_t number) const;
   Explanation of_answer(const ExplainedText& text, const std::string& answer, size_t number) const;
 };
 
-Explanation ResultExplainer::of_mask(const TokenizedText& tokens, int64_t place,
+Explanation ResultExplainer::of_mask(const infer::TokenizedText& tokens, int64_t place,
                                      size_t number) const {
   const ExplainedText text = about(tokens, place, place + 1);
   const std::vector<NextToken> likely = likely_in_place(parts, *exact, text);
@@ -75,7 +75,7 @@ Explanation ResultExplainer::of_mask(const TokenizedText& tokens, int64_t place,
 // prefix.   probabilities [tokens, labels]
 std::vector<int32_t> labels_of_tokens(const Tensor& probabilities, const std::string& name,
                                       const std::vector<std::string>& labels) {
-  const std::vector<Tag> tags = tags_of(labels);
+  const std::vector<infer::Tag> tags = infer::tags_of(labels);
   std::vector<int32_t> named;
   for (size_t i = 0; i < labels.size(); ++i)
     if (labels[i] == name || tags[i].name == name) named.push_back(static_cast<int32_t>(i));
@@ -121,29 +121,30 @@ Explanation ResultExplainer::of_answer(const ExplainedText& text, const std::str
 }
 
 std::vector<Explanation> explain_masks(const ResultExplainer& explainer, const std::string& text,
-                                       const ClassifyOptions& options, size_t index) {
-  const TokenizedText tokens = masked_text(explainer.parts, text, options, index);
-  check_lengths({tokens}, explainer.parts.format.most(), options);
+                                       const infer::ClassifyOptions& options, size_t index) {
+  const infer::TokenizedText tokens = infer::masked_text(explainer.parts, text, options, index);
+  infer::check_lengths({tokens}, explainer.parts.format.most(), options);
   std::vector<Explanation> results;
-  for (const int64_t place : mask_places(tokens, explainer.parts.mask.value()))
+  for (const int64_t place : infer::mask_places(tokens, explainer.parts.mask.value()))
     results.push_back(explainer.of_mask(tokens, place, results.size()));
   return results;
 }
 
 std::vector<std::vector<Explanation>> explain_answers(const ResultExplainer& explainer,
-                                                      const std::vector<TextInput>& texts,
-                                                      const ClassifyOptions& options) {
+                                                      const std::vector<infer::TextInput>& texts,
+                                                      const infer::ClassifyOptions& options) {
   check_field(explainer.chosen.options.target.empty(), "target",
               "\"{}\"; expected none: what is explained is each answer that is found",
               excerpt(explainer.chosen.options.target));
-  std::vector<Question> questions;
-  for (const TextInput& text : texts) questions.push_back({text.text, text.pair.value_or("")});
-  const auto read = read_answers(explainer.parts, questions, options);
+  std::vector<infer::Question> questions;
+  for (const infer::TextInput& text : texts)
+    questions.push_back({text.text, text.pair.value_or("")});
+  const auto read = infer::read_answers(explainer.parts, questions, options);
   std::vector<std::vector<Explanation>> results;
   for (const auto& answers : read.texts) {
     auto& list = results.emplace_back();
     for (const auto& one : answers) {
-      check_not_stopped(options);
+      infer::check_not_stopped(options);
       list.push_back(
           explainer.of_answer(explainer.about(read.windows[one.window], one.begin, one.end),
                               one.result.text, list.size()));
@@ -154,13 +155,13 @@ std::vector<std::vector<Explanation>> explain_answers(const ResultExplainer& exp
 
 std::vector<std::vector<Explanation>> explain_entities(const ResultExplainer& explainer,
                                                        const std::vector<std::string>& texts,
-                                                       const ClassifyOptions& options) {
-  const auto read = read_entities(explainer.parts, texts, options);
+                                                       const infer::ClassifyOptions& options) {
+  const auto read = infer::read_entities(explainer.parts, texts, options);
   std::vector<std::vector<Explanation>> results;
   for (const auto& entities : read.texts) {
     auto& list = results.emplace_back();
     for (const auto& one : entities) {
-      check_not_stopped(options);
+      infer::check_not_stopped(options);
       list.push_back(
           explainer.of_entity(explainer.about(read.windows[one.window], one.begin, one.end),
                               one.result.label, list.size()));
@@ -171,30 +172,31 @@ std::vector<std::vector<Explanation>> explain_entities(const ResultExplainer& ex
 
 }  // namespace
 
-std::vector<std::vector<Explanation>> explain_results(const Classifier& classifier,
-                                                      const std::vector<TextInput>& texts,
-                                                      const ExplainOptions& options,
-                                                      const ClassifyOptions& classify_options) {
+std::vector<std::vector<Explanation>> explain_results(
+    const infer::Classifier& classifier, const std::vector<infer::TextInput>& texts,
+    const ExplainOptions& options, const infer::ClassifyOptions& classify_options) {
   const FloatMode mode;
   check_fields(options);
   check_fields(classify_options);
-  const ClassifierTask task = classifier.task();
-  if (task == ClassifierTask::texts) {
+  const infer::ClassifierTask task = classifier.task();
+  if (task == infer::ClassifierTask::texts) {
     std::vector<std::vector<Explanation>> results;
     for (Explanation& one : explain(classifier, texts, options, classify_options))
       results.push_back({std::move(one)});
     return results;
   }
   const ResultExplainer explainer(classifier, options);
-  if (task == ClassifierTask::answers) return explain_answers(explainer, texts, classify_options);
+  if (task == infer::ClassifierTask::answers)
+    return explain_answers(explainer, texts, classify_options);
   const std::vector<std::string> single = single_texts(texts, classify_options);
-  if (task == ClassifierTask::words) return explain_entities(explainer, single, classify_options);
+  if (task == infer::ClassifierTask::words)
+    return explain_entities(explainer, single, classify_options);
   std::vector<std::vector<Explanation>> results;
   for (size_t i = 0; i < single.size(); ++i) {
-    check_not_stopped(classify_options);
+    infer::check_not_stopped(classify_options);
     results.push_back(explain_masks(explainer, single[i], classify_options, i));
   }
   return results;
 }
 
-}  // namespace fovea
+}  // namespace fovea::study

@@ -9,15 +9,17 @@
 #include "explain/deletion.h"
 #include "explain/gradients.h"
 #include "explain/rollout.h"
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
 #include "inspect/token_texts.h"
 
-namespace fovea {
+namespace fovea::study {
 namespace {
 
-BaselineToken baseline_of(const Tokenizer* tokenizer, const Spec& spec, IntegrationBaseline kind) {
+BaselineToken baseline_of(const text::Tokenizer* tokenizer, const model::Spec& spec,
+                          IntegrationBaseline kind) {
   const auto find = [&](const char* key, std::initializer_list<const char*> names) {
-    const auto id = tokenizer != nullptr ? special_token(*tokenizer, key, names) : std::nullopt;
+    const auto id =
+        tokenizer != nullptr ? infer::special_token(*tokenizer, key, names) : std::nullopt;
     return id && *id < spec.vocabulary ? id : std::nullopt;
   };
   const auto padding = find("pad_token", {"[PAD]", "<pad>"});
@@ -32,7 +34,8 @@ BaselineToken baseline_of(const Tokenizer* tokenizer, const Spec& spec, Integrat
   return {"zero", std::nullopt};
 }
 
-std::vector<AttributionMethod> methods_of(AttributionMethods method, const Transformer& model) {
+std::vector<AttributionMethod> methods_of(AttributionMethods method,
+                                          const model::Transformer& model) {
   std::vector<AttributionMethod> methods;
   for (const auto& [one, other] :
        {std::pair(AttributionMethods::gradient_input, AttributionMethod::gradient_input),
@@ -78,8 +81,8 @@ Attribution attribution_of(AttributionMethod method, const ExplainedAnswer& answ
 
 }  // namespace
 
-ExplainSettings::ExplainSettings(const ExplainOptions& given, const Tokenizer* known,
-                                 const Transformer& model)
+ExplainSettings::ExplainSettings(const ExplainOptions& given, const text::Tokenizer* known,
+                                 const model::Transformer& model)
     : options(given),
       tokenizer(known),
       baseline(baseline_of(known, model.spec, given.baseline)),
@@ -104,7 +107,8 @@ Explanation explained(const ExplainedAnswer& answer, const ExplainedText& text,
   return result;
 }
 
-ExplainedText explained_text(TokenizedText tokens, const Tokenizer* tokenizer, int64_t prompt) {
+ExplainedText explained_text(infer::TokenizedText tokens, const text::Tokenizer* tokenizer,
+                             int64_t prompt) {
   ExplainedText text{std::move(tokens), {}};
   for (int64_t t = 0; t < text.length(); ++t) {
     const int32_t id = text.tokens.ids[static_cast<size_t>(t)];
@@ -115,11 +119,11 @@ ExplainedText explained_text(TokenizedText tokens, const Tokenizer* tokenizer, i
   return text;
 }
 
-std::vector<std::string> single_texts(const std::vector<TextInput>& texts,
-                                      const ClassifyOptions& options) {
+std::vector<std::string> single_texts(const std::vector<infer::TextInput>& texts,
+                                      const infer::ClassifyOptions& options) {
   std::vector<std::string> list;
-  for (const TextInput& text : texts) {
-    check(!text.pair, "{}: has two texts; expected one", name_of_text(options, list.size()));
+  for (const infer::TextInput& text : texts) {
+    check(!text.pair, "{}: has two texts; expected one", infer::name_of_text(options, list.size()));
     list.push_back(text.text);
   }
   return list;
@@ -133,4 +137,4 @@ size_t label_named(const std::vector<std::string>& labels, const std::string& na
              excerpt(fmt::format("{}", fmt::join(labels, ", "))));
 }
 
-}  // namespace fovea
+}  // namespace fovea::study

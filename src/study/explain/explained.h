@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "explain/answer.h"
-#include "fovea/explain.h"
+#include "fovea/study/explain.h"
 
-namespace fovea {
+namespace fovea::study {
 
 // The token of the baseline; no id = a vector of zeros.
 struct BaselineToken {
@@ -20,13 +20,14 @@ struct BaselineToken {
 // What the explanations of a call have in common.
 struct ExplainSettings {
   const ExplainOptions& options;
-  const Tokenizer* tokenizer;
+  const text::Tokenizer* tokenizer;
   BaselineToken baseline;
   std::vector<AttributionMethod> methods;
 
   // `known`: null = the model has no tokenizer. Throws InvalidArgument if the tokenizer has no such
   // baseline, and Unsupported if the method does not fit the model.
-  ExplainSettings(const ExplainOptions& given, const Tokenizer* known, const Transformer& model);
+  ExplainSettings(const ExplainOptions& given, const text::Tokenizer* known,
+                  const model::Transformer& model);
 };
 
 // Returns the explanation of one text, without the names of its answers.
@@ -35,13 +36,14 @@ Explanation explained(const ExplainedAnswer& answer, const ExplainedText& text,
 
 // Special tokens are not the text's own, except the unknown token, which stands for a part of the
 // text, and neither are the first `prompt` tokens.
-ExplainedText explained_text(TokenizedText tokens, const Tokenizer* tokenizer, int64_t prompt);
+ExplainedText explained_text(infer::TokenizedText tokens, const text::Tokenizer* tokenizer,
+                             int64_t prompt);
 
 // Returns texts that are no pairs. Throws InvalidArgument, naming the text, if one is a pair.
-std::vector<std::string> single_texts(const std::vector<TextInput>& texts,
-                                      const ClassifyOptions& options);
+std::vector<std::string> single_texts(const std::vector<infer::TextInput>& texts,
+                                      const infer::ClassifyOptions& options);
 
 // Returns the index of a label. Throws a FieldError of "target" if no label has this name.
 size_t label_named(const std::vector<std::string>& labels, const std::string& name);
 
-}  // namespace fovea
+}  // namespace fovea::study

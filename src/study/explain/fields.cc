@@ -1,6 +1,6 @@
-#include "fovea/explain.h"
+#include "fovea/study/explain.h"
 
-namespace fovea {
+namespace fovea::study {
 
 void visit(ExplainOptions& o, OptionVisitor& v) {
   v.choice({"method",
@@ -32,4 +32,4 @@ const std::string& name_of(AttributionMethod method) {
   return kNames[static_cast<size_t>(method)];
 }
 
-}  // namespace fovea
+}  // namespace fovea::study

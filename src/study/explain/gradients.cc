@@ -5,7 +5,7 @@
 #include "tensor/tape.h"
 #include "transformer/token_vectors.h"
 
-namespace fovea {
+namespace fovea::study {
 namespace {
 
 constexpr int64_t kTokensAtOnce = 512;  // of a pass, whose activations are kept for the gradients
@@ -16,8 +16,8 @@ struct StackGradient {
   Tensor gradient;    // [B, T, C]; empty = zero
 };
 
-int64_t shift_of(const ProbePoint& point) {
-  return point.stack == ProbePoint::Stack::decoder ? 1 : 0;
+int64_t shift_of(const model::ProbePoint& point) {
+  return point.stack == model::ProbePoint::Stack::decoder ? 1 : 0;
 }
 
 // Discards what an answer has recorded if backward() was not reached.
@@ -31,8 +31,8 @@ template <class Move>
 std::vector<StackGradient> gradients_at(const ExplainedAnswer& answer, const AnswerBatch& batch,
                                         const Move& move) {
   std::vector<std::pair<int64_t, Tensor>> leaves;
-  const Probe probe{.see = [&](const ProbePoint& point, Tensor& x) {
-    if (point.what != ProbePoint::What::embedding) return;
+  const model::Probe probe{.see = [&](const model::ProbePoint& point, Tensor& x) {
+    if (point.what != model::ProbePoint::What::embedding) return;
     Tensor leaf = move(x.detach(), shift_of(point));
     leaf.want_gradient();
     x = leaf;
@@ -63,16 +63,15 @@ void add_products(const std::vector<StackGradient>& gradients, int64_t b, const 
 }
 
 // Returns the embeddings of token ids.   -> [1, T, C]
-Tensor embeddings_of(const Transformer& model, const std::vector<int32_t>& ids) {
+Tensor embeddings_of(const model::Transformer& model, const std::vector<int32_t>& ids) {
   const NoGradient off;
-  const Tensor row = empty({1, std::ssize(ids)}, DType::i32);
-  std::copy(ids.begin(), ids.end(), row.data_as<int32_t>());
+  const Tensor row = tensor_of(ids, {1, std::ssize(ids)});
   const bool source = model.spec.encoder && model.source_embedding.present();
-  return token_vectors(model, row, source ? model.source_embedding : model.token_embedding);
+  return model::token_vectors(model, row, source ? model.source_embedding : model.token_embedding);
 }
 
 // Returns x - x', zero for tokens that are not the text's own.   -> [1, T, C]
-Tensor difference_of(const Transformer& model, const ExplainedText& text,
+Tensor difference_of(const model::Transformer& model, const ExplainedText& text,
                      std::optional<int32_t> baseline) {
   const NoGradient off;
   const std::vector<int32_t>& ids = text.tokens.ids;
@@ -106,8 +105,8 @@ Tensor on_path(const Tensor& x, const Tensor& difference, int64_t shift,
 double value_at_baseline(const ExplainedAnswer& answer, const ExplainedText& text,
                          const Tensor& difference) {
   const NoGradient off;
-  const Probe probe{.see = [&](const ProbePoint& point, Tensor& x) {
-    if (point.what == ProbePoint::What::embedding)
+  const model::Probe probe{.see = [&](const model::ProbePoint& point, Tensor& x) {
+    if (point.what == model::ProbePoint::What::embedding)
       x = on_path(x, difference, shift_of(point), {0.0});
   }};
   return double{to_floats(answer.values(answer_batch(text), &probe))[0]};
@@ -145,4 +144,4 @@ IntegratedGradients integrated_gradients(const ExplainedAnswer& answer, const Ex
   return result;
 }
 
-}  // namespace fovea
+}  // namespace fovea::study

@@ -7,7 +7,7 @@
 
 #include "explain/answer.h"
 
-namespace fovea {
+namespace fovea::study {
 
 // Returns, for each token t, the sum over c of g[t, c] * e[t, c], where e are the embeddings of the
 // tokens, without token types and positions, and g the gradient of the answer (Shrikumar et al.
@@ -27,4 +27,4 @@ struct IntegratedGradients {
 IntegratedGradients integrated_gradients(const ExplainedAnswer& answer, const ExplainedText& text,
                                          std::optional<int32_t> baseline, int64_t steps);
 
-}  // namespace fovea
+}  // namespace fovea::study

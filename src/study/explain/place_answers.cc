@@ -5,14 +5,8 @@
 #include "embed/head_states.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::study {
 namespace {
-
-Tensor integers(const std::vector<int32_t>& values, const Shape& shape) {
-  const Tensor x = empty(shape, DType::i32);
-  std::copy(values.begin(), values.end(), x.data_as<int32_t>());
-  return x;
-}
 
 // Returns the rows of x in the places of a batch.   x [B, T, N] -> [all places, N]
 Tensor rows_in_places(const Tensor& x, const std::vector<std::vector<int64_t>>& places) {
@@ -21,19 +15,21 @@ Tensor rows_in_places(const Tensor& x, const std::vector<std::vector<int64_t>>& 
   for (int64_t b = 0; b < B; ++b)
     for (const int64_t place : places[static_cast<size_t>(b)])
       rows.push_back(static_cast<int32_t>(b * T + place));
-  return gather(integers(rows, {std::ssize(rows)}), x.view({B * T, x.dim(2)}));
+  return gather(tensor_of(rows, {std::ssize(rows)}), x.view({B * T, x.dim(2)}));
 }
 
 // Returns the states in the place of each row's mask token.   -> [B, C]
-Tensor mask_states(const Classifier::Parts& parts, const Transformer& exact,
-                   const AnswerBatch& batch, const Probe* probe) {
-  return rows_in_places(head_states(exact, batch, parts.start, DType::f32, probe), batch.places);
+Tensor mask_states(const infer::Classifier::Parts& parts, const model::Transformer& exact,
+                   const AnswerBatch& batch, const model::Probe* probe) {
+  return rows_in_places(infer::head_states(exact, batch, parts.start, DType::f32, probe),
+                        batch.places);
 }
 
 // Returns the logits of all tokens.   -> [B, T, labels]
-Tensor token_logits(const Classifier::Parts& parts, const Transformer& exact,
-                    const AnswerBatch& batch, const Probe* probe) {
-  return head_logits(exact, batch, head_states(exact, batch, parts.start, DType::f32, probe));
+Tensor token_logits(const infer::Classifier::Parts& parts, const model::Transformer& exact,
+                    const AnswerBatch& batch, const model::Probe* probe) {
+  return infer::head_logits(exact, batch,
+                            infer::head_states(exact, batch, parts.start, DType::f32, probe));
 }
 
 // Returns the weights of rows that are read at `places`, all alike.
@@ -51,33 +47,33 @@ Tensor sum_of_columns(const Tensor& x, const std::vector<int32_t>& columns, doub
   const int64_t N = std::ssize(columns), B = x.dim(0) / N;
   std::vector<int32_t> all;
   for (int64_t b = 0; b < B; ++b) all.insert(all.end(), columns.begin(), columns.end());
-  const Tensor picked = pick(x, integers(all, {B * N, 1}));  // [B * N, 1]
+  const Tensor picked = pick(x, tensor_of(all, {B * N, 1}));  // [B * N, 1]
   return linear(picked.view({B, N}), full({1, N}, factor));
 }
 
 }  // namespace
 
-ExplainedAnswer mask_answer(const Classifier::Parts& parts, const ExactModel& exact,
+ExplainedAnswer mask_answer(const infer::Classifier::Parts& parts, const ExactModel& exact,
                             const ExplainedText& text, int32_t id) {
-  const auto values = [&parts, exact, id](const AnswerBatch& batch, const Probe* probe) {
+  const auto values = [&parts, exact, id](const AnswerBatch& batch, const model::Probe* probe) {
     const Tensor logits = exact->logits(mask_states(parts, *exact, batch, probe));  // [B, V]
     const int64_t B = logits.dim(0);
-    return log_probability(logits, integers(std::vector<int32_t>(static_cast<size_t>(B), id), {B}))
+    return log_probability(logits, tensor_of(std::vector<int32_t>(static_cast<size_t>(B), id), {B}))
         .view({B, 1});
   };
   return {exact, values, reads_places(text.places)};
 }
 
-std::vector<NextToken> likely_in_place(const Classifier::Parts& parts, const Transformer& exact,
-                                       const ExplainedText& text) {
+std::vector<NextToken> likely_in_place(const infer::Classifier::Parts& parts,
+                                       const model::Transformer& exact, const ExplainedText& text) {
   const NoGradient off;
   return most_probable(
       to_floats(softmax(exact.logits(mask_states(parts, exact, answer_batch(text), nullptr)))));
 }
 
-ExplainedAnswer entity_answer(const Classifier::Parts& parts, const ExactModel& exact,
+ExplainedAnswer entity_answer(const infer::Classifier::Parts& parts, const ExactModel& exact,
                               const ExplainedText& text, const std::vector<int32_t>& labels) {
-  const auto values = [&parts, exact, labels](const AnswerBatch& batch, const Probe* probe) {
+  const auto values = [&parts, exact, labels](const AnswerBatch& batch, const model::Probe* probe) {
     const Tensor logits =
         rows_in_places(token_logits(parts, *exact, batch, probe), batch.places);  // [B * N, labels]
     return sum_of_columns(logits, labels, 1 / static_cast<double>(labels.size()));
@@ -85,16 +81,16 @@ ExplainedAnswer entity_answer(const Classifier::Parts& parts, const ExactModel& 
   return {exact, values, reads_places(text.places)};
 }
 
-Tensor entity_probabilities(const Classifier::Parts& parts, const Transformer& exact,
+Tensor entity_probabilities(const infer::Classifier::Parts& parts, const model::Transformer& exact,
                             const ExplainedText& text) {
   const NoGradient off;
   const AnswerBatch batch = answer_batch(text);
   return softmax(rows_in_places(token_logits(parts, exact, batch, nullptr), batch.places));
 }
 
-ExplainedAnswer span_answer(const Classifier::Parts& parts, const ExactModel& exact,
+ExplainedAnswer span_answer(const infer::Classifier::Parts& parts, const ExactModel& exact,
                             const ExplainedText& text) {
-  const auto values = [&parts, exact](const AnswerBatch& batch, const Probe* probe) {
+  const auto values = [&parts, exact](const AnswerBatch& batch, const model::Probe* probe) {
     std::vector<std::vector<int64_t>> ends;  // the first and the last token
     for (const auto& places : batch.places) ends.push_back({places.front(), places.back()});
     const Tensor logits =
@@ -104,4 +100,4 @@ ExplainedAnswer span_answer(const Classifier::Parts& parts, const ExactModel& ex
   return {exact, values, reads_places({text.places.front(), text.places.back()})};
 }
 
-}  // namespace fovea
+}  // namespace fovea::study

@@ -7,24 +7,24 @@
 
 #include "explain/answers.h"
 
-namespace fovea {
+namespace fovea::study {
 
 // The log-probability of token `id` in the place of a mask token.
-ExplainedAnswer mask_answer(const Classifier::Parts& parts, const ExactModel& exact,
+ExplainedAnswer mask_answer(const infer::Classifier::Parts& parts, const ExactModel& exact,
                             const ExplainedText& text, int32_t id);
 // Returns the most probable tokens in the place of a mask token, best first.
-std::vector<NextToken> likely_in_place(const Classifier::Parts& parts, const Transformer& exact,
-                                       const ExplainedText& text);
+std::vector<NextToken> likely_in_place(const infer::Classifier::Parts& parts,
+                                       const model::Transformer& exact, const ExplainedText& text);
 
 // The mean over the tokens of an entity of a logit of each: that of labels[i] for its token i.
-ExplainedAnswer entity_answer(const Classifier::Parts& parts, const ExactModel& exact,
+ExplainedAnswer entity_answer(const infer::Classifier::Parts& parts, const ExactModel& exact,
                               const ExplainedText& text, const std::vector<int32_t>& labels);
 // Returns the probabilities of the labels for the tokens of an entity.   -> [tokens, labels]
-Tensor entity_probabilities(const Classifier::Parts& parts, const Transformer& exact,
+Tensor entity_probabilities(const infer::Classifier::Parts& parts, const model::Transformer& exact,
                             const ExplainedText& text);
 
 // The logit of the first token to begin an answer, plus that of the last one to end it.
-ExplainedAnswer span_answer(const Classifier::Parts& parts, const ExactModel& exact,
+ExplainedAnswer span_answer(const infer::Classifier::Parts& parts, const ExactModel& exact,
                             const ExplainedText& text);
 
-}  // namespace fovea
+}  // namespace fovea::study

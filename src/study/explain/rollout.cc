@@ -5,10 +5,10 @@
 #include "base/fields.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::study {
 namespace {
 
-using StackName = ProbePoint::Stack;
+using StackName = model::ProbePoint::Stack;
 
 // The mean over the heads of the attention weights of each layer, [T, S], by stack and layer.
 using LayerWeights = std::map<std::pair<StackName, int64_t>, std::vector<double>>;
@@ -26,15 +26,15 @@ std::vector<double> mean_of_heads(const Tensor& weights) {
 
 LayerWeights weights_of(const ExplainedAnswer& answer, const ExplainedText& text) {
   LayerWeights found;
-  const auto is_attention = [](const ProbePoint& point) {
-    return point.what == ProbePoint::What::attention;
+  const auto is_attention = [](const model::ProbePoint& point) {
+    return point.what == model::ProbePoint::What::attention;
   };
-  const Probe probe{.see =
-                        [&](const ProbePoint& point, const Tensor& value) {
-                          if (is_attention(point))
-                            found[{point.stack, point.layer}] = mean_of_heads(value);
-                        },
-                    .wants_weights = is_attention};
+  const model::Probe probe{.see =
+                               [&](const model::ProbePoint& point, const Tensor& value) {
+                                 if (is_attention(point))
+                                   found[{point.stack, point.layer}] = mean_of_heads(value);
+                               },
+                           .wants_weights = is_attention};
   const NoGradient off;
   answer.values(answer_batch(text), &probe);
   return found;
@@ -57,12 +57,12 @@ void through_layer(std::vector<double>& rows, const std::vector<double>& weights
   for (size_t t = 0; t < rows.size(); ++t) rows[t] += keys[t];
 }
 
-const Stack& main_stack(const Transformer& model) {
+const model::Stack& main_stack(const model::Transformer& model) {
   return model.spec.decoder ? model.decoder : model.encoder;
 }
 
-int64_t first_without_weights(const Transformer& model) {
-  const Stack& stack = main_stack(model);  // recurrent layers are in decoders only
+int64_t first_without_weights(const model::Transformer& model) {
+  const model::Stack& stack = main_stack(model);  // recurrent layers are in decoders only
   for (size_t i = 0; i < stack.blocks.size(); ++i)
     if (stack.blocks[i].recurrence.present()) return static_cast<int64_t>(i);
   return -1;
@@ -70,9 +70,9 @@ int64_t first_without_weights(const Transformer& model) {
 
 }  // namespace
 
-bool has_rollout(const Transformer& model) { return first_without_weights(model) < 0; }
+bool has_rollout(const model::Transformer& model) { return first_without_weights(model) < 0; }
 
-void check_rollout(const Transformer& model) {
+void check_rollout(const model::Transformer& model) {
   if (const int64_t layer = first_without_weights(model); layer >= 0)
     fail_field(ErrorKind::Unsupported, "method",
                "rollout: layer {} is recurrent and has no attention weights; expected "
@@ -82,7 +82,7 @@ void check_rollout(const Transformer& model) {
 
 // Multiplies from the last layer to the first, so that each step is a row times a matrix.
 std::vector<double> rollout(const ExplainedAnswer& answer, const ExplainedText& text) {
-  const Transformer& model = *answer.model;
+  const model::Transformer& model = *answer.model;
   check_rollout(model);
   const LayerWeights weights = weights_of(answer, text);
   const bool both = model.spec.encoder && model.spec.decoder;
@@ -99,4 +99,4 @@ std::vector<double> rollout(const ExplainedAnswer& answer, const ExplainedText& 
   return source;
 }
 
-}  // namespace fovea
+}  // namespace fovea::study

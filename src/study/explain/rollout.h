@@ -4,7 +4,7 @@
 
 #include "explain/answer.h"
 
-namespace fovea {
+namespace fovea::study {
 
 // Attention rollout (Abnar and Zuidema 2020, eq. 1): the attention of a layer is 0.5 A + 0.5 I,
 // where A is the mean of the heads' attention weights and I stands for the residual connection. The
@@ -15,8 +15,8 @@ namespace fovea {
 std::vector<double> rollout(const ExplainedAnswer& answer, const ExplainedText& text);
 
 // Returns whether all layers have attention weights.
-bool has_rollout(const Transformer& model);
+bool has_rollout(const model::Transformer& model);
 // Throws Unsupported, naming the layer, if one has none.
-void check_rollout(const Transformer& model);
+void check_rollout(const model::Transformer& model);
 
-}  // namespace fovea
+}  // namespace fovea::study

@@ -5,12 +5,12 @@
 
 #include "base/error.h"
 #include "base/fields.h"
-#include "fovea/circuits.h"
+#include "fovea/study/circuits.h"
 #include "inspect/frozen_norm.h"
 #include "inspect/layer_rows.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::study {
 namespace {
 
 using Direction = std::vector<double>;  // [C]
@@ -23,15 +23,16 @@ double dot(const Direction& g, const Row& row) {
 }
 
 // Returns the difference of two rows of the head's matrix, and adds that of the biases.
-Direction head_direction(const Transformer& model, int32_t one, int32_t other, double& biases) {
-  const Head& head = model.head;
-  if (head.spec.kind != HeadKind::language_model || head.transform.weight.present())
+Direction head_direction(const model::Transformer& model, int32_t one, int32_t other,
+                         double& biases) {
+  const model::Head& head = model.head;
+  if (head.spec.kind != model::HeadKind::language_model || head.transform.weight.present())
     fail(ErrorKind::Unsupported,
          "model: its head is not one matrix over the vocabulary; expected a language model");
   const int64_t V = model.spec.vocabulary;
   for (const int32_t id : {one, other})
     check_field(id >= 0 && id < V, "answers", "{}; expected 0 to {}", id, V - 1);
-  const Parameter& table = head.spec.tied ? model.token_embedding : head.output.weight;
+  const model::Parameter& table = head.spec.tied ? model.token_embedding : head.output.weight;
   const Tensor ids = empty({1, 2}, DType::i32);
   ids.data_as<int32_t>()[0] = one, ids.data_as<int32_t>()[1] = other;
   const std::vector<float> rows =
@@ -74,7 +75,8 @@ class WayBack {
 
   // Goes back through h = sum_norm(scale x + output_norm(y)): g_ becomes the direction at x.
   // Returns that at y.
-  Direction sublayer(const Block& block, const Norms& norms, const Tensor& y, const Tensor& sum) {
+  Direction sublayer(const model::Block& block, const model::Norms& norms, const Tensor& y,
+                     const Tensor& sum) {
     if (sum) g_ = through(FrozenNorm(norms.sum, to_floats(sum)), std::move(g_));
     Direction at_y = through(FrozenNorm(norms.output, to_floats(y)), g_);
     for (double& each : g_) each *= block.residual ? double{block.residual_scale} : 0;
@@ -82,8 +84,9 @@ class WayBack {
   }
 
   void layer(size_t l) {
-    const Block& block = run_.stack->blocks[l];
-    const LayerRows rows = layer_rows(all_, AttentionKind::self, static_cast<int64_t>(l), token_);
+    const model::Block& block = run_.stack->blocks[l];
+    const LayerRows rows =
+        layer_rows(all_, model::AttentionKind::self, static_cast<int64_t>(l), token_);
     if (block.parallel) {
       found_.feed_forward[l] = dot(g_, to_floats(rows.fed));
     } else if (rows.fed) {
@@ -100,7 +103,7 @@ class WayBack {
       found_.recurrence[l] = all;
       return;
     }
-    const int64_t H = all_.stack_spec(AttentionKind::self).attention.heads,
+    const int64_t H = all_.stack_spec(model::AttentionKind::self).attention.heads,
                   D = rows.heads.size() / H;
     const Tensor alone = zeros({1, H, H * D});  // row h: the output of head h, and 0 elsewhere
     for (int64_t h = 0; h < H; ++h)
@@ -135,4 +138,4 @@ LogitAttribution attribute_logits(const Inspection& run, int64_t token, int32_t 
   return found;
 }
 
-}  // namespace fovea
+}  // namespace fovea::study

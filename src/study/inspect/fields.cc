@@ -1,7 +1,7 @@
-#include "fovea/inspect.h"
-#include "fovea/trace.h"
+#include "fovea/study/inspect.h"
+#include "fovea/study/trace.h"
 
-namespace fovea {
+namespace fovea::study {
 
 void visit(TraceOptions& o, OptionVisitor& v) {
   v.text({"text", "input text"}, o.text);
@@ -29,14 +29,4 @@ void visit(InspectInput& i, OptionVisitor& v) {
   v.text({"target", "decoder text of an encoder-decoder; unset: the model's own output"}, i.target);
 }
 
-void visit(HeadPlace& p, OptionVisitor& v) {
-  constexpr int64_t kMost = 1'000'000;  // the model limits both further
-  v.choice({"look",
-            "self-attention, self-attention of the encoder, or cross-attention from the decoder to "
-            "the encoder"},
-           p.kind, {"self", "encoder", "cross"});
-  v.integer({"layer", "layer, counted from 0"}, p.layer, 0, kMost);
-  v.integer({"head", "head, counted from 0"}, p.head, 0, kMost);
-}
-
-}  // namespace fovea
+}  // namespace fovea::study

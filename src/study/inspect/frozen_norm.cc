@@ -5,7 +5,7 @@
 
 #include "base/math.h"
 
-namespace fovea {
+namespace fovea::study {
 namespace {
 
 double mean_of(const std::vector<double>& x) {
@@ -13,8 +13,8 @@ double mean_of(const std::vector<double>& x) {
 }
 
 // Returns the number by which LayerNorm or RMSNorm multiplies the row (x - mean).
-double scale_of(const NormSpec& spec, const std::vector<double>& x) {
-  const double mean = spec.kind == NormKind::layer ? mean_of(x) : 0;
+double scale_of(const model::NormSpec& spec, const std::vector<double>& x) {
+  const double mean = spec.kind == model::NormKind::layer ? mean_of(x) : 0;
   double squares = 0;
   for (const double each : x) squares += (each - mean) * (each - mean);
   const double variance = squares / static_cast<double>(x.size());
@@ -24,7 +24,8 @@ double scale_of(const NormSpec& spec, const std::vector<double>& x) {
 
 }  // namespace
 
-FrozenNorm::FrozenNorm(const Norm& norm, const std::vector<float>& row) : factor(row.size(), 1.0) {
+FrozenNorm::FrozenNorm(const model::Norm& norm, const std::vector<float>& row)
+    : factor(row.size(), 1.0) {
   if (!norm.weight.present()) return;
   const std::vector<double> x(row.begin(), row.end());
   const std::vector<float> gain = to_floats(norm.weight.value);
@@ -32,8 +33,8 @@ FrozenNorm::FrozenNorm(const Norm& norm, const std::vector<float>& row) : factor
     const std::vector<float> added = to_floats(norm.bias.value);
     bias.assign(added.begin(), added.end());
   }
-  centred = norm.spec.kind == NormKind::layer;
-  const bool tanh = norm.spec.kind == NormKind::dyt;
+  centred = norm.spec.kind == model::NormKind::layer;
+  const bool tanh = norm.spec.kind == model::NormKind::dyt;
   const double scale = tanh ? double{to_floats(norm.alpha.value)[0]} : scale_of(norm.spec, x);
   for (size_t c = 0; c < x.size(); ++c) {
     // The limit of tanh(alpha x) / x at 0 is alpha.
@@ -56,4 +57,4 @@ std::vector<double> FrozenNorm::backward(std::vector<double> g) const {
   return g;
 }
 
-}  // namespace fovea
+}  // namespace fovea::study

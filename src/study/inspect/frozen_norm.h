@@ -4,12 +4,12 @@
 
 #include "nn/norm.h"
 
-namespace fovea {
+namespace fovea::study {
 
 // A norm as an affine map, whose scale is the one it has for a row x:
 // y = factor * (p - mean(p), if centred) + bias. For p = x, it is the norm itself.
 struct FrozenNorm {
-  FrozenNorm(const Norm& norm, const std::vector<float>& x);
+  FrozenNorm(const model::Norm& norm, const std::vector<float>& x);
 
   std::vector<double> of(std::vector<double> p) const;        // without the bias
   std::vector<double> backward(std::vector<double> g) const;  // the transposed map
@@ -18,4 +18,4 @@ struct FrozenNorm {
   bool centred = false;
 };
 
-}  // namespace fovea
+}  // namespace fovea::study

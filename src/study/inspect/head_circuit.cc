@@ -9,20 +9,20 @@
 #include "tensor/tape.h"
 #include "transformer/token_vectors.h"
 
-namespace fovea {
+namespace fovea::study {
 namespace {
 
 constexpr int64_t kVocabularyRows = 1024;  // tokens whose keys are computed at a time
 constexpr int64_t kMostCircuit = 64;       // tokens of a text
 
 // Returns the input of a layer for bare embeddings.   -> [n, 1, C]
-Tensor bare(const Inspection::State& all, const StackRun& run, const Block& block,
+Tensor bare(const Inspection::State& all, const StackRun& run, const model::Block& block,
             const std::vector<int32_t>& tokens) {
-  const Transformer& model = all.model;
+  const model::Transformer& model = all.model;
   const bool source = run.stack == &model.encoder && model.source_embedding.present();
-  const Tensor ids = empty({std::ssize(tokens), 1}, DType::i32);
-  std::copy(tokens.begin(), tokens.end(), ids.data_as<int32_t>());
-  Tensor x = token_vectors(model, ids, source ? model.source_embedding : model.token_embedding);
+  const Tensor ids = tensor_of(tokens, {std::ssize(tokens), 1});
+  Tensor x =
+      model::token_vectors(model, ids, source ? model.source_embedding : model.token_embedding);
   x = run.stack->embedding_norm(x, DType::f32);
   if (run.stack->projection.weight.present()) x = run.stack->projection(x);
   return block.attention_norm.input(x, DType::f32);
@@ -50,23 +50,27 @@ Tensor bare_first_values(const Inspection::State& all, const StackRun& run, int6
                          const std::vector<int32_t>& tokens) {
   if (!run.first_values_of(layer)) return {};
   Tensor values;
-  const Probe probe{
-      .attend = [&](const ProbePoint&, const AttentionInputs& here) { values = here.v.detach(); }};
-  Pass pass;
+  const model::Probe probe{
+      .attend = [&](const model::ProbePoint&, const model::AttentionInputs& here) {
+        values = here.v.detach();
+      }};
+  model::Pass pass;
   pass.probe = &probe;
-  const Block& first = run.stack->blocks[static_cast<size_t>(run.first_attention)];
+  const model::Block& first = run.stack->blocks[static_cast<size_t>(run.first_attention)];
   first.mix(bare(all, run, first, tokens), pass);
   return values;
 }
 
-BareHead bare_head(const Block& block, const Tensor& x, const Tensor& first_values, int64_t head) {
+BareHead bare_head(const model::Block& block, const Tensor& x, const Tensor& first_values,
+                   int64_t head) {
   BareHead found;
-  const Probe probe{.attend = [&](const ProbePoint&, const AttentionInputs& here) {
-    const int64_t group = head / (here.q.dim(2) / here.k.dim(2));
-    found = {part_of(here.q, head), part_of(here.v, group), here.q.dim(3), here.v.dim(3),
-             here.options.scale};
-  }};
-  Pass pass;  // without angles, queries are not rotated
+  const model::Probe probe{
+      .attend = [&](const model::ProbePoint&, const model::AttentionInputs& here) {
+        const int64_t group = head / (here.q.dim(2) / here.k.dim(2));
+        found = {part_of(here.q, head), part_of(here.v, group), here.q.dim(3), here.v.dim(3),
+                 here.options.scale};
+      }};
+  model::Pass pass;  // without angles, queries are not rotated
   pass.probe = &probe;
   pass.first_values = first_values;
   block.mix(x, pass);
@@ -74,8 +78,8 @@ BareHead bare_head(const Block& block, const Tensor& x, const Tensor& first_valu
 }
 
 // Returns the scores of each query with the keys of some tokens, [queries][tokens].
-std::vector<std::vector<float>> scores_with(const Block& block, const BareHead& of, const Tensor& x,
-                                            int64_t group) {
+std::vector<std::vector<float>> scores_with(const model::Block& block, const BareHead& of,
+                                            const Tensor& x, int64_t group) {
   const std::vector<float> keys = part_of(block.attention.of_memory(x, {}).keys, group);
   const auto D = static_cast<size_t>(of.width);
   std::vector<std::vector<float>> scores(of.queries.size() / D);
@@ -90,7 +94,7 @@ std::vector<std::vector<float>> scores_with(const Block& block, const BareHead& 
 
 // Returns the tokens that each value of a head promotes, [n].
 std::vector<std::vector<TokenValue>> written_by(const Inspection::State& all, const StackRun& run,
-                                                const Block& block, const BareHead& of,
+                                                const model::Block& block, const BareHead& of,
                                                 int64_t head, int64_t count) {
   const int64_t D = of.value_width, n = std::ssize(of.values) / D, C = run.output.dim(2),
                 W = block.attention.spec.heads * D;
@@ -117,16 +121,16 @@ std::vector<TokenValue> larger(std::vector<TokenValue> one, const std::vector<To
 
 }  // namespace
 
-HeadCircuit head_circuit(const Inspection& inspection, AttentionKind kind, int64_t layer,
+HeadCircuit head_circuit(const Inspection& inspection, model::AttentionKind kind, int64_t layer,
                          int64_t head, int64_t count) {
   const InspectionCall state(inspection.state());
   const NoGradient off;
-  check_field(kind != AttentionKind::cross, "look", "cross; expected self or encoder");
+  check_field(kind != model::AttentionKind::cross, "look", "cross; expected self or encoder");
   state->check_text("circuit");
   state->check_layer(kind, layer);
   Inspection::State::check_head(head, state->stack_spec(kind).attention.heads);
   const StackRun& run = state->run(kind);
-  const Block& block = run.stack->blocks[static_cast<size_t>(layer)];
+  const model::Block& block = run.stack->blocks[static_cast<size_t>(layer)];
   if (block.recurrence.present() || block.latent.present())
     fail(ErrorKind::Unsupported, "layer: {} has no keys of its own; expected an attention layer",
          layer);
@@ -134,7 +138,7 @@ HeadCircuit head_circuit(const Inspection& inspection, AttentionKind kind, int64
   tokens.resize(std::min(tokens.size(), static_cast<size_t>(kMostCircuit)));
   const Tensor x = bare(*state, run, block, tokens);
   const BareHead of = bare_head(block, x, bare_first_values(*state, run, layer, tokens), head);
-  const AttentionSpec& spec = state->stack_spec(kind).attention;
+  const model::AttentionSpec& spec = state->stack_spec(kind).attention;
   const int64_t group = head / (spec.heads / spec.kv_heads);
   HeadCircuit found;
   found.scores = scores_with(block, of, x, group);
@@ -152,25 +156,25 @@ HeadCircuit head_circuit(const Inspection& inspection, AttentionKind kind, int64
       found.sought[q] = larger(std::move(found.sought[q]), top, count);
     }
   }
-  if (state->model.spec.head.kind == HeadKind::language_model && &run == &state->main)
+  if (state->model.spec.head.kind == model::HeadKind::language_model && &run == &state->main)
     found.written = written_by(*state, run, block, of, head, count);
   return found;
 }
 
-RotaryAngles rotary_angles(const Inspection& inspection, AttentionKind kind, int64_t layer) {
+RotaryAngles rotary_angles(const Inspection& inspection, model::AttentionKind kind, int64_t layer) {
   const InspectionCall state(inspection.state());
-  check_field(kind != AttentionKind::cross, "look", "cross; expected self or encoder");
+  check_field(kind != model::AttentionKind::cross, "look", "cross; expected self or encoder");
   state->check_layer(kind, layer);
   const StackRun& run = state->run(kind);
-  const Block& block = run.stack->blocks[static_cast<size_t>(layer)];
-  const Pass& pass = run.pass;
-  const Angles& angles = block.latent.present()       ? pass.latent_angles
-                         : block.attention.window > 0 ? pass.local_angles
-                                                      : pass.angles;
+  const model::Block& block = run.stack->blocks[static_cast<size_t>(layer)];
+  const model::Pass& pass = run.pass;
+  const model::Angles& angles = block.latent.present()       ? pass.latent_angles
+                                : block.attention.window > 0 ? pass.local_angles
+                                                             : pass.angles;
   if (!angles.cosines || block.recurrence.present())
     fail(ErrorKind::Unsupported, "layer: {} rotates no queries; expected rotary positions", layer);
   return {angles.cosines.dim(1), pass.pairing == Pairing::halves, to_floats(angles.cosines),
           to_floats(angles.sines)};
 }
 
-}  // namespace fovea
+}  // namespace fovea::study

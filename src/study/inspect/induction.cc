@@ -6,13 +6,13 @@
 #include "inspect/inspection.h"
 #include "open/model_parts.h"
 
-namespace fovea {
+namespace fovea::study {
 
-std::vector<std::vector<double>> induction_scores(const Model& model, uint64_t seed) {
+std::vector<std::vector<double>> induction_scores(const model::Model& model, uint64_t seed) {
   const FloatMode mode;
-  const Transformer& transformer = parts_of(model).transformer;
-  const Spec& spec = transformer.spec;
-  if (spec.input.kind != InputKind::tokens || spec.vocabulary < 1)
+  const model::Transformer& transformer = model::parts_of(model).transformer;
+  const model::Spec& spec = transformer.spec;
+  if (spec.input.kind != model::InputKind::tokens || spec.vocabulary < 1)
     fail(ErrorKind::Unsupported,
          "model: it reads no tokens; expected a text model, which can repeat random tokens");
   // Long enough for a stable mean; short enough to compute 15 heads in 30 layers quickly.
@@ -24,9 +24,9 @@ std::vector<std::vector<double>> induction_scores(const Model& model, uint64_t s
   for (int64_t i = 0; i < period; ++i) ids.push_back(ids[static_cast<size_t>(i)]);
   const Inspection::State state(transformer, ids, ids);
   std::vector<std::vector<double>> scores;
-  for (int64_t layer = 0; layer < state.stack_spec(AttentionKind::self).layers; ++layer)
+  for (int64_t layer = 0; layer < state.stack_spec(model::AttentionKind::self).layers; ++layer)
     scores.push_back(induction(state, layer, period));
   return scores;
 }
 
-}  // namespace fovea
+}  // namespace fovea::study

@@ -8,7 +8,7 @@
 #include "safetensors/safetensors.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::study {
 namespace {
 
 // Limit of the residual streams, in bytes: enough for 4,096 tokens in 24 layers of width 2,048.
@@ -16,12 +16,6 @@ constexpr int64_t kStreamBytes = int64_t{1} << 30;
 // Limit of the cached inputs and outputs of attention, in bytes; a cache above the limit is cleared
 // before more is added.
 constexpr size_t kKeptBytes = size_t{256} << 20;
-
-Tensor row_of(const std::vector<int32_t>& ids) {
-  Tensor row = empty({1, static_cast<int64_t>(ids.size())}, DType::i32);
-  std::copy(ids.begin(), ids.end(), row.data_as<int32_t>());
-  return row;
-}
 
 void check_ids(const std::vector<int32_t>& ids, int64_t vocabulary, int64_t context) {
   check(!ids.empty(), "text: no tokens; expected at least one");
@@ -32,13 +26,14 @@ void check_ids(const std::vector<int32_t>& ids, int64_t vocabulary, int64_t cont
 }
 
 // Returns the attention that a point belongs to.
-AttentionKind kind_of(const ProbePoint& point) {
-  if (point.stack == ProbePoint::Stack::cross) return AttentionKind::cross;
-  return point.stack == ProbePoint::Stack::encoder ? AttentionKind::encoder : AttentionKind::self;
+model::AttentionKind kind_of(const model::ProbePoint& point) {
+  if (point.stack == model::ProbePoint::Stack::cross) return model::AttentionKind::cross;
+  return point.stack == model::ProbePoint::Stack::encoder ? model::AttentionKind::encoder
+                                                          : model::AttentionKind::self;
 }
 
 void keep_first_values(StackRun& run, int64_t layer, const Tensor& values) {
-  const Attention& attention = run.stack->blocks[static_cast<size_t>(layer)].attention;
+  const model::Attention& attention = run.stack->blocks[static_cast<size_t>(layer)].attention;
   if (attention.spec.value_residual == 0 || run.first_values) return;
   run.first_values = values.detach();
   run.first_attention = layer;
@@ -50,17 +45,17 @@ size_t bytes_of(const AttentionMap& a) {
 
 }  // namespace
 
-Inspection::State::State(const Transformer& given, std::vector<int32_t> source_ids,
-                         std::vector<int32_t> ids, std::vector<HeadPlace> muted,
-                         std::vector<NeuronPlace> muted_neurons, const TokenVectors& vectors)
+Inspection::State::State(const model::Transformer& given, std::vector<int32_t> source_ids,
+                         std::vector<int32_t> ids, std::vector<model::HeadPlace> muted,
+                         std::vector<NeuronPlace> muted_neurons, const model::TokenVectors& vectors)
     : model(given),
       has_pictures(!vectors.rows.empty()),
       muted_(std::move(muted)),
       muted_neurons_(std::move(muted_neurons)) {
   const NoGradient off;
-  const Spec& spec = model.spec;
+  const model::Spec& spec = model.spec;
   const bool both = spec.encoder && spec.decoder;
-  if (spec.input.kind != InputKind::tokens)
+  if (spec.input.kind != model::InputKind::tokens)
     fail(ErrorKind::Unsupported,
          "model: it reads images or sound; expected a text model, or a picture instead of a text");
   if (spec.encoder) {
@@ -75,74 +70,79 @@ Inspection::State::State(const Transformer& given, std::vector<int32_t> source_i
     main.stack = &model.decoder;
     main.ids = std::move(ids);
   }
-  for (const HeadPlace& head : muted_) {
+  for (const model::HeadPlace& head : muted_) {
     check_layer(head.kind, head.layer);
     check_head(head.head, stack_spec(head.kind).attention.heads);
   }
   for (const NeuronPlace& neuron : muted_neurons_) {
     check_layer(neuron.kind, neuron.layer);
-    const FeedForward& ffn = run(neuron.kind).stack->blocks[static_cast<size_t>(neuron.layer)].ffn;
+    const model::FeedForward& ffn =
+        run(neuron.kind).stack->blocks[static_cast<size_t>(neuron.layer)].ffn;
     const int64_t width = ffn.up.weight.present() ? ffn.up.weight.shape[0] : 0;
     check_field(neuron.neuron >= 0 && neuron.neuron < width, "muted_neurons",
                 "neuron {} of layer {}; expected a neuron of a layer with {} neurons",
                 neuron.neuron, neuron.layer, width);
   }
-  Pass pass;
+  model::Pass pass;
   if (both) {
-    read(source, {row_of(source.ids), {}, {}, {}}, pass);
+    read(source, {tensor_of(source.ids, {1, std::ssize(source.ids)}), {}, {}, {}}, pass);
     pass.memory = source.output;
   }
-  Sequence sequence{row_of(main.ids), {}, {}, {}};
+  model::Sequence sequence{tensor_of(main.ids, {1, std::ssize(main.ids)}), {}, {}, {}};
   if (has_pictures) {
     const int64_t N = std::ssize(vectors.rows);
     sequence.vectors = tensor_of(vectors.values, {N, std::ssize(vectors.values) / N});
-    sequence.vector_rows = row_of(vectors.rows).view({N});
+    sequence.vector_rows = tensor_of(vectors.rows, {N});
   }
   read(main, sequence, pass);
 }
 
-Inspection::State::State(const Transformer& given, const Tensor& pixels)
+Inspection::State::State(const model::Transformer& given, const Tensor& pixels)
     : model(given), has_pictures(true) {
   const NoGradient off;
   main.stack = &model.encoder;
   main.ids.resize(static_cast<size_t>(model.input.length()));
   std::iota(main.ids.begin(), main.ids.end(), 0);
-  read(main, {{}, {}, {}, pixels}, Pass());
+  read(main, {{}, {}, {}, pixels}, model::Pass());
 }
 
-void Inspection::State::read(StackRun& run, const Sequence& sequence, const Pass& given) {
+void Inspection::State::read(StackRun& run, const model::Sequence& sequence,
+                             const model::Pass& given) {
   const auto layers = std::ssize(run.stack->blocks);
   const int64_t row = model.spec.width * (layers + 1) * 4;
   check(run.tokens() <= kStreamBytes / row, "text: {} tokens; expected at most {} for this model",
         run.tokens(), kStreamBytes / row);
   run.stream.resize(static_cast<size_t>(layers) + 1);
-  const Probe probe = this->probe([&](const ProbePoint& point, const Tensor& value) {
-    if (point.what == ProbePoint::What::unnormed) run.stream.back() = value.detach();
-    if (point.what == ProbePoint::What::value && kind_of(point) != AttentionKind::cross)
+  const model::Probe probe = this->probe([&](const model::ProbePoint& point, const Tensor& value) {
+    if (point.what == model::ProbePoint::What::unnormed) run.stream.back() = value.detach();
+    if (point.what == model::ProbePoint::What::value &&
+        kind_of(point) != model::AttentionKind::cross)
       keep_first_values(run, point.layer, value);
-    if (point.what != ProbePoint::What::hidden) return;
+    if (point.what != model::ProbePoint::What::hidden) return;
     if (point.layer == layers)
       run.output = value.detach();
     else
       run.stream[static_cast<size_t>(point.layer)] = value.detach();
   });
-  Pass pass = given;
+  model::Pass pass = given;
   pass.probe = &probe;
   if (run.stack == &model.decoder)
     model.decode(sequence, pass);
   else
     model.encode(sequence, pass);
   run.pass = given;
-  run.pass.stack = run.stack == &model.encoder && model.spec.decoder ? ProbePoint::Stack::encoder
-                                                                     : ProbePoint::Stack::only;
+  run.pass.stack = run.stack == &model.encoder && model.spec.decoder
+                       ? model::ProbePoint::Stack::encoder
+                       : model::ProbePoint::Stack::only;
   run.pass.mask.causal = run.stack->causal;
   run.stack->positions.prepare(run.pass, run.tokens(), {});
 }
 
-Probe Inspection::State::probe(std::function<void(const ProbePoint&, Tensor&)> see) const {
+model::Probe Inspection::State::probe(
+    std::function<void(const model::ProbePoint&, Tensor&)> see) const {
   return {.see =
-              [this, see = std::move(see)](const ProbePoint& point, Tensor& value) {
-                if (point.what == ProbePoint::What::mlp_hidden) {
+              [this, see = std::move(see)](const model::ProbePoint& point, Tensor& value) {
+                if (point.what == model::ProbePoint::What::mlp_hidden) {
                   const int64_t F = value.dim(-1);
                   for (const NeuronPlace& each : muted_neurons_)
                     if (each.kind == kind_of(point) && each.layer == point.layer)
@@ -151,17 +151,17 @@ Probe Inspection::State::probe(std::function<void(const ProbePoint&, Tensor&)> s
                 }
                 if (see) see(point, value);
               },
-          .attend = [this](const ProbePoint& point,
-                           const AttentionInputs& here) { attend(point, here, nullptr); }};
+          .attend = [this](const model::ProbePoint& point,
+                           const model::AttentionInputs& here) { attend(point, here, nullptr); }};
 }
 
 // Sets the outputs of muted heads to zero, also in the cached copies.
 void Inspection::State::attend(
-    const ProbePoint& point, const AttentionInputs& here,
-    std::map<std::pair<AttentionKind, int64_t>, AttentionMap>* kept) const {
-  const AttentionKind kind = kind_of(point);
+    const model::ProbePoint& point, const model::AttentionInputs& here,
+    std::map<std::pair<model::AttentionKind, int64_t>, AttentionMap>* kept) const {
+  const model::AttentionKind kind = kind_of(point);
   const int64_t H = here.heads.dim(2), D = here.heads.dim(3), rows = here.heads.size() / (H * D);
-  for (const HeadPlace& head : muted_) {
+  for (const model::HeadPlace& head : muted_) {
     if (head.kind != kind || head.layer != point.layer) continue;
     for (int64_t r = 0; r < rows; ++r)
       std::fill_n(here.heads.data_as<float>() + (r * H + head.head) * D, D, 0.0f);
@@ -171,21 +171,21 @@ void Inspection::State::attend(
                                   here.heads.detach(), here.options};
 }
 
-const StackRun& Inspection::State::run(AttentionKind kind) const {
-  check_field(kind == AttentionKind::self || source.stack != nullptr, "look",
+const StackRun& Inspection::State::run(model::AttentionKind kind) const {
+  check_field(kind == model::AttentionKind::self || source.stack != nullptr, "look",
               "encoder and cross need a model with an encoder and a decoder; expected self");
-  return kind == AttentionKind::encoder ? source : main;
+  return kind == model::AttentionKind::encoder ? source : main;
 }
 
-const StackSpec& Inspection::State::stack_spec(AttentionKind kind) const {
+const model::StackSpec& Inspection::State::stack_spec(model::AttentionKind kind) const {
   return run(kind).stack == &model.decoder ? *model.spec.decoder : *model.spec.encoder;
 }
 
-int64_t Inspection::State::keys(AttentionKind kind) const {
-  return kind == AttentionKind::cross ? source.tokens() : run(kind).tokens();
+int64_t Inspection::State::keys(model::AttentionKind kind) const {
+  return kind == model::AttentionKind::cross ? source.tokens() : run(kind).tokens();
 }
 
-void Inspection::State::check_layer(AttentionKind kind, int64_t layer) const {
+void Inspection::State::check_layer(model::AttentionKind kind, int64_t layer) const {
   const auto layers = std::ssize(run(kind).stack->blocks);
   check_field(layer >= 0 && layer < layers, "layer", "{}; expected 0 to {}", layer, layers - 1);
 }
@@ -198,7 +198,7 @@ void Inspection::State::check_head(int64_t head, int64_t heads) {
   check_field(head >= 0 && head < heads, "head", "{}; expected 0 to {}", head, heads - 1);
 }
 
-const AttentionMap& Inspection::State::attended(AttentionKind kind, int64_t layer) const {
+const AttentionMap& Inspection::State::attended(model::AttentionKind kind, int64_t layer) const {
   check_layer(kind, layer);
   if (const auto found = kept_.find({kind, layer}); found != kept_.end()) return found->second;
   const NoGradient off;
@@ -206,17 +206,18 @@ const AttentionMap& Inspection::State::attended(AttentionKind kind, int64_t laye
   for (const auto& [place, attended] : kept_) bytes += bytes_of(attended);
   if (bytes > kKeptBytes) kept_.clear();
   const StackRun& run = this->run(kind);
-  const Probe probe{.attend = [&](const ProbePoint& point, const AttentionInputs& here) {
-    attend(point, here, &kept_);
-  }};
-  Pass pass = run.pass;
+  const model::Probe probe{
+      .attend = [&](const model::ProbePoint& point, const model::AttentionInputs& here) {
+        attend(point, here, &kept_);
+      }};
+  model::Pass pass = run.pass;
   pass.probe = &probe;
   pass.first_values = run.first_values_of(layer);
-  const Block& block = run.stack->blocks[static_cast<size_t>(layer)];
-  check_field(kind == AttentionKind::cross || !block.recurrence.present(), "layer",
+  const model::Block& block = run.stack->blocks[static_cast<size_t>(layer)];
+  check_field(kind == model::AttentionKind::cross || !block.recurrence.present(), "layer",
               "{} is recurrent and has no attention weights; expected an attention layer", layer);
   const Tensor& x = run.stream[static_cast<size_t>(layer)];
-  if (kind == AttentionKind::cross)
+  if (kind == model::AttentionKind::cross)
     block(x, pass);
   else
     block.mix(block.attention_norm.input(x, pass.compute), pass);
@@ -230,18 +231,19 @@ Inspection::Inspection(Inspection&&) noexcept = default;
 const std::vector<InspectedToken>& Inspection::tokens() const { return state_->text; }
 const std::vector<InspectedToken>& Inspection::source() const { return state_->source_text; }
 
-void Inspection::save(const std::string& path, AttentionKind kind, int64_t layer) const {
+void Inspection::save(const std::string& path, model::AttentionKind kind, int64_t layer) const {
   const InspectionCall state(*state_);
   const StackRun& run = state->run(kind);
-  const Spec& spec = state->model.spec;
-  const bool cross = kind == AttentionKind::cross;
-  const ProbePoint::Stack stack = !spec.encoder || !spec.decoder   ? ProbePoint::Stack::only
-                                  : kind == AttentionKind::encoder ? ProbePoint::Stack::encoder
-                                                                   : ProbePoint::Stack::decoder;
-  std::map<std::string, Tensor> found{{"input_ids", row_of(run.ids)}};
+  const model::Spec& spec = state->model.spec;
+  const bool cross = kind == model::AttentionKind::cross;
+  const model::ProbePoint::Stack stack =
+      !spec.encoder || !spec.decoder          ? model::ProbePoint::Stack::only
+      : kind == model::AttentionKind::encoder ? model::ProbePoint::Stack::encoder
+                                              : model::ProbePoint::Stack::decoder;
+  std::map<std::string, Tensor> found{{"input_ids", tensor_of(run.ids, {1, std::ssize(run.ids)})}};
   const int64_t layers = std::ssize(run.stream) - 1;
   for (int64_t i = 0; i <= layers; ++i)
-    found[name_of({ProbePoint::What::hidden, i, stack})] =
+    found[model::name_of({model::ProbePoint::What::hidden, i, stack})] =
         i < layers ? run.stream[static_cast<size_t>(i)] : run.output;
   const int64_t H = state->stack_spec(kind).attention.heads, T = run.tokens(),
                 S = state->keys(kind);
@@ -249,9 +251,9 @@ void Inspection::save(const std::string& path, AttentionKind kind, int64_t layer
   for (int64_t h = 0; h < H; ++h)
     std::copy_n(state->weights(kind, layer, h, {0, T}).data_as<float>(), T * S,
                 weights.data_as<float>() + h * T * S);
-  found[name_of({ProbePoint::What::attention, layer, cross ? ProbePoint::Stack::cross : stack})] =
-      weights;
+  found[model::name_of({model::ProbePoint::What::attention, layer,
+                        cross ? model::ProbePoint::Stack::cross : stack})] = weights;
   write_safetensors(path, found);
 }
 
-}  // namespace fovea
+}  // namespace fovea::study

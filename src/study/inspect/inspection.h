@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "base/float_mode.h"
-#include "fovea/image_model.h"
-#include "fovea/inspect.h"
+#include "fovea/infer/image_model.h"
+#include "fovea/study/inspect.h"
 #include "transformer/prompt_images.h"
 #include "transformer/transformer.h"
 
-namespace fovea {
+namespace fovea::study {
 
 // The inputs and outputs of one attention call: q [1, T, H, D], k and v [1, S, G, D], the options,
 // and the outputs of the heads [1, T, H, D].
@@ -25,11 +25,11 @@ struct AttentionMap {
 
 // A stack, and its results for one text.
 struct StackRun {
-  const Stack* stack = nullptr;
+  const model::Stack* stack = nullptr;
   std::vector<int32_t> ids;
   std::vector<Tensor> stream;  // [1, T, C]: the residual stream before each layer and at the end
   Tensor output;               // [1, T, C]: after the final norm
-  Pass pass;                   // the pass with which its blocks run
+  model::Pass pass;            // the pass with which its blocks run
   // Of a model with value_residual: the values of its first attention layer [1, T, G, D'], and the
   // number of this layer.
   Tensor first_values;
@@ -49,35 +49,35 @@ struct Inspection::State {
   // `source` is for the encoder, if there is one; `ids` for the decoder, if there is one, including
   // its start token. The model must outlive the State, unless `owner` is set.
   // `vectors` replace the embeddings of some tokens of the decoder, such as those of pictures.
-  State(const Transformer& model, std::vector<int32_t> source, std::vector<int32_t> ids,
-        std::vector<HeadPlace> muted = {}, std::vector<NeuronPlace> muted_neurons = {},
-        const TokenVectors& vectors = {});
+  State(const model::Transformer& model, std::vector<int32_t> source, std::vector<int32_t> ids,
+        std::vector<model::HeadPlace> muted = {}, std::vector<NeuronPlace> muted_neurons = {},
+        const model::TokenVectors& vectors = {});
   // An encoder of images: pixels [1, 3, S, S]. Its tokens have no ids; they are numbered instead.
-  State(const Transformer& model, const Tensor& pixels);
+  State(const model::Transformer& model, const Tensor& pixels);
 
   // Returns the run of the stack that computes the queries; it is the same for self and cross.
-  const StackRun& run(AttentionKind kind) const;
-  const StackSpec& stack_spec(AttentionKind kind) const;
-  int64_t keys(AttentionKind kind) const;  // number of keys, S
-  void check_layer(AttentionKind kind, int64_t layer) const;
+  const StackRun& run(model::AttentionKind kind) const;
+  const model::StackSpec& stack_spec(model::AttentionKind kind) const;
+  int64_t keys(model::AttentionKind kind) const;  // number of keys, S
+  void check_layer(model::AttentionKind kind, int64_t layer) const;
   void check_text(const char* what) const;  // throws InvalidArgument if there are pictures
   static void check_head(int64_t head, int64_t heads);
 
   // Returns the inputs and outputs of a layer's attention, which are cached.
-  const AttentionMap& attended(AttentionKind kind, int64_t layer) const;
+  const AttentionMap& attended(model::AttentionKind kind, int64_t layer) const;
   // Return the attention weights, and the inputs of their softmax, of one head for R query rows.
   // -> f32 [R, S]
-  Tensor weights(AttentionKind kind, int64_t layer, int64_t head, Interval rows) const;
-  Tensor scores(AttentionKind kind, int64_t layer, int64_t head, Interval rows) const;
+  Tensor weights(model::AttentionKind kind, int64_t layer, int64_t head, Interval rows) const;
+  Tensor scores(model::AttentionKind kind, int64_t layer, int64_t head, Interval rows) const;
   // Returns a probe that switches the muted heads and neurons off and passes the values to `see`,
   // which may be null. It must not outlive the State.
-  Probe probe(std::function<void(const ProbePoint&, Tensor&)> see) const;
+  model::Probe probe(std::function<void(const model::ProbePoint&, Tensor&)> see) const;
   // Applies the model's head to rows of a stack's output.   [R, C] -> f32 [R, V]
   Tensor logits_of(const Tensor& rows) const;
 
-  const Transformer& model;
-  std::optional<Model> owner;                     // keeps `model` alive
-  std::optional<ImageModel> image_owner;          // the same, for an encoder of images
+  const model::Transformer& model;
+  std::optional<model::Model> owner;              // keeps `model` alive
+  std::optional<infer::ImageModel> image_owner;   // the same, for an encoder of images
   bool has_pictures = false;                      // some tokens are those of pictures
   std::vector<InspectedToken> source_text, text;  // empty if unknown
   StackRun source, main;               // source: the encoder, if there are an encoder and a decoder
@@ -88,14 +88,14 @@ struct Inspection::State {
     Tensor q, k;  // [1, R, 1, D], [1, S, 1, D]
     AttentionOptions options;
   };
-  HeadRows head_rows(AttentionKind kind, int64_t layer, int64_t head, Interval rows) const;
-  void read(StackRun& run, const Sequence& sequence, const Pass& given);
-  void attend(const ProbePoint& point, const AttentionInputs& inputs,
-              std::map<std::pair<AttentionKind, int64_t>, AttentionMap>* kept) const;
+  HeadRows head_rows(model::AttentionKind kind, int64_t layer, int64_t head, Interval rows) const;
+  void read(StackRun& run, const model::Sequence& sequence, const model::Pass& given);
+  void attend(const model::ProbePoint& point, const model::AttentionInputs& inputs,
+              std::map<std::pair<model::AttentionKind, int64_t>, AttentionMap>* kept) const;
 
-  std::vector<HeadPlace> muted_;
+  std::vector<model::HeadPlace> muted_;
   std::vector<NeuronPlace> muted_neurons_;
-  mutable std::map<std::pair<AttentionKind, int64_t>, AttentionMap> kept_;
+  mutable std::map<std::pair<model::AttentionKind, int64_t>, AttentionMap> kept_;
 };
 
 // Returns row t of x [1, T, ...] as [1, 1, rest].
@@ -123,6 +123,6 @@ std::vector<double> induction(const Inspection::State& state, int64_t layer, int
 
 // Returns the Euclidean norm of each layer's gradients of the mean loss of next-token prediction.
 // Empty unless the model is a decoder-only language model and there are at least two ids.
-std::vector<float> gradient_sizes(const Transformer& model, const std::vector<int32_t>& ids);
+std::vector<float> gradient_sizes(const model::Transformer& model, const std::vector<int32_t>& ids);
 
-}  // namespace fovea
+}  // namespace fovea::study

@@ -4,23 +4,23 @@
 
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::study {
 
-LayerRows layer_rows(const Inspection::State& all, AttentionKind kind, int64_t layer,
+LayerRows layer_rows(const Inspection::State& all, model::AttentionKind kind, int64_t layer,
                      int64_t token) {
   const NoGradient off;
   const StackRun& run = all.run(kind);
-  const Block& block = run.stack->blocks[static_cast<size_t>(layer)];
+  const model::Block& block = run.stack->blocks[static_cast<size_t>(layer)];
   const Tensor& stream = run.stream[static_cast<size_t>(layer)];
   const Tensor x = row_of(stream, token);
   LayerRows rows;
-  const Probe probe = all.probe([&](const ProbePoint& point, Tensor& value) {
-    if (point.what == ProbePoint::What::mlp_hidden) rows.hidden = value.detach();
+  const model::Probe probe = all.probe([&](const model::ProbePoint& point, Tensor& value) {
+    if (point.what == model::ProbePoint::What::mlp_hidden) rows.hidden = value.detach();
   });
-  Pass pass;
+  model::Pass pass;
   pass.probe = &probe;
   pass.stack = run.pass.stack;
-  const auto scaled = [](const Tensor& y, const Parameter& factors) {
+  const auto scaled = [](const Tensor& y, const model::Parameter& factors) {
     return factors.present() ? scale_columns(y, factors.value) : y;
   };
   if (block.recurrence.present()) {
@@ -36,7 +36,8 @@ LayerRows layer_rows(const Inspection::State& all, AttentionKind kind, int64_t l
   rows.mixed_sum = block.added(x, block.attention_norm.output(rows.mixed, DType::f32));
   Tensor h = block.attention_norm.sum(rows.mixed_sum, DType::f32);
   if (block.cross.across) {
-    rows.cross = block.cross.output(row_of(all.attended(AttentionKind::cross, layer).heads, token));
+    rows.cross =
+        block.cross.output(row_of(all.attended(model::AttentionKind::cross, layer).heads, token));
     rows.cross_sum = block.added(h, block.cross_norm.output(rows.cross, DType::f32));
     h = block.cross_norm.sum(rows.cross_sum, DType::f32);
   }
@@ -46,8 +47,8 @@ LayerRows layer_rows(const Inspection::State& all, AttentionKind kind, int64_t l
   return rows;
 }
 
-std::vector<std::vector<double>> product_rows(const Linear& layer, const Tensor& x,
-                                              const Parameter& factors) {
+std::vector<std::vector<double>> product_rows(const model::Linear& layer, const Tensor& x,
+                                              const model::Parameter& factors) {
   const NoGradient off;
   const int64_t R = x.dim(1), K = x.dim(2);
   const Tensor and_zero = zeros({1, R + 1, K});  // the last row gives the bias
@@ -63,4 +64,4 @@ std::vector<std::vector<double>> product_rows(const Linear& layer, const Tensor&
   return rows;
 }
 
-}  // namespace fovea
+}  // namespace fovea::study

@@ -2,7 +2,7 @@
 
 #include "inspect/inspection.h"
 
-namespace fovea {
+namespace fovea::study {
 
 // The inputs and outputs of the sublayers of one layer for one token, all [1, 1, width]; unset if
 // the layer has no such sublayer.
@@ -12,11 +12,11 @@ struct LayerRows {
   Tensor hidden, fed;   // the hidden layer of the feed-forward layer (no experts), its output
   Tensor mixed_sum, cross_sum, fed_sum;  // the sums with the residual stream, before their norm
 };
-LayerRows layer_rows(const Inspection::State& all, AttentionKind kind, int64_t layer,
+LayerRows layer_rows(const Inspection::State& all, model::AttentionKind kind, int64_t layer,
                      int64_t token);
 
 // Returns the rows of x [1, R, in] through the matrix of a layer, without its bias: [R][out].
-std::vector<std::vector<double>> product_rows(const Linear& layer, const Tensor& x,
-                                              const Parameter& factors);
+std::vector<std::vector<double>> product_rows(const model::Linear& layer, const Tensor& x,
+                                              const model::Parameter& factors);
 
-}  // namespace fovea
+}  // namespace fovea::study

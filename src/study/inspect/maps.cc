@@ -14,7 +14,7 @@
 #include "inspect/inspection.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::study {
 namespace {
 
 constexpr int64_t kQueryRows = 256;                 // query rows computed at a time
@@ -76,7 +76,7 @@ bool is_punctuation(const InspectedToken& token) {
 
 }  // namespace
 
-Inspection::State::HeadRows Inspection::State::head_rows(AttentionKind kind, int64_t layer,
+Inspection::State::HeadRows Inspection::State::head_rows(model::AttentionKind kind, int64_t layer,
                                                          int64_t head, Interval rows) const {
   const AttentionMap& here = attended(kind, layer);
   const int64_t T = here.q.dim(1), S = here.k.dim(1), R = rows.end - rows.begin;
@@ -94,14 +94,14 @@ Inspection::State::HeadRows Inspection::State::head_rows(AttentionKind kind, int
   return {one_head(here.q, head, rows), one_head(here.k, group, {0, S}), options};
 }
 
-Tensor Inspection::State::weights(AttentionKind kind, int64_t layer, int64_t head,
+Tensor Inspection::State::weights(model::AttentionKind kind, int64_t layer, int64_t head,
                                   Interval rows) const {
   const NoGradient off;
   const auto [q, k, options] = head_rows(kind, layer, head, rows);
   return attention_weights(q, k, options).view({q.dim(1), k.dim(1)});
 }
 
-Tensor Inspection::State::scores(AttentionKind kind, int64_t layer, int64_t head,
+Tensor Inspection::State::scores(model::AttentionKind kind, int64_t layer, int64_t head,
                                  Interval rows) const {
   const NoGradient off;
   const auto [q, k, options] = head_rows(kind, layer, head, rows);
@@ -171,15 +171,15 @@ std::vector<std::vector<KeyWeight>> Inspection::strongest(const MapQuery& query,
   return all;
 }
 
-std::vector<HeadScores> Inspection::head_scores(AttentionKind kind, int64_t layer) const {
+std::vector<HeadScores> Inspection::head_scores(model::AttentionKind kind, int64_t layer) const {
   const InspectionCall state(*state_);
   const StackRun& queries = state->run(kind);
-  const bool cross = kind == AttentionKind::cross;
+  const bool cross = kind == model::AttentionKind::cross;
   const std::vector<int32_t>& key_ids = cross ? state->source.ids : queries.ids;
   const int64_t T = queries.tokens(), S = state->keys(kind),
                 H = state->stack_spec(kind).attention.heads;
   std::vector<bool> punctuation;
-  for (const InspectedToken& token : kind == AttentionKind::self ? tokens() : source())
+  for (const InspectedToken& token : kind == model::AttentionKind::self ? tokens() : source())
     punctuation.push_back(is_punctuation(token));
   punctuation.resize(static_cast<size_t>(S));
   const Mask mask = state->attended(kind, layer).options.mask;
@@ -218,12 +218,12 @@ std::vector<HeadScores> Inspection::head_scores(AttentionKind kind, int64_t laye
 // Tokens period, period + 1, ... repeat tokens 0, 1, ...: an induction head attends to the token
 // after the earlier occurrence of the query's token.
 std::vector<double> induction(const Inspection::State& state, int64_t layer, int64_t period) {
-  const StackRun& here = state.run(AttentionKind::self);
-  const int64_t T = here.tokens(), H = state.stack_spec(AttentionKind::self).attention.heads;
+  const StackRun& here = state.run(model::AttentionKind::self);
+  const int64_t T = here.tokens(), H = state.stack_spec(model::AttentionKind::self).attention.heads;
   std::vector<double> scores;
   if (here.stack->blocks[static_cast<size_t>(layer)].recurrence.present()) return scores;
   for (int64_t h = 0; h < H; ++h) {
-    const Tensor w = state.weights(AttentionKind::self, layer, h, {0, T});
+    const Tensor w = state.weights(model::AttentionKind::self, layer, h, {0, T});
     double sum = 0;
     for (int64_t t = period; t < T; ++t) sum += double{w.data_as<float>()[t * T + t - period + 1]};
     scores.push_back(sum / static_cast<double>(T - period));
@@ -231,9 +231,9 @@ std::vector<double> induction(const Inspection::State& state, int64_t layer, int
   return scores;
 }
 
-std::vector<float> Inspection::rollout(AttentionKind kind, int64_t token) const {
+std::vector<float> Inspection::rollout(model::AttentionKind kind, int64_t token) const {
   const InspectionCall state(*state_);
-  check_field(kind != AttentionKind::cross, "look", "cross; expected self or encoder");
+  check_field(kind != model::AttentionKind::cross, "look", "cross; expected self or encoder");
   const StackRun& run = state->run(kind);
   const int64_t T = run.tokens(), H = state->stack_spec(kind).attention.heads;
   check_field(token >= 0 && token < T, "token", "{}; expected 0 to {}", token, T - 1);
@@ -256,7 +256,7 @@ std::vector<float> Inspection::rollout(AttentionKind kind, int64_t token) const 
   return {row.begin(), row.end()};
 }
 
-std::vector<LayerSizes> Inspection::sizes(AttentionKind kind, bool gradients) const {
+std::vector<LayerSizes> Inspection::sizes(model::AttentionKind kind, bool gradients) const {
   const InspectionCall state(*state_);
   const StackRun& here = state->run(kind);
   const int64_t T = here.tokens(), S = state->keys(kind);
@@ -281,11 +281,11 @@ std::vector<LayerSizes> Inspection::sizes(AttentionKind kind, bool gradients) co
       sizes.entropy.push_back(static_cast<float>(diffuse.mean()));
     }
   }
-  if (!gradients || kind != AttentionKind::self) return all;
+  if (!gradients || kind != model::AttentionKind::self) return all;
   state->check_text("gradients");
   const std::vector<float> found = gradient_sizes(state->model, here.ids);
   for (size_t layer = 0; layer < found.size(); ++layer) all[layer].gradient = found[layer];
   return all;
 }
 
-}  // namespace fovea
+}  // namespace fovea::study

@@ -9,7 +9,7 @@
 #include "inspect/top_tokens.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::study {
 namespace {
 
 constexpr int64_t kPromoted = 6;      // tokens listed for a neuron
@@ -26,7 +26,7 @@ std::vector<Neuron> strongest_of(const std::vector<float>& hidden, int64_t count
 }
 
 // Sets the tokens that each neuron of a layer promotes.
-void find_promoted(const Inspection::State& all, const StackRun& run, const Block& block,
+void find_promoted(const Inspection::State& all, const StackRun& run, const model::Block& block,
                    const LayerRows& rows, int64_t token, std::vector<Neuron>& neurons) {
   const int64_t N = std::ssize(neurons), F = rows.hidden.size(), C = run.output.dim(2);
   const Tensor alone = zeros({1, N, F});  // row n: the activation of neuron n, and 0 elsewhere
@@ -50,22 +50,23 @@ void find_promoted(const Inspection::State& all, const StackRun& run, const Bloc
 
 }  // namespace
 
-std::vector<std::vector<Neuron>> strongest_neurons(const Inspection& inspection, AttentionKind kind,
-                                                   int64_t token, int64_t count) {
+std::vector<std::vector<Neuron>> strongest_neurons(const Inspection& inspection,
+                                                   model::AttentionKind kind, int64_t token,
+                                                   int64_t count) {
   const InspectionCall state(inspection.state());
   const NoGradient off;
-  check_field(kind != AttentionKind::cross, "look", "cross; expected self or encoder");
+  check_field(kind != model::AttentionKind::cross, "look", "cross; expected self or encoder");
   const StackRun& run = state->run(kind);
   check_field(token >= 0 && token < run.tokens(), "token", "{}; expected 0 to {}", token,
               run.tokens() - 1);
   check_field(count >= 1 && count <= kMostNeurons, "count", "{}; expected 1 to {}", count,
               kMostNeurons);
   const bool words =
-      state->model.spec.head.kind == HeadKind::language_model && &run == &state->main;
+      state->model.spec.head.kind == model::HeadKind::language_model && &run == &state->main;
   std::vector<std::vector<Neuron>> layers;
   for (int64_t l = 0; l < std::ssize(run.stack->blocks); ++l) {
     std::vector<Neuron>& neurons = layers.emplace_back();
-    const Block& block = run.stack->blocks[static_cast<size_t>(l)];
+    const model::Block& block = run.stack->blocks[static_cast<size_t>(l)];
     if (!block.ffn.up.weight.present()) continue;
     const LayerRows rows = layer_rows(*state, kind, l, token);
     neurons = strongest_of(to_floats(rows.hidden), count);
@@ -74,4 +75,4 @@ std::vector<std::vector<Neuron>> strongest_neurons(const Inspection& inspection,
   return layers;
 }
 
-}  // namespace fovea
+}  // namespace fovea::study

@@ -8,7 +8,7 @@
 #include "base/files.h"
 #include "base/npy.h"
 
-namespace fovea {
+namespace fovea::study {
 namespace {
 
 // Numbers of the zip format (APPNOTE.TXT 4.3 and 4.4), little-endian.
@@ -92,4 +92,4 @@ void write_npz(const std::string& path, const TraceTensors& tensors) {
   write_file_atomically(path, pieces);
 }
 
-}  // namespace fovea
+}  // namespace fovea::study

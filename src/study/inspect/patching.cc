@@ -5,25 +5,25 @@
 
 #include "base/error.h"
 #include "base/fields.h"
-#include "fovea/circuits.h"
+#include "fovea/study/circuits.h"
 #include "inspect/inspection.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::study {
 namespace {
 
 constexpr int64_t kMostPatched = 256;   // tokens of a text
 constexpr int64_t kTokensAtOnce = 512;  // of a batch of texts with one patch each
 constexpr int64_t kMostSteered = 64;    // new tokens, each of which needs a pass over the text
 
-void check_words(const Spec& spec) {
-  if (spec.head.kind != HeadKind::language_model || (spec.encoder && spec.decoder))
+void check_words(const model::Spec& spec) {
+  if (spec.head.kind != model::HeadKind::language_model || (spec.encoder && spec.decoder))
     fail(ErrorKind::Unsupported,
          "model: an encoder-decoder, or predicts no tokens; expected a language model with one "
          "stack");
 }
 
-void check_answers(const Spec& spec, int32_t one, int32_t other) {
+void check_answers(const model::Spec& spec, int32_t one, int32_t other) {
   for (const int32_t id : {one, other})
     check_field(id >= 0 && id < spec.vocabulary, "answers", "{}; expected 0 to {}", id,
                 spec.vocabulary - 1);
@@ -71,8 +71,8 @@ Tensor copies(const Tensor& x, int64_t count) {
 
 // Runs the layers from `layer` on, and the final norm.   x [B, T, C] -> [B, T, C]
 Tensor rest_of_stack(const Inspection::State& all, const StackRun& run, int64_t layer, Tensor x) {
-  const Probe probe = all.probe(nullptr);
-  Pass pass = run.pass;
+  const model::Probe probe = all.probe(nullptr);
+  model::Pass pass = run.pass;
   pass.probe = &probe;
   Tensor first = copies(run.first_values_of(layer), x.dim(0));
   for (size_t l = static_cast<size_t>(layer); l < run.stack->blocks.size(); ++l) {
@@ -98,7 +98,7 @@ PatchedDifferences patch_differences(const Inspection& into, const Inspection& f
                                      int32_t other) {
   const InspectionCall state(into.state());
   const NoGradient off;
-  const Spec& spec = state->model.spec;
+  const model::Spec& spec = state->model.spec;
   const StackRun &run = state->main, &source = from.state().main;
   check_words(spec);
   check_answers(spec, one, other);
@@ -136,12 +136,12 @@ std::vector<int32_t> steer(const Inspection& run, const Inspection& toward,
                            const SteerOptions& options) {
   const InspectionCall state(run.state());
   const NoGradient off;
-  const Spec& spec = state->model.spec;
+  const model::Spec& spec = state->model.spec;
   check_words(spec);
   if (!spec.decoder)
     fail(ErrorKind::Unsupported, "model: an encoder, which writes no text; expected a decoder");
   state->check_text("steering");
-  state->check_layer(AttentionKind::self, options.layer);
+  state->check_layer(model::AttentionKind::self, options.layer);
   check_field(options.tokens >= 1 && options.tokens <= kMostSteered, "tokens",
               "{}; expected 1 to {}", options.tokens, kMostSteered);
   const StackRun& other = toward.state().main;
@@ -150,8 +150,8 @@ std::vector<int32_t> steer(const Inspection& run, const Inspection& toward,
   const auto layer = static_cast<size_t>(options.layer);
   const std::vector<double> here = mean_row(state->main.stream[layer]),
                             there = mean_row(other.stream[layer]);
-  const Probe probe = state->probe([&](const ProbePoint& point, Tensor& value) {
-    if (point.what != ProbePoint::What::hidden || point.layer != options.layer) return;
+  const model::Probe probe = state->probe([&](const model::ProbePoint& point, Tensor& value) {
+    if (point.what != model::ProbePoint::What::hidden || point.layer != options.layer) return;
     const Tensor moved = empty(value.shape());
     for (int64_t i = 0; i < value.size(); ++i) {
       const auto c = static_cast<size_t>(i % spec.width);
@@ -164,9 +164,8 @@ std::vector<int32_t> steer(const Inspection& run, const Inspection& toward,
   const size_t given = ids.size();
   while (std::ssize(ids) < static_cast<int64_t>(given) + options.tokens &&
          std::ssize(ids) < spec.context) {
-    const Tensor read = empty({1, std::ssize(ids)}, DType::i32);
-    std::copy(ids.begin(), ids.end(), read.data_as<int32_t>());
-    Pass pass;
+    const Tensor read = tensor_of(ids, {1, std::ssize(ids)});
+    model::Pass pass;
     pass.probe = &probe;
     const Tensor output = state->model.decode({read, {}, {}, {}}, pass);
     const std::vector<float> z =
@@ -176,4 +175,4 @@ std::vector<int32_t> steer(const Inspection& run, const Inspection& toward,
   return {ids.begin() + static_cast<int64_t>(given), ids.end()};
 }
 
-}  // namespace fovea
+}  // namespace fovea::study

@@ -5,12 +5,12 @@
 #include <charconv>
 
 #include "base/fields.h"
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
 
-namespace fovea {
+namespace fovea::study {
 namespace {
 
-using What = ProbePoint::What;
+using What = model::ProbePoint::What;
 
 // Returns the name of a point of a layer in TransformerLens, without "blocks.<layer>."; null if it
 // has none.
@@ -42,7 +42,7 @@ const char* hook_of(What what, const NamingRules& rules) {
   return nullptr;
 }
 
-std::vector<PointName> hooks_of(const ProbePoint& point, const NamingRules& rules) {
+std::vector<PointName> hooks_of(const model::ProbePoint& point, const NamingRules& rules) {
   std::vector<PointName> names;
   const bool after_all = point.what == What::hidden && point.layer == rules.layers;
   const auto add = [&](int64_t layer, const char* hook) {
@@ -68,23 +68,23 @@ bool matches(const std::string& glob, const std::string& name) {
 
 }  // namespace
 
-std::vector<PointName> names_of(const ProbePoint& point, const NamingRules& rules) {
+std::vector<PointName> names_of(const model::ProbePoint& point, const NamingRules& rules) {
   const bool after_all = point.what == What::hidden && point.layer == rules.layers;
   std::vector<PointName> names;
   if (point.what == What::unnormed || after_all) {
-    ProbePoint other = point;  // "hidden.<layers>" names either of the two points
+    model::ProbePoint other = point;  // "hidden.<layers>" names either of the two points
     other.what = What::hidden;
     if ((point.what == What::unnormed) == rules.reports_unnormed)
-      names.push_back({name_of(other), rules.layers});
+      names.push_back({model::name_of(other), rules.layers});
     other.what = What::unnormed;
-    std::string name = name_of(other);
+    std::string name = model::name_of(other);
     if (after_all) name.replace(name.find("hidden.unnormed"), std::string::npos, "final_norm");
     names.push_back({name});
   } else {
     const bool numbered = point.what != What::embedding && point.what != What::logits;
-    names.push_back({name_of(point), numbered ? point.layer : -1});
+    names.push_back({model::name_of(point), numbered ? point.layer : -1});
   }
-  if (point.stack == ProbePoint::Stack::only)
+  if (point.stack == model::ProbePoint::Stack::only)
     for (PointName& name : hooks_of(point, rules)) names.push_back(std::move(name));
   return names;
 }
@@ -133,4 +133,4 @@ void NameSelection::check_found() const {
                 excerpt(pattern.glob));
 }
 
-}  // namespace fovea
+}  // namespace fovea::study

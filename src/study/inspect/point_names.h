@@ -5,7 +5,7 @@
 
 #include "nn/probe.h"
 
-namespace fovea {
+namespace fovea::study {
 
 // A name of a point in a trace, and the layer in the name; -1 = none, as in "logits".
 struct PointName {
@@ -25,7 +25,7 @@ struct NamingRules {
 
 // Returns the names of a point: that of name_of() or of a trace first, then, in a model with one
 // stack, those of TransformerLens, such as "blocks.3.attn.hook_q".
-std::vector<PointName> names_of(const ProbePoint& point, const NamingRules& rules);
+std::vector<PointName> names_of(const model::ProbePoint& point, const NamingRules& rules);
 
 // The names that a trace writes.
 class NameSelection {
@@ -53,4 +53,4 @@ class NameSelection {
   std::string layers_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::study

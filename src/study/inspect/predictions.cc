@@ -10,7 +10,7 @@
 #include "inspect/inspection.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::study {
 namespace {
 
 constexpr int64_t kLogitRows = 64;  // rows of logits computed at a time: 64 x 256,000 take 65 MB
@@ -47,7 +47,8 @@ Tensor Inspection::State::logits_of(const Tensor& rows) const {
   return model.logits(rows);
 }
 
-std::vector<std::vector<float>> Inspection::vectors(AttentionKind kind, int64_t token) const {
+std::vector<std::vector<float>> Inspection::vectors(model::AttentionKind kind,
+                                                    int64_t token) const {
   const InspectionCall call(*state_);
   const StackRun& run = state_->run(kind);
   check_field(token >= 0 && token < run.tokens(), "token", "{}; expected 0 to {}", token,
@@ -66,8 +67,8 @@ std::vector<float> Inspection::logits(int64_t position) const {
   const InspectionCall state(*state_);
   const StackRun& run = state->main;
   const NoGradient off;
-  const HeadKind kind = state->model.spec.head.kind;
-  if (kind == HeadKind::sequence || kind == HeadKind::pooled)
+  const model::HeadKind kind = state->model.spec.head.kind;
+  if (kind == model::HeadKind::sequence || kind == model::HeadKind::pooled)
     return to_floats(state->model.logits(run.output));
   check(position >= 0 && position < run.tokens(), "position {}; expected 0 to {}", position,
         run.tokens() - 1);
@@ -78,7 +79,7 @@ std::vector<std::vector<LikelyToken>> Inspection::lens(int64_t first, int64_t en
   const InspectionCall state(*state_);
   const StackRun& run = state->main;
   const NoGradient off;
-  check(state->model.spec.head.kind == HeadKind::language_model,
+  check(state->model.spec.head.kind == model::HeadKind::language_model,
         "logit lens: this model predicts no tokens; expected a language model");
   check(0 <= first && first < end && end <= run.tokens() && end - first <= kLogitRows,
         "positions {} to {}; expected at most {} of 0 to {}", first, end, kLogitRows, run.tokens());
@@ -104,7 +105,7 @@ std::vector<Surprise> Inspection::surprise() const {
   const InspectionCall state(*state_);
   const StackRun& run = state->main;
   const NoGradient off;
-  if (state->model.spec.head.kind != HeadKind::language_model) return {};
+  if (state->model.spec.head.kind != model::HeadKind::language_model) return {};
   // A decoder predicts token t + 1 at position t; an encoder predicts each token at the token's own
   // position.
   const int64_t ahead = run.stack->decodes ? 1 : 0, V = state->model.spec.vocabulary;
@@ -141,21 +142,21 @@ double Inspection::loss() const {
 }
 
 // Uses a copy of the model, so that the caller's weights get no gradients.
-std::vector<float> gradient_sizes(const Transformer& model, const std::vector<int32_t>& ids) {
-  const Spec& spec = model.spec;
-  const bool one = !spec.encoder && spec.head.kind == HeadKind::language_model;
+std::vector<float> gradient_sizes(const model::Transformer& model,
+                                  const std::vector<int32_t>& ids) {
+  const model::Spec& spec = model.spec;
+  const bool one = !spec.encoder && spec.head.kind == model::HeadKind::language_model;
   if (!one || ids.size() < 2) return {};
-  Transformer own = model;
-  own.each([](const std::string&, Parameter& p) { p.value.want_gradient(); });
+  model::Transformer own = model;
+  own.each([](const std::string&, model::Parameter& p) { p.value.want_gradient(); });
   const auto T = std::ssize(ids);
-  const Tensor read = empty({1, T}, DType::i32), targets = empty({1, T}, DType::i32);
-  std::copy(ids.begin(), ids.end(), read.data_as<int32_t>());
-  std::copy(ids.begin() + 1, ids.end(), targets.data_as<int32_t>());
-  targets.data_as<int32_t>()[T - 1] = -1;
+  std::vector<int32_t> next(ids.begin() + 1, ids.end());
+  next.push_back(-1);
+  const Tensor read = tensor_of(ids, {1, T}), targets = tensor_of(next, {1, T});
   backward(cross_entropy(own.logits(own.decode({read, {}, {}, {}}, {})), targets));
   std::vector<double> squares(own.decoder.blocks.size(), 0.0);
   for (size_t layer = 0; layer < squares.size(); ++layer) {
-    const auto visit_parameter = [&](const std::string&, Parameter& p) {
+    const auto visit_parameter = [&](const std::string&, model::Parameter& p) {
       const Tensor gradient = p.value.gradient();
       if (!gradient) return;  // an expert that no token chose
       for (const float g : to_floats(gradient)) squares[layer] += double{g} * double{g};
@@ -167,4 +168,4 @@ std::vector<float> gradient_sizes(const Transformer& model, const std::vector<in
   return sizes;
 }
 
-}  // namespace fovea
+}  // namespace fovea::study

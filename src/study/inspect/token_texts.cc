@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-namespace fovea {
+namespace fovea::study {
 namespace {
 
 // Returns whether the bytes are complete UTF-8 characters, at least one.
@@ -55,7 +55,7 @@ std::vector<int32_t> ids_in(const std::string& text) {
 
 }  // namespace
 
-std::vector<InspectedToken> display_tokens(const Tokenizer* tokenizer,
+std::vector<InspectedToken> display_tokens(const text::Tokenizer* tokenizer,
                                            const std::vector<int32_t>& ids) {
   std::vector<InspectedToken> tokens;
   for (const int32_t id : ids) {
@@ -75,19 +75,20 @@ std::vector<InspectedToken> display_tokens(const Tokenizer* tokenizer,
   return tokens;
 }
 
-std::vector<InspectedToken> display_tokens(const Model& model, const std::vector<int32_t>& ids) {
+std::vector<InspectedToken> display_tokens(const model::Model& model,
+                                           const std::vector<int32_t>& ids) {
   return display_tokens(model.has_tokenizer() ? &model.tokenizer() : nullptr, ids);
 }
 
-std::vector<InspectedToken> tokenized(const Model& model, const std::string& text, bool special,
-                                      SpecialTokens written) {
+std::vector<InspectedToken> tokenized(const model::Model& model, const std::string& text,
+                                      bool special, text::SpecialTokens written) {
   check(text.size() <= kInspectedBytes, "text: {} bytes; expected at most {}", text.size(),
         kInspectedBytes);
   if (!model.has_tokenizer()) return display_tokens(model, ids_in(text));
-  const Encoding encoding = model.tokenizer().encoding(text, {special, written, false});
+  const text::Encoding encoding = model.tokenizer().encoding(text, {special, written, false});
   std::vector<InspectedToken> tokens = display_tokens(model, encoding.ids);
   for (size_t i = 0; i < tokens.size(); ++i) {
-    const Offsets at = encoding.byte_offsets[i];
+    const text::Offsets at = encoding.byte_offsets[i];
     const std::string_view part = std::string_view(text).substr(at.begin, at.end - at.begin);
     // A token may be a part of a character: the text at its place is the whole character.
     const bool whole = is_text(model.tokenizer().bytes_of(tokens[i].id));
@@ -97,11 +98,12 @@ std::vector<InspectedToken> tokenized(const Model& model, const std::string& tex
   return tokens;
 }
 
-std::vector<InspectedToken> token_texts(const Model& model, const std::vector<int32_t>& ids) {
+std::vector<InspectedToken> token_texts(const model::Model& model,
+                                        const std::vector<int32_t>& ids) {
   for (const int32_t id : ids)
     check(id >= 0 && id < model.spec().vocabulary, "ids: {}; expected 0 to {}", id,
           model.spec().vocabulary - 1);
   return display_tokens(model, ids);
 }
 
-}  // namespace fovea
+}  // namespace fovea::study

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <numeric>
 
-#include "fovea/circuits.h"
+#include "fovea/study/circuits.h"
 #include "tensor/tensor.h"
 
-namespace fovea {
+namespace fovea::study {
 
 // Returns the `count` tokens with the largest values, in descending order; equal ones by their ids.
 inline std::vector<TokenValue> top_tokens(const std::vector<float>& values, int64_t count) {
@@ -39,4 +39,4 @@ inline std::vector<std::vector<TokenValue>> raised_tokens(const Tensor& logits, 
   return raised;
 }
 
-}  // namespace fovea
+}  // namespace fovea::study

@@ -7,7 +7,7 @@
 #include "inspect/point_names.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::study {
 namespace {
 
 // Returns the interval of tokens of each row. Throws InvalidArgument if there is padding elsewhere
@@ -71,24 +71,24 @@ void check_ids(const Tensor& ids, const char* name, int64_t vocabulary, int32_t 
   }
 }
 
-void add_gradients(Transformer& model, const Family& family, TraceTensors& found) {
+void add_gradients(model::Transformer& model, const model::Family& family, TraceTensors& found) {
   std::map<std::string, Tensor> gradients;
-  model.each([&](const std::string& name, Parameter& p) {
+  model.each([&](const std::string& name, model::Parameter& p) {
     const Tensor gradient = p.value.gradient();
     gradients[name] = gradient ? gradient.view(p.shape) : zeros(p.shape);
     p.value = p.value.detach();
   });
   for (const bool in_memory : {false, true}) {
-    for (const FileTensor& tensor : file_tensors(family, model, in_memory)) {
+    for (const model::FileTensor& tensor : model::file_tensors(family, model, in_memory)) {
       std::vector<Tensor> parts;
       for (const std::string& part : tensor.parts) parts.push_back(gradients.at(part));
-      found["grad." + tensor.name] = to_file(tensor, parts);
+      found["grad." + tensor.name] = model::to_file(tensor, parts);
     }
   }
 }
 
-void check_input(const Spec& spec, const TraceInput& input) {
-  const bool text = spec.input.kind == InputKind::tokens || !spec.encoder;
+void check_input(const model::Spec& spec, const TraceInput& input) {
+  const bool text = spec.input.kind == model::InputKind::tokens || !spec.encoder;
   if (text) {
     check(input.ids && input.ids.rank() == 2 && input.ids.size() > 0,
           "input_ids: shape {}; expected [B, T]", describe(input.ids.shape()));
@@ -99,7 +99,7 @@ void check_input(const Spec& spec, const TraceInput& input) {
           "input: {} tokens; expected at most {}, the model's context", input.ids.dim(1),
           spec.context);
   } else {
-    const bool image = spec.input.kind == InputKind::image;
+    const bool image = spec.input.kind == model::InputKind::image;
     check_field(input.signal && input.signal.rank() >= 3 && input.signal.size() > 0, "input",
                 "the model reads {}, not text; expected a file with {}",
                 image ? "pictures" : "sound",
@@ -111,10 +111,10 @@ void check_input(const Spec& spec, const TraceInput& input) {
           describe(tensor->shape()), describe(input.ids.shape()));
   }
   if (!input.labels) return;
-  const bool words = spec.head.kind == HeadKind::language_model;
+  const bool words = spec.head.kind == model::HeadKind::language_model;
   check_ids(input.labels, "labels", words ? spec.vocabulary : spec.head.labels, -100);
   const bool same_shape = !text || (spec.encoder && spec.decoder) ||
-                          spec.head.kind == HeadKind::sequence ||
+                          spec.head.kind == model::HeadKind::sequence ||
                           input.labels.shape() == input.ids.shape();
   check(same_shape, "labels: shape {}; expected {}", describe(input.labels.shape()),
         describe(input.ids.shape()));
@@ -125,25 +125,25 @@ struct Outcome {
   Tensor logits, targets, decoder_ids;
 };
 
-Outcome run(const Transformer& model, const TraceInput& input, Pass pass) {
-  const Spec& spec = model.spec;
-  Sequence sequence{input.ids,        {}, input.token_types, input.signal, input.vectors,
-                    input.vector_rows};
+Outcome run(const model::Transformer& model, const TraceInput& input, model::Pass pass) {
+  const model::Spec& spec = model.spec;
+  model::Sequence sequence{input.ids,        {}, input.token_types, input.signal, input.vectors,
+                           input.vector_rows};
   if (input.attention_mask) pass.mask.valid = valid_keys(input.attention_mask);
   const auto valid = pass.mask.valid;
   if (!spec.decoder) return {model.logits(model.encode(sequence, pass), valid), input.labels, {}};
   if (!spec.encoder) {
     if (input.attention_mask) sequence.places = positions_of(valid, input.ids.dim(1));
-    const bool words = spec.head.kind == HeadKind::language_model;
+    const bool words = spec.head.kind == model::HeadKind::language_model;
     const Tensor targets = input.labels && words ? shifted(input.labels) : input.labels;
     const std::vector<Interval> read = model.read_by_head(input.ids, valid);
     return {model.logits(model.decode(sequence, pass), read), targets, {}};
   }
   pass.memory = model.encode(sequence, pass);
   pass.memory_valid = valid;
-  if (input.ids && spec.head.kind != HeadKind::language_model) {
+  if (input.ids && spec.head.kind != model::HeadKind::language_model) {
     // The decoder reads the text too, and labels are those of the text or of its tokens.
-    const Tensor ids = moved_by_one(input.ids, input.start);
+    const Tensor ids = model::moved_by_one(input.ids, input.start);
     return {model.logits(model.decode({ids, {}, {}, {}}, pass), valid), input.labels, ids};
   }
   pass.mask.valid.clear();
@@ -157,7 +157,7 @@ Outcome run(const Transformer& model, const TraceInput& input, Pass pass) {
 // there is a patch.
 class Recorder {
  public:
-  Recorder(const Transformer& model, const Family& family, const TraceInput& input,
+  Recorder(const model::Transformer& model, const model::Family& family, const TraceInput& input,
            TraceTensors& found)
       : model_(model),
         family_(family),
@@ -166,7 +166,7 @@ class Recorder {
         found_(found) {}
 
   // Returns whether a value that is expensive to compute is selected or patched.
-  bool wants(const ProbePoint& point) {
+  bool wants(const model::ProbePoint& point) {
     bool wanted = false;
     for (const PointName& name : names(point)) {
       selection_.found(name);
@@ -175,7 +175,7 @@ class Recorder {
     return wanted;
   }
 
-  void see(const ProbePoint& point, Tensor& value) {
+  void see(const model::ProbePoint& point, Tensor& value) {
     const std::vector<PointName> names = this->names(point);
     for (const PointName& name : names) patch(name.name, value, names.front().name);
     for (const PointName& name : names) {
@@ -195,16 +195,16 @@ class Recorder {
   }
 
  private:
-  std::vector<PointName> names(const ProbePoint& point) const {
-    const bool encoder = point.stack == ProbePoint::Stack::encoder || !model_.spec.decoder;
-    const Stack& stack = encoder ? model_.encoder : model_.decoder;
-    const StackSpec& spec = encoder ? *model_.spec.encoder : *model_.spec.decoder;
-    return names_of(point,
-                    {.layers = std::ssize(stack.blocks),
-                     .reports_unnormed = family_.reports_unnormed,
-                     .rotary = spec.position.kind == PositionKind::rotary,
-                     .query_norm = spec.attention.norm != QueryKeyNorm::none,
-                     .layer_norm = spec.norm.kind == NormKind::layer && spec.placement.input});
+  std::vector<PointName> names(const model::ProbePoint& point) const {
+    const bool encoder = point.stack == model::ProbePoint::Stack::encoder || !model_.spec.decoder;
+    const model::Stack& stack = encoder ? model_.encoder : model_.decoder;
+    const model::StackSpec& spec = encoder ? *model_.spec.encoder : *model_.spec.decoder;
+    return names_of(
+        point, {.layers = std::ssize(stack.blocks),
+                .reports_unnormed = family_.reports_unnormed,
+                .rotary = spec.position.kind == model::PositionKind::rotary,
+                .query_norm = spec.attention.norm != model::QueryKeyNorm::none,
+                .layer_norm = spec.norm.kind == model::NormKind::layer && spec.placement.input});
   }
 
   void patch(const std::string& name, Tensor& value, const std::string& point) {
@@ -221,8 +221,8 @@ class Recorder {
     value = convert(found->second, value.dtype());
   }
 
-  const Transformer& model_;
-  const Family& family_;
+  const model::Transformer& model_;
+  const model::Family& family_;
   const TraceInput& input_;
   NameSelection selection_;
   TraceTensors& found_;
@@ -231,20 +231,21 @@ class Recorder {
 
 }  // namespace
 
-TraceTensors trace_model(Transformer& model, const Family& family, const TraceInput& input) {
+TraceTensors trace_model(model::Transformer& model, const model::Family& family,
+                         const TraceInput& input) {
   check_input(model.spec, input);
   TraceTensors found;
   Recorder recorder(model, family, input, found);
-  const Probe probe{
-      .see = [&](const ProbePoint& point, Tensor& value) { recorder.see(point, value); },
-      .wants_weights = [&](const ProbePoint& point) { return recorder.wants(point); }};
-  Pass pass;
+  const model::Probe probe{
+      .see = [&](const model::ProbePoint& point, Tensor& value) { recorder.see(point, value); },
+      .wants_weights = [&](const model::ProbePoint& point) { return recorder.wants(point); }};
+  model::Pass pass;
   pass.probe = &probe;
   if (input.gradients)
-    model.each([](const std::string&, Parameter& p) { p.value.want_gradient(); });
+    model.each([](const std::string&, model::Parameter& p) { p.value.want_gradient(); });
 
   const Outcome outcome = run(model, input, pass);
-  const Tensor logits = probed(pass, ProbePoint::What::logits, 0, outcome.logits);
+  const Tensor logits = model::probed(pass, model::ProbePoint::What::logits, 0, outcome.logits);
   recorder.check_used();
   if (input.ids) found["input_ids"] = input.ids;
   if (outcome.decoder_ids) found["decoder_input_ids"] = outcome.decoder_ids;
@@ -257,4 +258,4 @@ TraceTensors trace_model(Transformer& model, const Family& family, const TraceIn
   return found;
 }
 
-}  // namespace fovea
+}  // namespace fovea::study

@@ -7,7 +7,7 @@
 #include "base/number_order.h"
 #include "families/registry.h"
 
-namespace fovea {
+namespace fovea::study {
 
 using TraceTensors = std::map<std::string, Tensor, NumberOrder>;
 
@@ -31,8 +31,9 @@ struct TraceInput {
   std::string patch_file;  // the file of the patches, for errors
 };
 
-// Runs the model once. Returns the intermediate results, under the names of fovea/trace.h, the ids,
-// and the gradients, under the checkpoint's names.
-TraceTensors trace_model(Transformer& model, const Family& family, const TraceInput& input);
+// Runs the model once. Returns the intermediate results, under the names of fovea/study/trace.h,
+// the ids, and the gradients, under the checkpoint's names.
+TraceTensors trace_model(model::Transformer& model, const model::Family& family,
+                         const TraceInput& input);
 
-}  // namespace fovea
+}  // namespace fovea::study

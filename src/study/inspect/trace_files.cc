@@ -1,4 +1,4 @@
-#include "fovea/trace.h"
+#include "fovea/study/trace.h"
 
 #include <nlohmann/json.hpp>
 #include <tuple>
@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/fields.h"
 #include "base/float_mode.h"
-#include "fovea/image_prompt.h"
+#include "fovea/infer/image_prompt.h"
 #include "inspect/npz.h"
 #include "inspect/trace.h"
 #include "open/model_parts.h"
@@ -15,7 +15,7 @@
 #include "transformer/prompt_images.h"
 #include "vision/image_model_parts.h"
 
-namespace fovea {
+namespace fovea::study {
 namespace {
 
 // Reads token ids, which PyTorch writes as int64, as int32. Returns an empty tensor if `name` is
@@ -41,20 +41,14 @@ Tensor as_int32(const SafeTensors& file, const std::string& path, const std::str
 }
 
 // Converts a waveform [samples] to the encoder's input -> [1, bins, 2 * frames]
-Tensor heard(const Tensor& waveform, const InputSpec& input) {
-  return tensor_of(log_mel(to_floats(waveform), input.bins, 2 * input.frames),
+Tensor heard(const Tensor& waveform, const model::InputSpec& input) {
+  return tensor_of(media::log_mel(to_floats(waveform), input.bins, 2 * input.frames),
                    {1, input.bins, 2 * input.frames});
 }
 
 // Returns the ids of a text with the special tokens that the tokenizer adds, as Inspection does.
-std::vector<int32_t> ids_of(const Tokenizer& tokenizer, const std::string& text) {
+std::vector<int32_t> ids_of(const text::Tokenizer& tokenizer, const std::string& text) {
   return tokenizer.encoding(text, {.truncate_and_pad = false}).ids;
-}
-
-Tensor row_of_ids(const std::vector<int32_t>& ids) {
-  Tensor row = empty({1, static_cast<int64_t>(ids.size())}, DType::i32);
-  std::copy(ids.begin(), ids.end(), row.data_as<int32_t>());
-  return row;
 }
 
 // Reads the values that replace those of a run. Ignores what a trace contains besides values.
@@ -77,7 +71,7 @@ TraceTensors patches_in(const std::string& path) {
 }
 
 // Returns the texts of the tokens as a JSON list for each row of ids [B, T].
-std::string token_lists(const Tokenizer& tokenizer, const Tensor& ids) {
+std::string token_lists(const text::Tokenizer& tokenizer, const Tensor& ids) {
   nlohmann::json rows = nlohmann::json::array();
   for (int64_t b = 0; b < ids.dim(0); ++b) {
     nlohmann::json& row = rows.emplace_back(nlohmann::json::array());
@@ -91,7 +85,7 @@ std::string token_lists(const Tokenizer& tokenizer, const Tensor& ids) {
 
 using Metadata = SafeTensorsImage::Metadata;
 
-Metadata texts_of_tokens(const ModelParts& parts, const TraceTensors& found) {
+Metadata texts_of_tokens(const model::ModelParts& parts, const TraceTensors& found) {
   Metadata metadata;
   for (const auto& [ids, tokens, tokenizer] :
        {std::tuple("input_ids", "tokens", &parts.tokenizer),
@@ -139,42 +133,44 @@ TraceInput selected(const TraceOptions& options) {
   return input;
 }
 
-void read_file(const std::string& path, const Spec& spec, TraceInput& input) {
+void read_file(const std::string& path, const model::Spec& spec, TraceInput& input) {
   const SafeTensors file(path);
-  const bool text = spec.input.kind == InputKind::tokens;
+  const bool text = spec.input.kind == model::InputKind::tokens;
   input.ids = as_int32(file, path, "input_ids");
   if (text && !input.ids)
     fail(ErrorKind::BadFile, "{}: input_ids is missing; expected int64 [B, T]", path);
   input.attention_mask = as_int32(file, path, "attention_mask");
   input.token_types = as_int32(file, path, "token_type_ids");
-  const char* signal = spec.input.kind == InputKind::image ? "pixel_values" : "input_features";
+  const char* signal =
+      spec.input.kind == model::InputKind::image ? "pixel_values" : "input_features";
   if (!text && file.find(signal) != nullptr)
     input.signal = convert(file.tensor(signal), DType::f32);
-  else if (spec.input.kind == InputKind::audio && file.find("waveform") != nullptr)
+  else if (spec.input.kind == model::InputKind::audio && file.find("waveform") != nullptr)
     input.signal = heard(file.tensor("waveform"), spec.input);
   input.labels = as_int32(file, path, "labels");
 }
 
 // Reads a text, or ids, with a picture.
-void read_prompt(const Model& model, const TraceOptions& options, TraceInput& input) {
-  const Image image = read_image(options.image);
-  const bool marked = reads_images(model) && image_marks(model, options.text) > 0;
-  const ImagePrompt prompt =
+void read_prompt(const model::Model& model, const TraceOptions& options, TraceInput& input) {
+  const media::Image image = media::read_image(options.image);
+  const bool marked = infer::reads_images(model) && infer::image_marks(model, options.text) > 0;
+  const infer::ImagePrompt prompt =
       options.ids.empty()
-          ? image_prompt(model, marked ? options.text : image_mark(model) + "\n" + options.text, 1,
-                         [&](size_t) { return image; }, SpecialTokens::parsed, {options.image})
-          : image_prompt(model, options.ids, image, options.image);
-  input.ids = row_of_ids(prompt.ids);
-  TokenVectors vectors;
+          ? infer::image_prompt(
+                model, marked ? options.text : infer::image_mark(model) + "\n" + options.text, 1,
+                [&](size_t) { return image; }, text::SpecialTokens::parsed, {options.image})
+          : infer::image_prompt(model, options.ids, image, options.image);
+  input.ids = tensor_of(prompt.ids, {1, std::ssize(prompt.ids)});
+  model::TokenVectors vectors;
   prompt.images->add_vectors(0, std::ssize(prompt.ids), 0, vectors);
   const int64_t N = std::ssize(vectors.rows);
   input.vectors = tensor_of(vectors.values, {N, std::ssize(vectors.values) / N});
-  input.vector_rows = row_of_ids(vectors.rows).view({N});
+  input.vector_rows = tensor_of(vectors.rows, {N});
 }
 
 }  // namespace
 
-std::vector<TracedTensor> trace(const Model& model, const TraceOptions& options) {
+std::vector<TracedTensor> trace(const model::Model& model, const TraceOptions& options) {
   const FloatMode mode;
   TraceInput input = selected(options);
   if (!options.input.empty()) {
@@ -185,38 +181,38 @@ std::vector<TracedTensor> trace(const Model& model, const TraceOptions& options)
   } else {
     const auto ids = options.ids.empty() ? ids_of(model.tokenizer(), options.text) : options.ids;
     check(!ids.empty(), "trace: no tokens; expected one of `text`, `ids`, `input`");
-    input.ids = row_of_ids(ids);
+    input.ids = tensor_of(ids, {1, std::ssize(ids)});
   }
-  const Origin& origin = parts_of(model).origin;
-  input.start = configured_id(origin, "decoder_start_token_id").value_or(0);
-  input.padding = configured_id(origin, "pad_token_id").value_or(0);
+  const model::Origin& origin = model::parts_of(model).origin;
+  input.start = model::configured_id(origin, "decoder_start_token_id").value_or(0);
+  input.padding = model::configured_id(origin, "pad_token_id").value_or(0);
   if (options.gradients && !input.labels) {
     check_field(
-        model.spec().head.kind == HeadKind::language_model, "gradients",
+        model.spec().head.kind == model::HeadKind::language_model, "gradients",
         "the model's head needs labels for a loss; expected labels in a file with input_ids");
     input.labels = input.ids;
   }
 
   // Uses a copy of the model, so that the caller's weights get no gradients.
-  Transformer transformer = parts_of(model).transformer;
+  model::Transformer transformer = model::parts_of(model).transformer;
   const TraceTensors found = trace_model(transformer, *origin.family, input);
-  return written(options.out, found, texts_of_tokens(parts_of(model), found));
+  return written(options.out, found, texts_of_tokens(model::parts_of(model), found));
 }
 
-std::vector<TracedTensor> trace(const ImageModel& model, const TraceOptions& options) {
+std::vector<TracedTensor> trace(const infer::ImageModel& model, const TraceOptions& options) {
   const FloatMode mode;
   TraceInput input = selected(options);
-  const ImageModel::Parts& parts = model.parts();
+  const infer::ImageModel::Parts& parts = model.parts();
   check_field(!options.image.empty(), "image", "not given; expected a picture");
   check_field(options.text.empty() && options.ids.empty() && options.input.empty(), "image",
               "cannot be combined with `text`, `ids` or `input`, since the model reads no texts");
   check_field(!options.gradients, "gradients", "an encoder of images has no loss; expected labels");
   const int64_t S = parts.transformer.spec.input.size;
   input.signal = empty({1, 3, S, S});
-  parts.processor.normalise(parts.processor.fitted(read_image(options.image), options.image),
+  parts.processor.normalise(parts.processor.fitted(media::read_image(options.image), options.image),
                             input.signal.data_as<float>());
-  Transformer transformer = parts.transformer;
+  model::Transformer transformer = parts.transformer;
   return written(options.out, trace_model(transformer, *parts.family, input), {});
 }
 
-}  // namespace fovea
+}  // namespace fovea::study

@@ -11,7 +11,7 @@
 #include "tensor/tape.h"
 #include "transformer/token_vectors.h"
 
-namespace fovea {
+namespace fovea::study {
 namespace {
 
 constexpr int64_t kLikeliest = 10;  // number of tokens in the steps with logits and probabilities
@@ -53,8 +53,8 @@ std::vector<float> head_of(const Tensor& row, int64_t head, int64_t width) {
 // A sublayer of a block: its norms, and the names of the steps for its output, the norm of its
 // output, and the residual stream.
 struct Sublayer {
-  const Block& block;
-  const Norms& norms;
+  const model::Block& block;
+  const model::Norms& norms;
   const char *output, *output_norm, *stream;
 };
 
@@ -70,9 +70,9 @@ Tensor join(Steps& steps, const Sublayer& part, const Tensor& x, const Tensor& y
 
 // Adds the steps from the queries, keys and values to the outputs of the heads, and returns these
 // outputs.
-Tensor attend_step(Steps& steps, const Inspection::State& all, AttentionKind kind,
+Tensor attend_step(Steps& steps, const Inspection::State& all, model::AttentionKind kind,
                    const WalkQuery& query) {
-  const bool cross = kind == AttentionKind::cross;
+  const bool cross = kind == model::AttentionKind::cross;
   const AttentionMap& here = all.attended(kind, query.layer);
   const int64_t T = here.q.dim(1), H = here.q.dim(2), D = here.q.dim(3), S = here.k.dim(1),
                 G = here.k.dim(2), t = query.token, group = query.head / (H / G),
@@ -119,9 +119,9 @@ Tensor attend_step(Steps& steps, const Inspection::State& all, AttentionKind kin
 
 // Adds the steps of a recurrent layer: the two parts of the gates and the state h. Returns the
 // layer's output.
-Tensor recurrence_step(Steps& steps, const Block& block, const StackRun& run,
+Tensor recurrence_step(Steps& steps, const model::Block& block, const StackRun& run,
                        const WalkQuery& query) {
-  const Recurrence& layer = block.recurrence;
+  const model::Recurrence& layer = block.recurrence;
   const Tensor x = block.attention_norm.input(run.stream[static_cast<size_t>(query.layer)],
                                               DType::f32);  // [1, T, C]
   const int64_t T = run.tokens(), t = query.token;
@@ -136,7 +136,7 @@ Tensor recurrence_step(Steps& steps, const Block& block, const StackRun& run,
   return layer.projected(state);
 }
 
-Tensor experts_step(Steps& steps, const FeedForward& ffn, const Tensor& x, int64_t tokens) {
+Tensor experts_step(Steps& steps, const model::FeedForward& ffn, const Tensor& x, int64_t tokens) {
   const Tensor row = x.view({1, x.dim(2)});
   const Tensor logits = ffn.router_logits(row);
   steps.add("router", {tokens, ffn.spec.count}, ffn.router_scores(logits));
@@ -149,17 +149,17 @@ Tensor experts_step(Steps& steps, const FeedForward& ffn, const Tensor& x, int64
   return ffn(x, {});
 }
 
-Tensor ffn_step(Steps& steps, const Inspection::State& all, const FeedForward& ffn, const Tensor& x,
-                const StackRun& run) {
+Tensor ffn_step(Steps& steps, const Inspection::State& all, const model::FeedForward& ffn,
+                const Tensor& x, const StackRun& run) {
   const int64_t tokens = run.tokens();
   if (!ffn.experts.empty()) return experts_step(steps, ffn, x, tokens);
   const Tensor up = ffn.up(x);
   const std::vector<int64_t> wide{tokens, up.dim(2)};
   Tensor hidden;  // without the muted neurons
-  const Probe probe = all.probe([&](const ProbePoint& point, Tensor& value) {
-    if (point.what == ProbePoint::What::mlp_hidden) hidden = value.detach();
+  const model::Probe probe = all.probe([&](const model::ProbePoint& point, Tensor& value) {
+    if (point.what == model::ProbePoint::What::mlp_hidden) hidden = value.detach();
   });
-  Pass pass;
+  model::Pass pass;
   pass.probe = &probe;
   pass.stack = run.pass.stack;
   const Tensor y = ffn(x, pass);
@@ -169,7 +169,7 @@ Tensor ffn_step(Steps& steps, const Inspection::State& all, const FeedForward& f
   return y;
 }
 
-Tensor normed(Steps& steps, const Norm& norm, const Tensor& x, const char* name,
+Tensor normed(Steps& steps, const model::Norm& norm, const Tensor& x, const char* name,
               const std::vector<int64_t>& shape) {
   const Tensor y = norm(x, DType::f32);
   if (norm.weight.present()) steps.add(name, shape, y);
@@ -178,7 +178,7 @@ Tensor normed(Steps& steps, const Norm& norm, const Tensor& x, const char* name,
 
 void layer_steps(Steps& steps, const Inspection::State& all, const WalkQuery& query) {
   const StackRun& run = all.run(query.kind);
-  const Block& block = run.stack->blocks[static_cast<size_t>(query.layer)];
+  const model::Block& block = run.stack->blocks[static_cast<size_t>(query.layer)];
   const std::vector<int64_t> shape{run.tokens(), all.model.spec.width};
   const Tensor x = row_of(run.stream[static_cast<size_t>(query.layer)], query.token);
   steps.add("stream", shape, x);
@@ -206,7 +206,8 @@ void layer_steps(Steps& steps, const Inspection::State& all, const WalkQuery& qu
   Tensor h = join(steps, mixer, x, a, shape);
   if (block.cross.across) {
     normed(steps, block.cross_norm.input, h, "cross_norm", shape);
-    const Tensor c = block.cross.output(attend_step(steps, all, AttentionKind::cross, query));
+    const Tensor c =
+        block.cross.output(attend_step(steps, all, model::AttentionKind::cross, query));
     h = join(steps, {block, block.cross_norm, "cross_output", "cross_output_norm", "cross_stream"},
              h, c, shape);
   }
@@ -217,14 +218,14 @@ void layer_steps(Steps& steps, const Inspection::State& all, const WalkQuery& qu
 }
 
 void embedding_steps(Steps& steps, const Inspection::State& all, const WalkQuery& query) {
-  const Transformer& model = all.model;
+  const model::Transformer& model = all.model;
   const StackRun& run = all.run(query.kind);
-  const int64_t T = run.tokens(), C = embedding_width_of(model.spec);
+  const int64_t T = run.tokens(), C = model::embedding_width_of(model.spec);
   const Tensor id = empty({1, 1}, DType::i32);
   *id.data_as<int32_t>() = run.ids[static_cast<size_t>(query.token)];
   const bool source = run.stack == &model.encoder && model.source_embedding.present();
-  const Parameter& table = source ? model.source_embedding : model.token_embedding;
-  const Tensor x = token_vectors(model, id, table);
+  const model::Parameter& table = source ? model.source_embedding : model.token_embedding;
+  const Tensor x = model::token_vectors(model, id, table);
   WalkStep& step = steps.add("embedding", {table.shape[0], C}, x);
   step.ids = {*id.data_as<int32_t>()};
   Tensor sum = x;
@@ -235,9 +236,9 @@ void embedding_steps(Steps& steps, const Inspection::State& all, const WalkQuery
   if (model.type_embedding.present())
     add_part("type", {model.spec.token_types, C},
              embedding(zeros({1, 1}, DType::i32), model.type_embedding.value));
-  const Positions& positions = run.stack->positions;
-  const PositionKind kind = positions.spec.kind;
-  if (kind == PositionKind::learned || kind == PositionKind::sinusoidal) {
+  const model::Positions& positions = run.stack->positions;
+  const model::PositionKind kind = positions.spec.kind;
+  if (kind == model::PositionKind::learned || kind == model::PositionKind::sinusoidal) {
     const Tensor position = empty({1, 1}, DType::i32);
     *position.data_as<int32_t>() = static_cast<int32_t>(query.token);
     add_part("position", {T, C}, positions.add_to(zeros({1, 1, C}), position));
@@ -256,7 +257,8 @@ void output_steps(Steps& steps, const Inspection::State& all, const WalkQuery& q
   const Tensor row = row_of(run.output, query.token);
   steps.add("final_stream", shape, row_of(run.stream.back(), query.token));
   if (run.stack->norm.weight.present()) steps.add("final_norm", shape, row);
-  if (query.kind != AttentionKind::self || all.model.spec.head.kind != HeadKind::language_model)
+  if (query.kind != model::AttentionKind::self ||
+      all.model.spec.head.kind != model::HeadKind::language_model)
     return;
   const std::vector<float> z = to_floats(all.logits_of(row.view({1, row.dim(2)})));
   const std::vector<float> p = to_floats(softmax(tensor_of(z, {1, std::ssize(z)})));
@@ -282,7 +284,7 @@ std::vector<WalkStep> Inspection::walk(const WalkQuery& query) const {
   const InspectionCall state(*state_);
   const NoGradient off;
   state->check_text("walk");
-  check(query.kind != AttentionKind::cross, "look: cross; expected self or encoder");
+  check(query.kind != model::AttentionKind::cross, "look: cross; expected self or encoder");
   const StackRun& run = state->run(query.kind);
   state->check_layer(query.kind, query.layer);
   check(query.token >= 0 && query.token < run.tokens(), "token {}; expected 0 to {}", query.token,
@@ -295,12 +297,13 @@ std::vector<WalkStep> Inspection::walk(const WalkQuery& query) const {
   return steps.take();
 }
 
-std::vector<std::vector<Routed>> Inspection::routing(AttentionKind kind, int64_t layer) const {
+std::vector<std::vector<Routed>> Inspection::routing(model::AttentionKind kind,
+                                                     int64_t layer) const {
   const InspectionCall state(*state_);
   const NoGradient off;
   state->check_layer(kind, layer);
   const StackRun& run = state->run(kind);
-  const Block& block = run.stack->blocks[static_cast<size_t>(layer)];
+  const model::Block& block = run.stack->blocks[static_cast<size_t>(layer)];
   std::vector<std::vector<Routed>> all;
   if (block.ffn.experts.empty()) return all;
   for (int64_t t = 0; t < run.tokens(); ++t) {
@@ -315,4 +318,4 @@ std::vector<std::vector<Routed>> Inspection::routing(AttentionKind kind, int64_t
   return all;
 }
 
-}  // namespace fovea
+}  // namespace fovea::study

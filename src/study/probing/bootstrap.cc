@@ -6,7 +6,7 @@
 #include "base/threads.h"
 #include "fovea/core/random.h"
 
-namespace fovea {
+namespace fovea::study {
 
 ProbeEstimate bootstrap(int64_t count, uint64_t seed, const SampleMetric& metric) {
   constexpr size_t kSamples = 1000, kBelow = 25;  // 2.5% of the samples are below the interval
@@ -24,4 +24,4 @@ ProbeEstimate bootstrap(int64_t count, uint64_t seed, const SampleMetric& metric
   return {metric(all), values[kBelow - 1], values[kSamples - kBelow]};
 }
 
-}  // namespace fovea
+}  // namespace fovea::study

@@ -6,9 +6,9 @@
 #include <functional>
 #include <vector>
 
-#include "fovea/linear_probe.h"
+#include "fovea/study/linear_probe.h"
 
-namespace fovea {
+namespace fovea::study {
 
 // A metric of the texts with these indices, of which some may occur several times.
 using SampleMetric = std::function<double(const std::vector<int32_t>& texts)>;
@@ -18,4 +18,4 @@ using SampleMetric = std::function<double(const std::vector<int32_t>& texts)>;
 // classifiers is that of paired texts.
 ProbeEstimate bootstrap(int64_t count, uint64_t seed, const SampleMetric& metric);
 
-}  // namespace fovea
+}  // namespace fovea::study

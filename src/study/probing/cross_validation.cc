@@ -6,7 +6,7 @@
 #include "base/threads.h"
 #include "data/permutation.h"
 
-namespace fovea {
+namespace fovea::study {
 namespace {
 
 constexpr int64_t kInnerFolds = 3;  // for the choice of C
@@ -54,7 +54,7 @@ double best_c(const FeaturesOf& features, const ProbeFolds& data,
 std::vector<int32_t> stratified_folds(const std::vector<int32_t>& labels, int64_t folds,
                                       uint64_t seed) {
   std::vector<int32_t> order;
-  const Permutation shuffled(labels.size(), seed);
+  const train::Permutation shuffled(labels.size(), seed);
   for (size_t i = 0; i < labels.size(); ++i) order.push_back(static_cast<int32_t>(shuffled(i)));
   std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
     return labels[static_cast<size_t>(a)] < labels[static_cast<size_t>(b)];
@@ -68,7 +68,7 @@ std::vector<int32_t> stratified_folds(const std::vector<int32_t>& labels, int64_
 std::vector<int32_t> folds_of(const ProbeTargets& targets, const std::vector<int32_t>& texts,
                               int64_t folds, uint64_t seed) {
   std::vector<int32_t> labels(texts.size());
-  if (targets.problem == ProblemType::single_label)
+  if (targets.problem == model::ProblemType::single_label)
     for (size_t i = 0; i < texts.size(); ++i)
       labels[i] = targets.labels[static_cast<size_t>(texts[i])];
   return stratified_folds(labels, folds, seed);
@@ -93,4 +93,4 @@ CrossValidated cross_validate(const FeaturesOf& features, const ProbeFolds& data
   return result;
 }
 
-}  // namespace fovea
+}  // namespace fovea::study

@@ -8,7 +8,7 @@
 
 #include "probing/fitted_probe.h"
 
-namespace fovea {
+namespace fovea::study {
 
 // Returns the fold of each text, 0 to folds - 1. The texts of each label, in an order that depends
 // on the seed, are dealt to the folds in turn, so that each fold has the same share of every label.
@@ -43,4 +43,4 @@ CrossValidated cross_validate(const FeaturesOf& features, const ProbeFolds& data
                               const std::vector<double>& c, uint64_t seed,
                               const std::function<void(int64_t fold)>& fold_done = {});
 
-}  // namespace fovea
+}  // namespace fovea::study

@@ -3,7 +3,7 @@
 #include <array>
 #include <cmath>
 
-namespace fovea {
+namespace fovea::study {
 namespace {
 
 constexpr int64_t kLanes = 8;  // independent sums, which the compiler puts into vector registers
@@ -69,4 +69,4 @@ Features pair_features(std::span<const float> vectors, int64_t width) {
   return {2 * width, std::move(values)};
 }
 
-}  // namespace fovea
+}  // namespace fovea::study

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-namespace fovea {
+namespace fovea::study {
 
 // Rows of numbers: dense, or sparse, which hold only the elements other than 0.
 class Features {
@@ -40,4 +40,4 @@ class Features {
 // [2n, width]: |u - v| and u v, element by element -> [n, 2 width]
 Features pair_features(std::span<const float> vectors, int64_t width);
 
-}  // namespace fovea
+}  // namespace fovea::study

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace fovea {
+namespace fovea::study {
 namespace {
 
 // Returns column k of labels [texts, classes].
@@ -24,11 +24,11 @@ LogisticRegression constant(int64_t width, bool present) {
 
 FittedProbe::FittedProbe(const Features& features, const std::vector<int32_t>& rows,
                          const ProbeTargets& targets, double c) {
-  if (targets.problem == ProblemType::regression) {
+  if (targets.problem == model::ProblemType::regression) {
     regression_ = fit_ridge_regression(features, rows, targets.numbers, 1 / c);
     return;
   }
-  if (targets.problem == ProblemType::single_label) {
+  if (targets.problem == model::ProblemType::single_label) {
     classifiers_.push_back(
         fit_logistic_regression(features, rows, targets.labels, targets.classes, c));
     return;
@@ -76,4 +76,4 @@ double FittedProbe::score(const Features& features, int64_t row,
   return right;
 }
 
-}  // namespace fovea
+}  // namespace fovea::study

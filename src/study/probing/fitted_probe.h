@@ -6,15 +6,15 @@
 #include <optional>
 #include <vector>
 
-#include "fovea/problem_type.h"
+#include "fovea/model/spec.h"
 #include "probing/logistic_regression.h"
 #include "probing/ridge_regression.h"
 
-namespace fovea {
+namespace fovea::study {
 
 // What a probe predicts.
 struct ProbeTargets {
-  ProblemType problem = ProblemType::single_label;  // never automatic
+  model::ProblemType problem = model::ProblemType::single_label;  // never automatic
   int64_t classes = 0;
   std::vector<int32_t> labels = {};  // of each text; of multi_label 0 or 1: [texts, classes]
   std::vector<double> numbers = {};  // regression: of each text
@@ -39,4 +39,4 @@ class FittedProbe {
   std::optional<RidgeRegression> regression_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::study

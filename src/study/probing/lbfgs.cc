@@ -5,7 +5,7 @@
 #include <deque>
 #include <limits>
 
-namespace fovea {
+namespace fovea::study {
 namespace {
 
 using Vector = std::vector<double>;
@@ -112,4 +112,4 @@ bool minimise(const Objective& f, double tolerance, Vector& x) {
   return largest(now.gradient) <= tolerance;
 }
 
-}  // namespace fovea
+}  // namespace fovea::study

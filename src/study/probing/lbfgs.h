@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-namespace fovea {
+namespace fovea::study {
 
 // Returns f(x) and writes its gradient.
 using Objective =
@@ -15,4 +15,4 @@ using Objective =
 // step decreased f.
 bool minimise(const Objective& f, double tolerance, std::vector<double>& x);
 
-}  // namespace fovea
+}  // namespace fovea::study

@@ -1,4 +1,4 @@
-#include "fovea/linear_probe.h"
+#include "fovea/study/linear_probe.h"
 
 #include <algorithm>
 
@@ -9,7 +9,7 @@
 #include "probing/probe_vectors.h"
 #include "probing/tfidf.h"
 
-namespace fovea {
+namespace fovea::study {
 namespace {
 
 using Progress = std::function<bool(double fraction)>;
@@ -61,7 +61,7 @@ class ProbeRun {
         of_words_);
   }
 
-  void use_vectors(const Embedder& embedder, std::optional<int64_t> layer) {
+  void use_vectors(const infer::Embedder& embedder, std::optional<int64_t> layer) {
     ProbeVectors vectors = probe_vectors(embedder, data_.texts, layer, options_.pooling,
                                          [&](double fraction) { steps_.reach(fraction); });
     steps_.finish_one();
@@ -118,7 +118,7 @@ class ProbeRun {
     return scores;
   }
 
-  bool numbers() const { return data_.folds.targets.problem == ProblemType::regression; }
+  bool numbers() const { return data_.folds.targets.problem == model::ProblemType::regression; }
   ProbeMetric main_metric() const { return numbers() ? ProbeMetric::r2 : ProbeMetric::accuracy; }
   int64_t count() const { return std::ssize(data_.folds.fold); }
 
@@ -157,7 +157,7 @@ void visit(ProbeOptions& o, OptionVisitor& v) {
   v.seed({"seed", "seed of the folds and of the intervals"}, o.seed);
 }
 
-ProbeResult linear_probe(const Embedder& embedder, const ProbeOptions& options,
+ProbeResult linear_probe(const infer::Embedder& embedder, const ProbeOptions& options,
                          const Progress& progress) {
   const FloatMode mode;
   check_fields(options);
@@ -169,4 +169,4 @@ ProbeResult linear_probe(const Embedder& embedder, const ProbeOptions& options,
   return std::move(run).result();
 }
 
-}  // namespace fovea
+}  // namespace fovea::study

@@ -6,7 +6,7 @@
 #include "base/math.h"
 #include "probing/lbfgs.h"
 
-namespace fovea {
+namespace fovea::study {
 namespace {
 
 // log(1 + exp(z)) without overflow.
@@ -96,4 +96,4 @@ LogisticRegression fit_logistic_regression(const Features& features,
   return model;
 }
 
-}  // namespace fovea
+}  // namespace fovea::study

@@ -8,7 +8,7 @@
 
 #include "probing/features.h"
 
-namespace fovea {
+namespace fovea::study {
 
 struct LogisticRegression {
   int64_t width = 0;
@@ -29,4 +29,4 @@ LogisticRegression fit_logistic_regression(const Features& features,
                                            const std::vector<int32_t>& labels, int64_t classes,
                                            double c);
 
-}  // namespace fovea
+}  // namespace fovea::study

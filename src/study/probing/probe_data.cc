@@ -8,14 +8,14 @@
 #include "metrics/choices.h"
 #include "metrics/correlation.h"
 
-namespace fovea {
+namespace fovea::study {
 namespace {
 
-void add_labels(const LabelledText& row, const std::vector<std::string>& names,
+void add_labels(const train::LabelledText& row, const std::vector<std::string>& names,
                 ProbeTargets& targets) {
-  if (targets.problem == ProblemType::regression) {
+  if (targets.problem == model::ProblemType::regression) {
     targets.numbers.push_back(row.number);
-  } else if (targets.problem == ProblemType::single_label) {
+  } else if (targets.problem == model::ProblemType::single_label) {
     const auto name = std::find(names.begin(), names.end(), row.label);
     targets.labels.push_back(static_cast<int32_t>(name - names.begin()));
   } else {
@@ -25,9 +25,9 @@ void add_labels(const LabelledText& row, const std::vector<std::string>& names,
   }
 }
 
-void add_texts(const LabelledTexts& texts, ProbeData& data) {
+void add_texts(const train::LabelledTexts& texts, ProbeData& data) {
   data.pairs = !texts.rows.front().pair.empty();
-  for (const LabelledText& row : texts.rows) {
+  for (const train::LabelledText& row : texts.rows) {
     if (row.pair.empty() == data.pairs)
       fail(ErrorKind::BadFile, "{}: {}; expected {}, as the texts before it", row.place,
            data.pairs ? "a single text" : "a pair of texts", data.pairs ? "pairs" : "single texts");
@@ -38,16 +38,17 @@ void add_texts(const LabelledTexts& texts, ProbeData& data) {
 }
 
 // Refuses labels that are the same for all texts.
-void check_labels(const LabelledTexts& texts, const ProbeData& data, const std::string& file) {
-  if (texts.problem != ProblemType::regression) {
-    const size_t least = texts.problem == ProblemType::single_label ? 2 : 1;
+void check_labels(const train::LabelledTexts& texts, const ProbeData& data,
+                  const std::string& file) {
+  if (texts.problem != model::ProblemType::regression) {
+    const size_t least = texts.problem == model::ProblemType::single_label ? 2 : 1;
     if (data.names.size() < least)
       fail(ErrorKind::BadFile, "{}: all texts have {}; expected at least {}", file,
            data.names.empty() ? "no label" : "the label " + data.names.front(),
            least == 2 ? "2 labels" : "one label");
     return;
   }
-  const auto other = [&](const LabelledText& row) {
+  const auto other = [&](const train::LabelledText& row) {
     return row.number != texts.rows.front().number;
   };
   if (std::none_of(texts.rows.begin(), texts.rows.end(), other))
@@ -67,9 +68,9 @@ double r_squared(const std::vector<double>& y, const std::vector<double>& predic
   return differences > 0 ? 1 - errors / differences : 0;
 }
 
-Choices choices_of(const ProbeTargets& labelled, const ProbeTargets& predicted,
-                   const std::vector<int32_t>& texts) {
-  Choices choices;
+infer::Choices choices_of(const ProbeTargets& labelled, const ProbeTargets& predicted,
+                          const std::vector<int32_t>& texts) {
+  infer::Choices choices;
   choices.reserve(texts.size());
   for (const int32_t text : texts)
     choices.emplace_back(labelled.labels[static_cast<size_t>(text)],
@@ -77,9 +78,9 @@ Choices choices_of(const ProbeTargets& labelled, const ProbeTargets& predicted,
   return choices;
 }
 
-LabelSets sets_of(const ProbeTargets& labelled, const ProbeTargets& predicted,
-                  const std::vector<int32_t>& texts) {
-  LabelSets sets{.width = labelled.classes};
+infer::LabelSets sets_of(const ProbeTargets& labelled, const ProbeTargets& predicted,
+                         const std::vector<int32_t>& texts) {
+  infer::LabelSets sets{.width = labelled.classes};
   for (const int32_t text : texts)
     for (int64_t k = 0; k < labelled.classes; ++k) {
       const auto at = static_cast<size_t>(text * labelled.classes + k);
@@ -93,12 +94,12 @@ LabelSets sets_of(const ProbeTargets& labelled, const ProbeTargets& predicted,
 
 ProbeData read_probe_data(const ProbeOptions& options) {
   check_field(!options.data.empty(), "data", "not given; expected files of labelled texts");
-  const LabelledTexts texts = read_labelled(options.data);
+  const train::LabelledTexts texts = train::read_labelled(options.data);
   const std::string& file = options.data.front();
   if (texts.by_word)
     fail(ErrorKind::BadFile, "{}: has labels of words; expected labels of texts", file);
   ProbeData data;
-  data.names = label_names(texts);
+  data.names = train::label_names(texts);
   data.folds.targets.problem = texts.problem;
   data.folds.targets.classes = std::ssize(data.names);
   check_labels(texts, data, file);
@@ -116,26 +117,26 @@ ProbeData read_probe_data(const ProbeOptions& options) {
 
 double score_of(ProbeMetric metric, const ProbeTargets& labelled, const ProbeTargets& predicted,
                 const std::vector<int32_t>& texts) {
-  if (labelled.problem == ProblemType::regression) {
+  if (labelled.problem == model::ProblemType::regression) {
     std::vector<double> y, z;
     for (const int32_t text : texts) {
       y.push_back(labelled.numbers[static_cast<size_t>(text)]);
       z.push_back(predicted.numbers[static_cast<size_t>(text)]);
     }
-    return metric == ProbeMetric::r2 ? r_squared(y, z) : pearson(y, z);
+    return metric == ProbeMetric::r2 ? r_squared(y, z) : infer::pearson(y, z);
   }
   const bool exact = metric == ProbeMetric::accuracy;
-  if (labelled.problem == ProblemType::multi_label) {
-    const LabelSets sets = sets_of(labelled, predicted, texts);
-    return exact ? accuracy(sets) : macro_f1(counts_of(sets), true);
+  if (labelled.problem == model::ProblemType::multi_label) {
+    const infer::LabelSets sets = sets_of(labelled, predicted, texts);
+    return exact ? infer::accuracy(sets) : infer::macro_f1(infer::counts_of(sets), true);
   }
-  const Choices choices = choices_of(labelled, predicted, texts);
-  return exact ? accuracy(choices) : macro_f1(counts_of(choices));
+  const infer::Choices choices = choices_of(labelled, predicted, texts);
+  return exact ? infer::accuracy(choices) : infer::macro_f1(infer::counts_of(choices));
 }
 
 double majority_of(const ProbeTargets& labelled, int64_t texts) {
-  if (labelled.problem == ProblemType::regression) return 0;
-  const bool several = labelled.problem == ProblemType::multi_label;
+  if (labelled.problem == model::ProblemType::regression) return 0;
+  const bool several = labelled.problem == model::ProblemType::multi_label;
   std::vector<int64_t> counts(static_cast<size_t>(labelled.classes));
   for (size_t i = 0; i < labelled.labels.size(); ++i)
     counts[several ? i % counts.size() : static_cast<size_t>(labelled.labels[i])] +=
@@ -149,4 +150,4 @@ double majority_of(const ProbeTargets& labelled, int64_t texts) {
   return score_of(ProbeMetric::accuracy, labelled, usual, all);
 }
 
-}  // namespace fovea
+}  // namespace fovea::study

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "fovea/linear_probe.h"
+#include "fovea/study/linear_probe.h"
 #include "probing/cross_validation.h"
 
-namespace fovea {
+namespace fovea::study {
 
 // The labelled texts; of pairs, texts 2i and 2i + 1.
 struct ProbeData {
@@ -31,4 +31,4 @@ double score_of(ProbeMetric metric, const ProbeTargets& labelled, const ProbeTar
 // 0 for numbers.
 double majority_of(const ProbeTargets& labelled, int64_t texts);
 
-}  // namespace fovea
+}  // namespace fovea::study

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "fovea/linear_probe.h"
+#include "fovea/study/linear_probe.h"
 
-namespace fovea {
+namespace fovea::study {
 
 // The vectors of texts: values [texts, width].
 struct ProbeVectors {
@@ -21,8 +21,8 @@ struct ProbeVectors {
 // Returns the model's vectors or, if `layer` or `pooling` is set, the pooled hidden states of a
 // layer without the modules after the pooling. `reached` receives the completed fraction on the
 // caller's thread. Throws the errors of linear_probe().
-ProbeVectors probe_vectors(const Embedder& embedder, const std::vector<std::string>& texts,
+ProbeVectors probe_vectors(const infer::Embedder& embedder, const std::vector<std::string>& texts,
                            std::optional<int64_t> layer, ProbePooling pooling,
                            const std::function<void(double)>& reached);
 
-}  // namespace fovea
+}  // namespace fovea::study

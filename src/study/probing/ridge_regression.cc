@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-namespace fovea {
+namespace fovea::study {
 namespace {
 
 using Numbers = std::vector<double>;
@@ -91,4 +91,4 @@ RidgeRegression fit_ridge_regression(const Features& features, const std::vector
   return model;
 }
 
-}  // namespace fovea
+}  // namespace fovea::study

@@ -7,7 +7,7 @@
 
 #include "probing/features.h"
 
-namespace fovea {
+namespace fovea::study {
 
 struct RidgeRegression {
   std::vector<double> weights;  // [width]
@@ -23,4 +23,4 @@ struct RidgeRegression {
 RidgeRegression fit_ridge_regression(const Features& features, const std::vector<int32_t>& rows,
                                      const std::vector<double>& y, double alpha);
 
-}  // namespace fovea
+}  // namespace fovea::study

@@ -9,7 +9,7 @@
 #include "unicode/unicode.h"
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::study {
 namespace {
 
 using Row = std::vector<Features::Element>;
@@ -39,12 +39,12 @@ std::vector<std::string> lower_words(std::string_view text) {
     characters = 0;
   };
   for (size_t at = 0; at < text.size();) {
-    const utf8::Character character = utf8::first(text.substr(at));
+    const text::utf8::Character character = text::utf8::first(text.substr(at));
     at += character.bytes;
-    for (const char32_t c : unicode::lowercase(character.code_point)) {
+    for (const char32_t c : text::unicode::lowercase(character.code_point)) {
       if (c == 0) continue;
-      if (c == U'_' || unicode::is(c, unicode::letter | unicode::number)) {
-        utf8::append(word, c);
+      if (c == U'_' || text::unicode::is(c, text::unicode::letter | text::unicode::number)) {
+        text::utf8::append(word, c);
         ++characters;
       } else {
         end_word();
@@ -125,4 +125,4 @@ Features WordCounts::features(const std::vector<int32_t>& training, bool pairs) 
   return features;
 }
 
-}  // namespace fovea
+}  // namespace fovea::study

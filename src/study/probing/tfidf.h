@@ -9,7 +9,7 @@
 
 #include "probing/features.h"
 
-namespace fovea {
+namespace fovea::study {
 
 // Returns the words of a text in lower case: at least two letters, digits or underscores in a row.
 std::vector<std::string> lower_words(std::string_view text);
@@ -36,4 +36,4 @@ class WordCounts {
   std::vector<Features::Element> row(size_t text, const std::vector<double>& idf) const;
 };
 
-}  // namespace fovea
+}  // namespace fovea::study

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 // Each template is the format of published models, without their defaults and without tools.
@@ -108,4 +108,4 @@ const BuiltinTemplate* find_builtin_template(const std::string& name) {
   return found == all.end() ? nullptr : &*found;
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-namespace fovea {
+namespace fovea::text {
 
 // A chat template for a model that has none. It marks the assistant's part with {% generation %}
 // blocks.
@@ -21,4 +21,4 @@ std::string builtin_template_names();  // separated by commas
 // Returns the template of this name, or null if no template has it.
 const BuiltinTemplate* find_builtin_template(const std::string& name);
 
-}  // namespace fovea
+}  // namespace fovea::text

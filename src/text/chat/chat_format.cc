@@ -1,9 +1,9 @@
 #include "base/error.h"
 #include "chat/template_probe.h"
-#include "fovea/chat.h"
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
+#include "fovea/text/chat.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 // Removes the path of the template file from an error, since clients of a server must not see it.
@@ -51,4 +51,4 @@ std::optional<ChatFormat> chat_format(const std::string& folder, const std::stri
       parts,  habits};
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

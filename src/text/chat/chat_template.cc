@@ -1,4 +1,4 @@
-#include "fovea/chat.h"
+#include "fovea/text/chat.h"
 
 #include <algorithm>
 
@@ -10,7 +10,7 @@
 #include "jinja/parser.h"
 #include "tokenizer/formats/gguf_tokenizer.h"
 
-namespace fovea {
+namespace fovea::text {
 
 using jinja::Dict;
 using jinja::Kind;
@@ -319,4 +319,4 @@ ChatRequest guarded(const ChatRequest& request, const Tokenizer& tokenizer) {
   return result;
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -1,8 +1,8 @@
 #include "base/error.h"
 #include "base/ordered_json.h"
-#include "fovea/chat.h"
+#include "fovea/text/chat.h"
 
-namespace fovea {
+namespace fovea::text {
 
 std::string messages_json(const std::vector<ChatMessage>& messages) {
   auto list = nlohmann::ordered_json::array();
@@ -17,4 +17,4 @@ std::string messages_json(const std::vector<ChatMessage>& messages) {
   return json_line(list);
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

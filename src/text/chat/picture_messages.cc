@@ -1,10 +1,10 @@
 #include "base/error.h"
 #include "base/float_mode.h"
 #include "base/ordered_json.h"
-#include "fovea/chat.h"
+#include "fovea/text/chat.h"
 #include "tokenizer/pipeline/decoders.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 using Messages = nlohmann::ordered_json;
@@ -66,4 +66,4 @@ std::string render_with_images(const ChatFormat& format, const ChatRequest& requ
   return text;
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

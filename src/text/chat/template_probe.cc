@@ -4,7 +4,7 @@
 
 #include "base/ordered_json.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -118,4 +118,4 @@ TemplateHabits probe_template(const std::function<std::string(const ChatRequest&
   return habits;
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

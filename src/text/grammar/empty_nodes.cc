@@ -1,6 +1,6 @@
 #include "grammar/empty_nodes.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 // Propagates from the nodes that are certainly empty to those that contain or call them.
@@ -55,4 +55,4 @@ class EmptyNodes {
 
 void find_empty_nodes(std::vector<Syntax>& rules) { EmptyNodes of(rules); }
 
-}  // namespace fovea
+}  // namespace fovea::text

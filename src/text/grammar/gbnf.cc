@@ -5,7 +5,7 @@
 #include "grammar/syntax.h"
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 using Ranges = SyntaxNode::Ranges;
@@ -182,4 +182,4 @@ SchemaGrammar gbnf_grammar(std::string_view text, const Grammar::Bytes& usable) 
   return lowered(GbnfParser(text).rules(), "grammar", usable);
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-namespace fovea {
+namespace fovea::text {
 
 int32_t Grammar::add_rule() {
   rules_.emplace_back();
@@ -200,4 +200,4 @@ void Grammar::classify_bytes() {
     first_of_class_[class_of_[byte]] = static_cast<uint8_t>(byte);
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

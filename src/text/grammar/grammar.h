@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace fovea {
+namespace fovea::text {
 
 // A context-free grammar whose terminals are bytes. A rule may refer to itself, directly or through
 // other rules, only at the end of an alternative or after a byte: there is no left recursion.
@@ -87,4 +87,4 @@ class Grammar {
   std::array<uint8_t, 256> class_of_ = {}, first_of_class_ = {};
 };
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 constexpr size_t kKeptBuckets = 1024;  // clearing more buckets takes longer than allocating anew
@@ -185,4 +185,4 @@ int32_t GrammarAutomaton::adopt(const GrammarAutomaton& other, int32_t state) {
   return state_of(numbers.at(top));
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

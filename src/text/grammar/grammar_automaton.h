@@ -11,7 +11,7 @@
 
 #include "grammar/grammar.h"
 
-namespace fovea {
+namespace fovea::text {
 
 // Reads the words of a grammar byte by byte: a pushdown automaton whose stacks form one graph (a
 // graph-structured stack: Tomita 1985). A node is a set of edges; an edge is a position in the
@@ -98,4 +98,4 @@ class GrammarAutomaton {
   std::map<int32_t, Called> called_;  // by the order of the rules
 };
 
-}  // namespace fovea
+}  // namespace fovea::text

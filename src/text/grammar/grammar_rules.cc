@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/stop.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 // A schema of a few kilobytes has thousands of symbols; 100,000 symbols take megabytes.
@@ -65,4 +65,4 @@ Grammar::Sequence GrammarRules::times(const Sequence& part, int64_t least,
   return exactly;
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -6,7 +6,7 @@
 
 #include "grammar/grammar.h"
 
-namespace fovea {
+namespace fovea::text {
 
 // Combines sequences of a grammar to rules. The number of symbols is limited.
 class GrammarRules {
@@ -39,4 +39,4 @@ class GrammarRules {
 // Returns the concatenation.
 Grammar::Sequence operator+(Grammar::Sequence left, const Grammar::Sequence& right);
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -1,4 +1,4 @@
-#include "fovea/grammar.h"
+#include "fovea/text/grammar.h"
 
 #include <algorithm>
 #include <limits>
@@ -12,7 +12,7 @@
 #include "grammar/key_scanner.h"
 #include "grammar/syntax.h"
 
-namespace fovea {
+namespace fovea::text {
 
 // Tokens sorted by their bytes, so that checking all of them reads common prefixes only once.
 struct JsonVocabulary::Tokens {
@@ -283,4 +283,4 @@ Constraint choice_constraint(std::shared_ptr<const JsonVocabulary> vocabulary,
   return constraint_of(std::move(vocabulary), std::move(grammar), most_tokens, "choice");
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -1,6 +1,6 @@
 #include "grammar/json_rules.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 // Limits: digits of an integer, which 64 bits hold, digits of other numbers before and after the
@@ -92,4 +92,4 @@ void JsonRules::make_values() {
       {{object()}, {array()}, {string()}, {number()}, text("true"), text("false"), text("null")});
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

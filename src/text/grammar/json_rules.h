@@ -2,7 +2,7 @@
 
 #include "grammar/grammar_rules.h"
 
-namespace fovea {
+namespace fovea::text {
 
 // The parts of JSON (RFC 8259) as rules of a grammar. The amount of white space and the number of
 // digits, which JSON does not limit, are limited.
@@ -32,4 +32,4 @@ class JsonRules : public GrammarRules {
   int32_t value_, object_, array_, string_, number_, integer_, space_, character_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::text

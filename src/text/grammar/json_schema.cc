@@ -16,7 +16,7 @@
 #include "grammar/schema_negation.h"
 #include "grammar/schema_rules.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 using Json = SchemaTree::Json;
@@ -325,4 +325,4 @@ SchemaGrammar schema_grammar(std::string_view schema, const Grammar::Bytes& usab
   return {std::move(grammar), root.index};
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

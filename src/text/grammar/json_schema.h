@@ -5,7 +5,7 @@
 
 #include "grammar/grammar.h"
 
-namespace fovea {
+namespace fovea::text {
 
 struct SchemaGrammar {
   std::shared_ptr<const Grammar> grammar;
@@ -13,7 +13,8 @@ struct SchemaGrammar {
 };
 
 // Returns the grammar of the JSON values that satisfy a schema; "" = any object. The grammar uses
-// only the bytes in `usable`. fovea/json_grammar.h lists the supported keywords and the errors.
+// only the bytes in `usable`. fovea/text/json_grammar.h lists the supported keywords and the
+// errors.
 SchemaGrammar schema_grammar(std::string_view schema, const Grammar::Bytes& usable);
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -9,7 +9,7 @@
 #include "grammar/syntax.h"
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 using Ranges = SyntaxNode::Ranges;
@@ -195,4 +195,4 @@ const char* pattern_of_format(const std::string& format) {
   return found == all.end() ? nullptr : found->second.c_str();
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -7,7 +7,7 @@
 
 #include "grammar/grammar.h"
 
-namespace fovea {
+namespace fovea::text {
 
 // Returns the rule of the JSON strings, in quotes, whose text a regular expression matches. Without
 // the anchors ^ and $, other text may precede and follow the match, as in JSON Schema's `pattern`.
@@ -25,4 +25,4 @@ Grammar::Symbol other_strings(const std::vector<std::string>& texts, Grammar& gr
 // nothing. Years have four digits, from 1000.
 const char* pattern_of_format(const std::string& format);
 
-}  // namespace fovea
+}  // namespace fovea::text

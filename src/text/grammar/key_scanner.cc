@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 // Returns the text of a string in JSON; escapes can write a key in different ways.
@@ -60,4 +60,4 @@ bool KeyScanner::repeats(std::string_view bytes) const {
   return !ahead.read(bytes);
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

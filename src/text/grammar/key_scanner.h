@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace fovea {
+namespace fovea::text {
 
 // Reads JSON byte by byte and notices keys that an object has already, which no context-free
 // grammar can exclude.
@@ -29,4 +29,4 @@ class KeyScanner {
   bool key_next_ = false;  // the next string is a key
 };
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 constexpr int64_t kEndless = std::numeric_limits<int64_t>::max() / 4;
@@ -194,4 +194,4 @@ std::vector<Syntax> within_lengths(const SyntaxNode& text, const Counts& lengths
   return LengthLimits().rules(text, {lengths.least, lengths.most.value_or(kEndless)});
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

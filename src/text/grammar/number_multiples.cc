@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 using Symbol = Grammar::Symbol;
@@ -174,4 +174,4 @@ Grammar::Symbol multiples_of(const std::string& step, const std::optional<Number
   return least ? magnitude : rules.one_of({rules.text("-") + Symbols{magnitude}});
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -6,7 +6,7 @@
 #include "grammar/json_rules.h"
 #include "grammar/number_range.h"
 
-namespace fovea {
+namespace fovea::text {
 
 // Returns how many digits after the point the multiples of 1, 0.1, 0.01, ... have; unset for other
 // steps.
@@ -20,4 +20,4 @@ Grammar::Symbol multiples_of(const std::string& step, const std::optional<Number
                              const std::optional<NumberBound>& most, bool whole, Grammar& grammar,
                              JsonRules& rules);
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 // A number as 0.DIGITS times 10^exponent.
@@ -38,4 +38,4 @@ std::strong_ordering compare_numbers(const std::string& a, const std::string& b)
   return x.exponent != y.exponent ? x.exponent <=> y.exponent : x.digits <=> y.digits;
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 using Symbol = Grammar::Symbol;
@@ -171,4 +171,4 @@ Symbol NumberRanges::between(const std::optional<NumberBound>& least,
   return rules_.one_of(ways);
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -7,7 +7,7 @@
 
 #include "grammar/json_rules.h"
 
-namespace fovea {
+namespace fovea::text {
 
 struct NumberBound {
   std::string number;      // JSON text
@@ -43,4 +43,4 @@ class NumberRanges {
   std::map<std::tuple<size_t, size_t, size_t>, Grammar::Symbol> free_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -3,7 +3,7 @@
 #include <charconv>
 #include <cstddef>
 
-namespace fovea {
+namespace fovea::text {
 
 std::string percent_decoded(const std::string& text) {
   std::string out;
@@ -18,4 +18,4 @@ std::string percent_decoded(const std::string& text) {
   return out;
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "grammar/syntax.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 using Ranges = SyntaxNode::Ranges;
@@ -169,4 +169,4 @@ SchemaGrammar regex_grammar(std::string_view regex, const Grammar::Bytes& usable
   return lowered(std::move(rules), "regex", usable);
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

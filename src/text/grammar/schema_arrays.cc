@@ -6,7 +6,7 @@
 
 #include "grammar/schema_rules.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 using Json = SchemaTree::Json;
@@ -221,4 +221,4 @@ Symbols array_rule(const Conjunction& all, SchemaRules& schema, const Place& pla
   return ArrayRules(schema).array(all, place);
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

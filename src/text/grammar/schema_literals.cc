@@ -7,7 +7,7 @@
 
 #include "grammar/number_order.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 using Json = SchemaTree::Json;
@@ -119,4 +119,4 @@ bool satisfies(const Json& value, const Conjunction& all, const Place& place) {
   return !value.is_number() || within_bounds(value, all, place);
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

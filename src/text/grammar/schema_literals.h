@@ -7,7 +7,7 @@
 #include "grammar/schema_parts.h"
 #include "grammar/schema_work.h"
 
-namespace fovea {
+namespace fovea::text {
 
 using LiteralKeys = std::unordered_set<std::string>;
 
@@ -29,4 +29,4 @@ Conjunction exclusions_of(const Conjunction& all, const Place& place);
 // cannot be decided.
 bool satisfies(const SchemaTree::Json& value, const Conjunction& all, const Place& place);
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -10,7 +10,7 @@
 
 #include "grammar/schema_literals.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 using Json = SchemaTree::Json;
@@ -137,4 +137,4 @@ std::vector<Json> conditions_of(const Json& schema, const Place& place) {
   return all;
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

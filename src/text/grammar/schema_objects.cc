@@ -10,7 +10,7 @@
 #include "grammar/schema_rules.h"
 #include "grammar/text_matcher.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 using Json = SchemaTree::Json;
@@ -218,4 +218,4 @@ Symbols object_rule(const Conjunction& all, SchemaRules& schema, const Place& pl
   return ObjectRules(schema).object(all, place);
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

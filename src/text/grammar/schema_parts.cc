@@ -9,10 +9,10 @@
 #include <string>
 
 #include "base/error.h"
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
 #include "grammar/number_order.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 using Json = SchemaTree::Json;
@@ -325,4 +325,4 @@ bool requires_name(const Conjunction& all, std::string_view name) {
   });
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

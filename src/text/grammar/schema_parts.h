@@ -9,7 +9,7 @@
 #include "grammar/schema_place.h"
 #include "grammar/schema_tree.h"
 
-namespace fovea {
+namespace fovea::text {
 
 // Schemas that a value must satisfy together. The functions below read their own keywords; those
 // that apply other schemas in place ($ref, allOf, anyOf, oneOf) are expanded by SchemaWays.
@@ -68,4 +68,4 @@ Conjunction other_values(const Conjunction& all);  // the schemas of their value
 bool has_patterns(const Conjunction& all);
 bool requires_name(const Conjunction& all, std::string_view name);
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -3,9 +3,9 @@
 #include <vector>
 
 #include "base/error.h"
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
 
-namespace fovea {
+namespace fovea::text {
 
 std::string text_of(const Place& place) {
   constexpr size_t kFirst = 2, kLast = 6, kMostOfName = 40;
@@ -32,4 +32,4 @@ void refuse_keyword(const Place& place, const std::string& why) {
   fail(ErrorKind::Unsupported, "{}: {}", text_of(place), why);
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-namespace fovea {
+namespace fovea::text {
 
 // A position in a schema; converted to text only for errors.
 struct Place {
@@ -18,4 +18,4 @@ std::string text_of(const Place& place);
 [[noreturn]] void refuse_schema(const Place& place, const std::string& why);
 [[noreturn]] void refuse_keyword(const Place& place, const std::string& why);
 
-}  // namespace fovea
+}  // namespace fovea::text

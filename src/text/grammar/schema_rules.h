@@ -7,7 +7,7 @@
 #include "grammar/schema_literals.h"
 #include "grammar/schema_ways.h"
 
-namespace fovea {
+namespace fovea::text {
 
 // What the rules of objects and arrays need from the compiler of their schema.
 struct SchemaRules {
@@ -32,4 +32,4 @@ Grammar::Sequence array_rule(const Conjunction& all, SchemaRules& schema, const 
 // has it.
 const SchemaTree::Json* only_value(const Conjunction& all, const char* key, const Place& place);
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "base/error.h"
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 // Far larger than the schemas of real interfaces, but read in hundredths of a second.
@@ -86,4 +86,4 @@ void SchemaTree::write(const Json& value, std::string& out) const {
   }
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

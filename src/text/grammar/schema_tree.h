@@ -8,7 +8,7 @@
 
 #include "base/json.h"
 
-namespace fovea {
+namespace fovea::text {
 
 // A JSON Schema as a tree with lookup by key. It keeps the original order of the keys.
 class SchemaTree : private JsonReader {
@@ -48,4 +48,4 @@ class SchemaTree : private JsonReader {
   std::unordered_map<const Json::object_t*, std::vector<std::string_view>> keys_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::text

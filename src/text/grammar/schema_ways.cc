@@ -12,7 +12,7 @@
 #include "grammar/schema_literals.h"
 #include "grammar/schema_negation.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 using Json = SchemaTree::Json;
@@ -156,7 +156,8 @@ SchemaWays::Ways SchemaWays::with_conditions(Ways all, const Json& schema, const
     known = conditions_.emplace(&schema, std::move(schemas)).first;
   }
   const std::vector<const Json*> schemas = known->second;
-  for (const Json* alternatives : schemas) all = with_each(all, *alternatives, "anyOf", place);
+  for (const Json* alternatives : schemas)
+    all = with_each(all, *alternatives, "anyOf", place);
   return all;
 }
 
@@ -311,4 +312,4 @@ bool SchemaWays::excludes_object(const Conjunction& generated, const Conjunction
   return different;
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -7,7 +7,7 @@
 #include "grammar/schema_parts.h"
 #include "grammar/schema_work.h"
 
-namespace fovea {
+namespace fovea::text {
 
 // Expands the keywords that apply other schemas in place ($ref, allOf, anyOf, oneOf, if, not and
 // dependentRequired).
@@ -48,4 +48,4 @@ class SchemaWays {
   int depth_ = 0;  // of values within values that `excludes` compares
 };
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -5,7 +5,7 @@
 #include "base/stop.h"
 #include "grammar/schema_place.h"
 
-namespace fovea {
+namespace fovea::text {
 
 // Counts the work on a schema, so that a short text cannot ask for hours of it.
 class SchemaWork {
@@ -23,4 +23,4 @@ class SchemaWork {
   size_t steps_ = 0;
 };
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -9,7 +9,7 @@
 #include "grammar/grammar_rules.h"
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 using Symbol = Grammar::Symbol;
@@ -337,4 +337,4 @@ SchemaGrammar choice_grammar(const std::vector<std::string>& texts, const Gramma
   return {std::move(grammar), root};
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -10,7 +10,7 @@
 
 #include "grammar/json_schema.h"
 
-namespace fovea {
+namespace fovea::text {
 
 // The syntax tree of a regular expression or of a rule of a grammar.
 struct SyntaxNode {
@@ -107,4 +107,4 @@ SchemaGrammar gbnf_grammar(std::string_view text, const Grammar::Bytes& usable);
 // Returns the grammar of these texts.
 SchemaGrammar choice_grammar(const std::vector<std::string>& texts, const Grammar::Bytes& usable);
 
-}  // namespace fovea
+}  // namespace fovea::text

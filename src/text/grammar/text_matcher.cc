@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "grammar/json_strings.h"
 
-namespace fovea {
+namespace fovea::text {
 
 TextMatcher::TextMatcher(const std::string& pattern, const Place& place) {
   auto grammar = std::make_shared<Grammar>(Grammar::Bytes().set());
@@ -30,4 +30,4 @@ bool TextMatcher::matches(std::string_view text) {
   return automaton_->accepts(state);
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -6,7 +6,7 @@
 #include "grammar/grammar_automaton.h"
 #include "grammar/schema_place.h"
 
-namespace fovea {
+namespace fovea::text {
 
 // Decides whether a regular expression of JSON Schema matches a text.
 class TextMatcher {
@@ -19,4 +19,4 @@ class TextMatcher {
   std::optional<GrammarAutomaton> automaton_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -8,7 +8,7 @@
 #include "jinja/text.h"
 #include "unicode/utf8.h"
 
-namespace fovea::jinja {
+namespace fovea::text::jinja {
 namespace {
 
 std::string_view symbol(ExpressionKind operation) {
@@ -271,4 +271,4 @@ std::string replaced(Runtime& runtime, std::string_view text, std::string_view f
   return out;
 }
 
-}  // namespace fovea::jinja
+}  // namespace fovea::text::jinja

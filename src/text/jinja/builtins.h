@@ -4,7 +4,7 @@
 
 #include "jinja/interpreter.h"
 
-namespace fovea::jinja {
+namespace fovea::text::jinja {
 
 struct Builtin;
 
@@ -54,4 +54,4 @@ const Builtin* find_text_filter(std::string_view name);  // filters_text.cc
 const Builtin* find_item_filter(std::string_view name);  // filters_items.cc
 const Builtin* find_test(std::string_view name);
 
-}  // namespace fovea::jinja
+}  // namespace fovea::text::jinja

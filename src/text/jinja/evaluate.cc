@@ -1,6 +1,6 @@
 #include "jinja/builtins.h"
 
-namespace fovea::jinja {
+namespace fovea::text::jinja {
 
 using E = ExpressionKind;
 
@@ -231,4 +231,4 @@ Value Interpreter::call(const Value& callee, Arguments&& arguments) {
   return callee.object().call(*this, std::move(arguments));
 }
 
-}  // namespace fovea::jinja
+}  // namespace fovea::text::jinja

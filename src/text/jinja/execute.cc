@@ -2,7 +2,7 @@
 
 #include "jinja/interpreter.h"
 
-namespace fovea::jinja {
+namespace fovea::text::jinja {
 
 Interpreter::Interpreter(const ChatTemplate::Program& program, const Dict& variables,
                          const RenderLimits& limits, const std::function<std::tm()>& now)
@@ -347,4 +347,4 @@ void Interpreter::bind(const Function& function, std::string_view macro, Argumen
   }
 }
 
-}  // namespace fovea::jinja
+}  // namespace fovea::text::jinja

@@ -4,7 +4,7 @@
 #include "jinja/builtins.h"
 #include "jinja/parser.h"
 
-namespace fovea::jinja {
+namespace fovea::text::jinja {
 namespace {
 
 using E = ExpressionKind;
@@ -344,4 +344,4 @@ void Parser::arguments(Expression& call) {
   expect_symbol(")");
 }
 
-}  // namespace fovea::jinja
+}  // namespace fovea::text::jinja

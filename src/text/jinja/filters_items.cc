@@ -6,7 +6,7 @@
 #include "jinja/builtins.h"
 #include "jinja/text.h"
 
-namespace fovea::jinja {
+namespace fovea::text::jinja {
 namespace {
 
 using In = Interpreter;
@@ -269,4 +269,4 @@ const Builtin* find_filter(std::string_view name) {
   return found ? found : find_item_filter(name);
 }
 
-}  // namespace fovea::jinja
+}  // namespace fovea::text::jinja

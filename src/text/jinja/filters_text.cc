@@ -8,7 +8,7 @@
 #include "jinja/builtins.h"
 #include "jinja/text.h"
 
-namespace fovea::jinja {
+namespace fovea::text::jinja {
 namespace {
 
 using In = Interpreter;
@@ -162,4 +162,4 @@ constexpr Builtin kTextFilters[] = {
 
 const Builtin* find_text_filter(std::string_view name) { return find_builtin(kTextFilters, name); }
 
-}  // namespace fovea::jinja
+}  // namespace fovea::text::jinja

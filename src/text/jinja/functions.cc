@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace fovea::jinja {
+namespace fovea::text::jinja {
 
 Bound::Bound(Interpreter& interpreter, const Builtin& builtin, Arguments&& given)
     : interpreter_(interpreter), builtin_(builtin) {
@@ -164,4 +164,4 @@ Value find_global(std::string_view name) {
   return Value(std::shared_ptr<Object>(std::make_shared<GlobalFunction>(*found)));
 }
 
-}  // namespace fovea::jinja
+}  // namespace fovea::text::jinja

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace fovea::jinja {
+namespace fovea::text::jinja {
 
 // Counts the bytes that a value holds, for as long as the value exists. A rendering compares the
 // sum with that at its start: it makes and frees its values on one thread.
@@ -25,4 +25,4 @@ class Held {
   inline static thread_local int64_t all_ = 0;
 };
 
-}  // namespace fovea::jinja
+}  // namespace fovea::text::jinja

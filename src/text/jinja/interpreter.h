@@ -10,7 +10,7 @@
 
 #include "jinja/syntax.h"
 
-namespace fovea::jinja {
+namespace fovea::text::jinja {
 
 // Maximum levels of recursion; each takes a few hundred bytes of stack.
 constexpr int kEvaluationDepth = 1000;
@@ -135,4 +135,4 @@ int64_t integer_of(Runtime& runtime, const Value& value, std::string_view what);
 std::string replaced(Runtime& runtime, std::string_view text, std::string_view from,
                      std::string_view to, int64_t limit);
 
-}  // namespace fovea::jinja
+}  // namespace fovea::text::jinja

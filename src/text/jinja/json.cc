@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "jinja/value.h"
 
-namespace fovea::jinja {
+namespace fovea::text::jinja {
 namespace {
 
 // Builds values from JSON; keeps the order of keys, in which templates print them.
@@ -176,4 +176,4 @@ std::string to_json(Runtime& runtime, const Value& value, const JsonStyle& style
   return writer.take();
 }
 
-}  // namespace fovea::jinja
+}  // namespace fovea::text::jinja

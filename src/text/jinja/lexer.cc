@@ -5,11 +5,11 @@
 #include <charconv>
 #include <cstdlib>
 
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
 #include "jinja/text.h"
 #include "unicode/utf8.h"
 
-namespace fovea::jinja {
+namespace fovea::text::jinja {
 
 void refuse_source(ErrorKind kind, std::string_view name, Position place, std::string what) {
   // Strings and messages in templates may have several lines; an error message is one short line.
@@ -332,4 +332,4 @@ std::vector<LexedToken> lex(std::string_view source, const std::string& name) {
   return Lexer(source, name).run();
 }
 
-}  // namespace fovea::jinja
+}  // namespace fovea::text::jinja

@@ -5,7 +5,7 @@
 #include "jinja/builtins.h"
 #include "jinja/text.h"
 
-namespace fovea::jinja {
+namespace fovea::text::jinja {
 namespace {
 
 using In = Interpreter;
@@ -163,4 +163,4 @@ Value find_method(const Value& self, std::string_view name) {
   return Value(std::shared_ptr<Object>(std::make_shared<Method>(self, *found)));
 }
 
-}  // namespace fovea::jinja
+}  // namespace fovea::text::jinja

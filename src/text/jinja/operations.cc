@@ -7,7 +7,7 @@
 #include "jinja/value.h"
 #include "unicode/utf8.h"
 
-namespace fovea::jinja {
+namespace fovea::text::jinja {
 namespace {
 
 // The names of Python's types, by SequenceKind and by Kind.
@@ -286,4 +286,4 @@ Values to_list(Runtime& runtime, const Value& value) {
   return items;
 }
 
-}  // namespace fovea::jinja
+}  // namespace fovea::text::jinja

@@ -8,7 +8,7 @@
 
 #include "jinja/syntax.h"
 
-namespace fovea::jinja {
+namespace fovea::text::jinja {
 
 enum class TokenType {
   data,  // text between tags, after white space control
@@ -139,4 +139,4 @@ class Parser {
   std::vector<Unknown> unknown_;  // unknown filters and tests in the current tag
 };
 
-}  // namespace fovea::jinja
+}  // namespace fovea::text::jinja

@@ -5,10 +5,10 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "fovea/chat.h"
+#include "fovea/text/chat.h"
 #include "jinja/held.h"
 
-namespace fovea::jinja {
+namespace fovea::text::jinja {
 
 // A position in the source of a template; columns count characters.
 struct Position {
@@ -85,4 +85,4 @@ class Runtime {
   int64_t held_before_ = Held::all();
 };
 
-}  // namespace fovea::jinja
+}  // namespace fovea::text::jinja

@@ -3,7 +3,7 @@
 #include "jinja/parser.h"
 #include "unicode/utf8.h"
 
-namespace fovea::jinja {
+namespace fovea::text::jinja {
 
 void Parser::refuse_at(Position place, const std::string& what, ErrorKind kind) const {
   refuse_source(kind, name_, place, what);
@@ -222,4 +222,4 @@ Statement Parser::generation() {
   return node;
 }
 
-}  // namespace fovea::jinja
+}  // namespace fovea::text::jinja

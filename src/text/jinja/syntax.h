@@ -9,7 +9,7 @@
 
 #include "jinja/value.h"
 
-namespace fovea::jinja {
+namespace fovea::text::jinja {
 
 enum class ExpressionKind {
   constant,   // value
@@ -104,13 +104,13 @@ struct Statement {
   Function function;
 };
 
-}  // namespace fovea::jinja
+}  // namespace fovea::text::jinja
 
-namespace fovea {
+namespace fovea::text {
 
 struct ChatTemplate::Program {
   std::string name, source;
   jinja::Body body;
 };
 
-}  // namespace fovea
+}  // namespace fovea::text

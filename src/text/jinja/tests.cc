@@ -2,7 +2,7 @@
 
 #include "jinja/builtins.h"
 
-namespace fovea::jinja {
+namespace fovea::text::jinja {
 namespace {
 
 using In = Interpreter;
@@ -68,4 +68,4 @@ const Builtin* find_test(std::string_view name) {
   return find_builtin(kTests, name);
 }
 
-}  // namespace fovea::jinja
+}  // namespace fovea::text::jinja

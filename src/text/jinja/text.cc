@@ -10,7 +10,7 @@
 #include "unicode/unicode.h"
 #include "unicode/utf8.h"
 
-namespace fovea::jinja {
+namespace fovea::text::jinja {
 namespace {
 
 utf8proc_category_t category(char32_t c) {
@@ -247,4 +247,4 @@ std::string quoted(std::string_view text) {
   return result + quote;
 }
 
-}  // namespace fovea::jinja
+}  // namespace fovea::text::jinja

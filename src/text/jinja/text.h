@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace fovea::jinja {
+namespace fovea::text::jinja {
 
 class Runtime;
 
@@ -41,4 +41,4 @@ std::vector<std::string_view> split_at(Runtime& runtime, std::string_view text,
 std::string escape_html(std::string_view text);  // escapes & < > ' "
 std::string quoted(std::string_view text);       // repr of a string
 
-}  // namespace fovea::jinja
+}  // namespace fovea::text::jinja

@@ -6,7 +6,7 @@
 
 #include "jinja/text.h"
 
-namespace fovea::jinja {
+namespace fovea::text::jinja {
 
 Value::Value(std::string text, bool escaped) {
   const size_t length = characters(text);
@@ -145,4 +145,4 @@ Value new_generator(Runtime& runtime, Values items) {
   return Value(std::shared_ptr<Object>(std::make_shared<Generator>(list)));
 }
 
-}  // namespace fovea::jinja
+}  // namespace fovea::text::jinja

@@ -17,7 +17,7 @@
 #include "jinja/held.h"
 #include "jinja/runtime.h"
 
-namespace fovea::jinja {
+namespace fovea::text::jinja {
 
 class Interpreter;
 class Object;
@@ -209,4 +209,4 @@ std::string to_json(Runtime& runtime, const Value& value, const JsonStyle& style
 // Returns the value of a JSON text; throws BadFile with `name` if the text is not valid.
 Value from_json(Runtime& runtime, std::string_view text, const std::string& name);
 
-}  // namespace fovea::jinja
+}  // namespace fovea::text::jinja

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/files.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 // A block is large enough that the time of its system call is negligible, and small enough to stay
@@ -51,4 +51,4 @@ std::string_view FileReader::next() {
   return block_;
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace fovea {
+namespace fovea::text {
 
 // Reads a file in blocks of at most a megabyte, up to `bytes`, its size when it was first examined;
 // data appended later is ignored. Throws BadFile if the file cannot be read or has shrunk.
@@ -24,4 +24,4 @@ class FileReader {
   int64_t bytes_, position_ = 0;
 };
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -2,10 +2,10 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "fovea/text_lines.h"
+#include "fovea/text/text_lines.h"
 #include "records/file_reader.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 // This limit is far larger than any record, and far smaller than the memory of a computer.
@@ -137,4 +137,4 @@ std::string first_json_record(const std::string& path) {
   return first;
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

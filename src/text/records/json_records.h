@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace fovea {
+namespace fovea::text {
 
 // Receives the JSON text of a record and its place, "path:line".
 using JsonUse = std::function<void(const std::string& record, const std::string& place)>;
@@ -57,4 +57,4 @@ std::optional<bool> flag_of(const Json& value) {
 // Returns the first record; empty if the file has no record.
 std::string first_json_record(const std::string& path);
 
-}  // namespace fovea
+}  // namespace fovea::text

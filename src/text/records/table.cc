@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "base/error.h"
-#include "fovea/text_lines.h"
+#include "fovea/text/text_lines.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 // Returns a column of a .tsv file without the quotes around it; `all`: also if none is inside.
@@ -209,4 +209,4 @@ std::optional<double> finite_number(const std::string& text) {
   return whole && std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

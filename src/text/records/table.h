@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace fovea {
+namespace fovea::text {
 
 // A text file of rows and columns.
 //   .csv: columns separated by commas, as in RFC 4180: a column that begins with a quote ends with
@@ -49,4 +49,4 @@ bool has_name(const std::vector<std::string>& columns, std::initializer_list<con
 // Returns the number that the whole text is; unset if the text is not a finite number.
 std::optional<double> finite_number(const std::string& text);
 
-}  // namespace fovea
+}  // namespace fovea::text

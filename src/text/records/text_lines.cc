@@ -1,4 +1,4 @@
-#include "fovea/text_lines.h"
+#include "fovea/text/text_lines.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@
 #include "unicode/unicode.h"
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 // Maximum bytes of a line; usually only binary files have longer ones.
@@ -182,4 +182,4 @@ std::vector<std::string> all_lines(const std::string& path) {
   return lines;
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

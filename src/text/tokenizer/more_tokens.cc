@@ -6,7 +6,7 @@
 #include "tokenizer/state/file.h"
 #include "tokenizer/state/state.h"
 
-namespace fovea {
+namespace fovea::text {
 
 Tokenizer with_special_tokens(const Tokenizer& tokenizer, const std::vector<std::string>& texts) {
   const FloatMode mode;
@@ -35,4 +35,4 @@ Tokenizer with_special_tokens(const Tokenizer& tokenizer, const std::vector<std:
   return Tokenizer(parse_tokenizer(std::move(files), "tokenizer.json", "tokenizer_config.json"));
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

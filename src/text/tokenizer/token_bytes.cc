@@ -2,12 +2,12 @@
 
 #include <charconv>
 
-#include "fovea/tokenizer.h"
+#include "fovea/text/tokenizer.h"
 #include "tokenizer/pipeline/normalizers.h"
 #include "tokenizer/state/state.h"
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 void print_back(std::string& token) {
@@ -70,4 +70,4 @@ std::string Tokenizer::bytes_of(int32_t id) const {
   return token;
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -1,4 +1,4 @@
-#include "fovea/tokenizer.h"
+#include "fovea/text/tokenizer.h"
 
 #include <algorithm>
 #include <map>
@@ -17,7 +17,7 @@
 #include "tokenizer/state/state.h"
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 // Counts the characters of a text. An invalid byte counts as one character.
@@ -437,4 +437,4 @@ std::string StreamingDecoder::finish() {
   return text;
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

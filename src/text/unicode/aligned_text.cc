@@ -4,7 +4,7 @@
 
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::text {
 
 void AlignedText::assign(std::string_view text, uint32_t origin, bool aligned, GrowthLimit& limit) {
   text_ = text;
@@ -92,4 +92,4 @@ void Rewriter::finish() {
   text_.offset_ = text_.hint_ = 0;
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

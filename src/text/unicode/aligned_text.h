@@ -12,7 +12,7 @@
 #include "unicode/alignment.h"
 #include "unicode/growth_limit.h"
 
-namespace fovea {
+namespace fovea::text {
 
 class AlignedText {
  public:
@@ -91,4 +91,4 @@ class Rewriter {
   bool aligned_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::text

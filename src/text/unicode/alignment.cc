@@ -4,7 +4,7 @@
 
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::text {
 
 void Alignment::append_unchanged(size_t bytes, uint32_t origin) {
   if (bytes == 0) return;
@@ -67,4 +67,4 @@ Span Alignment::origin(size_t byte, std::string_view text, size_t offset, size_t
   return {begin, begin + utf8::first(text.substr(at)).bytes};
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace fovea {
+namespace fovea::text {
 
 // Bytes [begin, end) of a text.
 struct Span {
@@ -46,4 +46,4 @@ class Alignment {
   std::vector<Stretch> stretches_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 bool has_leaf(uint32_t unit) { return (unit >> 8 & 1) != 0; }
@@ -157,4 +157,4 @@ void Charsmap::normalize(AlignedText& text) const {
   rewriter.finish();
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -9,7 +9,7 @@
 
 #include "unicode/aligned_text.h"
 
-namespace fovea {
+namespace fovea::text {
 
 // The normalizer of a SentencePiece model ("Precompiled"): rules that map characters to
 // replacements, in a double-array trie (Darts). Layout: the trie's size in bytes, its units of 32
@@ -34,4 +34,4 @@ class Charsmap {
   std::array<bool, 128> plain_{};  // ASCII characters without a rule
 };
 
-}  // namespace fovea
+}  // namespace fovea::text

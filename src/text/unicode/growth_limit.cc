@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 
-namespace fovea {
+namespace fovea::text {
 
 void GrowthLimit::refuse() const {
   fail(ErrorKind::BadFile,
@@ -11,4 +11,4 @@ void GrowthLimit::refuse() const {
        given_, part_, times_, constant_);
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

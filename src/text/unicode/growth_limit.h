@@ -8,7 +8,7 @@
 
 #include <cstddef>
 
-namespace fovea {
+namespace fovea::text {
 
 class GrowthLimit {
  public:
@@ -50,4 +50,4 @@ class GrowthLimit {
   size_t times_, constant_, given_ = 0, left_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::text

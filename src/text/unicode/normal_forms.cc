@@ -12,7 +12,7 @@
 #include "unicode/unicode.h"
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 struct Decomposed {
@@ -207,4 +207,4 @@ void normalize_form(NormalForm form, AlignedText& text) {
   rewriter.finish();
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -2,11 +2,11 @@
 
 #include "unicode/aligned_text.h"
 
-namespace fovea {
+namespace fovea::text {
 
 enum class NormalForm { nfc, nfd, nfkc, nfkd };
 
 // Converts the text to a Unicode normal form (Unicode Standard Annex 15).
 void normalize_form(NormalForm form, AlignedText& text);
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -12,7 +12,7 @@
 #include "unicode/pattern_syntax.h"
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 constexpr size_t length_limit = 1 << 14;    // bytes of an expression; the longest known has 600
@@ -198,4 +198,4 @@ void Pattern::find(std::string_view text, std::vector<Stretch>& stretches) const
   if (done < text.size()) push(stretches, done, text.size(), false);
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -8,7 +8,7 @@
 
 #include "unicode/scanners.h"
 
-namespace fovea {
+namespace fovea::text {
 
 // The pattern of a part of tokenizer.json: a string, or a regular expression in Oniguruma's dialect
 // (Ruby syntax). The expressions of well-known tokenizers are recognised by their text and have
@@ -32,4 +32,4 @@ class Pattern {
   std::shared_ptr<const Expression> expression_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -11,7 +11,7 @@
 #include "unicode/unicode.h"
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 struct Range {
@@ -70,4 +70,4 @@ std::string younger_than_pcre2(uint16_t any) {
   return set;
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -8,7 +8,7 @@
 #include "unicode/pattern_classes.h"
 #include "unicode/unicode.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 // Oniguruma's meaning of \s, \w and \h, in the syntax of a set.
@@ -353,4 +353,4 @@ std::string from_oniguruma(std::string_view expression, const std::string& where
   return Translator(expression, where).translate();
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -6,7 +6,7 @@
 #include "unicode/unicode.h"
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 using namespace unicode;
@@ -269,4 +269,4 @@ const Scanner* find_scanner(std::string_view expression) {
 
 const Scanner& byte_level_scanner() { return scanners[0]; }
 
-}  // namespace fovea
+}  // namespace fovea::text

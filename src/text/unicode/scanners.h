@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-namespace fovea {
+namespace fovea::text {
 
 // A part of a text that matches a pattern, or that lies between two matches.
 struct Stretch {
@@ -24,4 +24,4 @@ const Scanner* find_scanner(std::string_view expression);
 // Returns the scanner of the ByteLevel pre-tokenizer.
 const Scanner& byte_level_scanner();
 
-}  // namespace fovea
+}  // namespace fovea::text

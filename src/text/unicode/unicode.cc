@@ -7,7 +7,7 @@
 
 #include "unicode/utf8.h"
 
-namespace fovea::unicode {
+namespace fovea::text::unicode {
 namespace {
 
 constexpr uint64_t class_runs[] = {
@@ -76,4 +76,4 @@ bool is_unspaced(char32_t c) {
   return std::find(scripts.begin(), scripts.end(), script(c)) != scripts.end();
 }
 
-}  // namespace fovea::unicode
+}  // namespace fovea::text::unicode

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace fovea::unicode {
+namespace fovea::text::unicode {
 
 enum Class : uint16_t {
   letter = 1 << 0,       // \p{L} of a pattern
@@ -53,4 +53,4 @@ int script(char32_t c);
 // Han with Hiragana and Katakana, Thai, Lao, Khmer, Myanmar.
 bool is_unspaced(char32_t c);
 
-}  // namespace fovea::unicode
+}  // namespace fovea::text::unicode

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstring>
 
-namespace fovea::utf8 {
+namespace fovea::text::utf8 {
 namespace {
 
 uint32_t byte_at(std::string_view text, size_t i) { return static_cast<uint8_t>(text[i]); }
@@ -116,4 +116,4 @@ std::string repaired(std::string_view text) {
   return result;
 }
 
-}  // namespace fovea::utf8
+}  // namespace fovea::text::utf8

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace fovea::utf8 {
+namespace fovea::text::utf8 {
 
 constexpr char32_t replacement = 0xFFFD;
 constexpr char32_t code_points = 0x110000;
@@ -27,4 +27,4 @@ size_t incomplete_suffix(std::string_view text);
 void append(std::string& text, char32_t code_point);
 std::string repaired(std::string_view text);  // with U+FFFD for each invalid byte
 
-}  // namespace fovea::utf8
+}  // namespace fovea::text::utf8

@@ -7,11 +7,11 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/json.h"
-#include "fovea/excerpt.h"
-#include "fovea/text_lines.h"
+#include "fovea/core/excerpt.h"
+#include "fovea/text/text_lines.h"
 #include "records/json_records.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 using Json = nlohmann::json;
@@ -90,7 +90,7 @@ bool begins_with_key(const std::string& text, size_t begin, std::string_view key
 // these keys.
 bool is_document(const std::string& path) {
   if (std::filesystem::path(path).extension() != ".json") return false;
-  const std::string text = read_text(path);
+  const std::string text = text::read_text(path);
   const size_t begin = text.find_first_not_of(" \t\r\n");
   return begin != text.npos &&
          (text.find("\"paragraphs\"") != text.npos || begins_with_key(text, begin, "\"data\""));
@@ -100,7 +100,7 @@ bool is_document(const std::string& path) {
 bool has_rows(const std::string& path) try {
   const std::string ending = std::filesystem::path(path).extension().string();
   if (ending != ".json" && ending != ".jsonl") return false;
-  const Json row = parse_json(first_json_record(path), path);
+  const Json row = parse_json(text::first_json_record(path), path);
   return row.is_object() && row.contains("question") && row.contains("context") &&
          row.contains("answers");
 } catch (const Error&) {
@@ -143,14 +143,14 @@ QuestionSet read_questions(const std::vector<std::string>& files) {
   Hasher hasher;
   for (const std::string& path : files) {
     if (!is_document(path)) {
-      each_json_record(path, [&](const std::string& record, const std::string& place) {
+      text::each_json_record(path, [&](const std::string& record, const std::string& place) {
         const Json row = parse_json(record, place);
         hasher.add(row.dump());
         add_row(row, place, set);
       });
       continue;
     }
-    const Json json = parse_json(read_text(path), path);
+    const Json json = parse_json(text::read_text(path), path);
     hasher.add(json.dump());
     each_of(json, "data", path, [&](const Json& article, const std::string& in_data) {
       each_of(article, "paragraphs", in_data, [&](const Json& paragraph, const std::string& place) {
@@ -170,4 +170,4 @@ QuestionSet read_questions(const std::vector<std::string>& files) {
   return set;
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

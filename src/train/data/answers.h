@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace fovea {
+namespace fovea::train {
 
 // A question about a context, and the answers that people gave: parts of the context.
 struct LabelledQuestion {
@@ -34,4 +34,4 @@ bool hold_questions(const std::vector<std::string>& files);
 // kind, or if an answer is not in its context at this place; also if there is no question.
 QuestionSet read_questions(const std::vector<std::string>& files);
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -7,7 +7,7 @@
 #include "data/permutation.h"
 #include "fovea/core/random.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 std::string grouped(int64_t number) {  // 1234567 -> 1,234,567
@@ -73,4 +73,4 @@ void ValidationBatches::fill(int64_t first, int64_t batch, int32_t* ids, int32_t
   }
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -4,7 +4,7 @@
 
 #include "data/token_store.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // The training samples. A sample is a pure function of the seed and its number, so that a resumed
 // run and a run with a different batch size see the same samples. An epoch starts at a random
@@ -51,4 +51,4 @@ class ValidationBatches {
   int64_t context_, windows_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -10,11 +10,11 @@
 #include "base/json.h"
 #include "base/ordered_json.h"
 #include "base/weighted_path.h"
-#include "fovea/excerpt.h"
-#include "fovea/text_lines.h"
+#include "fovea/core/excerpt.h"
+#include "fovea/text/text_lines.h"
 #include "records/json_records.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 using Record = nlohmann::ordered_json;
@@ -274,7 +274,7 @@ class RecordReader {
     Record parsed;
     if (given->is_string()) {
       const std::string& text = given->get_ref<const std::string&>();
-      if (is_blank(text)) return;
+      if (text::is_blank(text)) return;
       parsed = Record::parse(text, nullptr, false);
       if (parsed.is_array()) given = &parsed;
     }
@@ -381,10 +381,11 @@ Conversations read_conversations(const std::vector<std::string>& files) {
   Conversations all;
   for (const std::string& given : files) {
     all.files.push_back(weighted_file(given));
-    each_json_record(all.files.back().path, [&](std::string_view line, const std::string& place) {
-      all.records.push_back(RecordReader(parsed_line(line, place), place).read());
-      all.records.back().file = all.files.size() - 1;
-    });
+    text::each_json_record(
+        all.files.back().path, [&](std::string_view line, const std::string& place) {
+          all.records.push_back(RecordReader(parsed_line(line, place), place).read());
+          all.records.back().file = all.files.size() - 1;
+        });
   }
   if (all.records.empty())
     fail(ErrorKind::BadFile, "{}: contains no conversation; expected at least one", files.front());
@@ -399,7 +400,7 @@ Prompts read_prompts(const std::vector<std::string>& files) {
     prompts.files.push_back(weighted_file(given));
     const auto& [path, weight] = prompts.files.back();
     if (weight != 1) hasher.add(fmt::format("{}\n", weight));
-    each_json_record(path, [&](std::string_view line, const std::string& place) {
+    text::each_json_record(path, [&](std::string_view line, const std::string& place) {
       const Record record = parsed_line(line, place);
       Prompt& made = prompts.all.emplace_back();
       made.conversation = RecordReader(record, place).read_prompt_alone();
@@ -419,7 +420,7 @@ namespace {
 bool begins_with_conversation(const std::string& path) try {
   const std::string ending = std::filesystem::path(path).extension().string();
   if (!is_file(path) || (ending != ".jsonl" && ending != ".json")) return false;
-  const Record record = parse_ordered_json(first_json_record(path), path);
+  const Record record = parse_ordered_json(text::first_json_record(path), path);
   const auto has = [&](const char* key) { return record.contains(key); };
   return record.is_object() && !has("text") &&
          (has("messages") || has("conversations") || has("prompt") || has("completion") ||
@@ -468,4 +469,4 @@ TextPairs read_pairs_of_messages(const std::vector<std::string>& files, const ch
   return pairs;
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

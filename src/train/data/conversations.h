@@ -9,7 +9,7 @@
 #include "data/text_pairs.h"
 #include "data/weighted_order.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // One record of a file of conversations.
 struct Conversation {
@@ -110,4 +110,4 @@ TextPairs read_pairs_of_messages(const std::vector<std::string>& files, const ch
 // conversation and no "text". False if the file cannot be read.
 bool holds_conversations(const std::vector<std::string>& files);
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -9,12 +9,12 @@
 #include "base/files_below.h"
 #include "base/hash.h"
 #include "base/json.h"
-#include "fovea/text_lines.h"
+#include "fovea/text/text_lines.h"
 #include "records/file_reader.h"
 #include "records/json_records.h"
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 namespace fs = std::filesystem;
@@ -53,7 +53,7 @@ std::vector<Corpus::File> files_of(const fs::path& folder, std::vector<fs::path>
 void give(const Use& use, std::string_view text, bool starts_document) {
   while (!text.empty()) {
     size_t length = std::min(piece_bytes, text.size());
-    if (length < text.size()) length -= utf8::incomplete_suffix(text.substr(0, length));
+    if (length < text.size()) length -= text::utf8::incomplete_suffix(text.substr(0, length));
     use({text.substr(0, length), starts_document});
     text.remove_prefix(length);
     starts_document = false;
@@ -85,8 +85,8 @@ class Parser {
  private:
   Corpus::Format format_;
   const Use& use_;
-  TextCheck check_;
-  JsonRecords records_;
+  text::TextCheck check_;
+  text::JsonRecords records_;
   bool started_ = false;  // some text has been passed to use_
 };
 
@@ -134,7 +134,7 @@ void Corpus::read(const Use& use) {
   int64_t done = 0;
   for (const File& file : files_) {
     add_header(hasher, file);
-    FileReader reader(file.path.string(), file.bytes);
+    text::FileReader reader(file.path.string(), file.bytes);
     Parser parser(file, count_and_use);
     do {
       const std::string_view block = reader.next();
@@ -160,11 +160,11 @@ uint64_t Corpus::hash() {
   Hasher hasher;
   for (const File& file : files_) {
     add_header(hasher, file);
-    FileReader reader(file.path.string(), file.bytes);
+    text::FileReader reader(file.path.string(), file.bytes);
     while (!reader.at_end()) hasher.add(reader.next());
   }
   hash_ = hasher.hash();
   return *hash_;
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace fovea {
+namespace fovea::train {
 
 // Thrown when a callback stops reading.
 struct ReadingStopped {};
@@ -63,4 +63,4 @@ class Corpus {
   Watch watch_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::train

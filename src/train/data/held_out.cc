@@ -2,11 +2,11 @@
 
 #include <cmath>
 
-namespace fovea {
+namespace fovea::train {
 
 bool is_held_out(int64_t i, double fraction) {
   const auto before = [&](int64_t n) { return std::floor(static_cast<double>(n) * fraction); };
   return before(i + 1) > before(i);
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -9,10 +9,10 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "data/labelled_rows.h"
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
 #include "records/table.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 std::optional<int64_t> as_integer(const std::string& text) {
@@ -26,7 +26,7 @@ std::optional<int64_t> as_integer(const std::string& text) {
 bool holds_measurements(const LabelledTexts& texts) {
   bool fractions = false;
   for (const LabelledText& row : texts.rows) {
-    if (!finite_number(row.label)) return false;
+    if (!text::finite_number(row.label)) return false;
     fractions = fractions || row.label.find('.') != std::string::npos;
   }
   return fractions;
@@ -65,7 +65,7 @@ void split_labels(LabelledText& row) {
 void number_labels(LabelledTexts& texts) {
   const size_t size = texts.rows.front().labels.size();
   const auto zero_or_one = [](const std::string& label) {
-    const auto number = finite_number(label);
+    const auto number = text::finite_number(label);
     return label == "true" || label == "false" || (number && (*number == 0 || *number == 1));
   };
   const bool flags = std::all_of(texts.rows.begin(), texts.rows.end(), [&](const auto& row) {
@@ -76,7 +76,7 @@ void number_labels(LabelledTexts& texts) {
     if (flags && size > 1) {
       std::vector<std::string> set;
       for (size_t i = 0; i < size; ++i)
-        if (row.labels[i] == "true" || finite_number(row.labels[i]).value_or(0) == 1)
+        if (row.labels[i] == "true" || text::finite_number(row.labels[i]).value_or(0) == 1)
           set.push_back(fmt::format("{}", i));
       row.labels = std::move(set);
       continue;
@@ -91,15 +91,15 @@ void number_labels(LabelledTexts& texts) {
   }
 }
 
-void use_label(LabelledText& row, ProblemType problem) {
-  if (problem == ProblemType::multi_label) return split_labels(row);
+void use_label(LabelledText& row, model::ProblemType problem) {
+  if (problem == model::ProblemType::multi_label) return split_labels(row);
   if (!row.labels.empty() || row.label.empty()) {
     fail(ErrorKind::BadFile, "{}: its label is {}; expected one {}", row.place,
          row.labels.empty() ? "empty" : "a list",
-         problem == ProblemType::regression ? "number" : "label");
+         problem == model::ProblemType::regression ? "number" : "label");
   }
-  if (problem != ProblemType::regression) return;
-  const auto number = finite_number(row.label);
+  if (problem != model::ProblemType::regression) return;
+  const auto number = text::finite_number(row.label);
   if (!number)
     fail(ErrorKind::BadFile, "{}: \"label\" is \"{}\"; expected a number", row.place,
          excerpt(row.label));
@@ -122,7 +122,7 @@ uint64_t hash_of(const LabelledTexts& texts) {
 
 }  // namespace
 
-LabelledTexts read_labelled(const std::vector<std::string>& files, ProblemType problem) {
+LabelledTexts read_labelled(const std::vector<std::string>& files, model::ProblemType problem) {
   LabelledTexts texts;
   for (const std::string& path : files) add_labelled_rows(path, texts);
   if (texts.rows.empty())
@@ -130,13 +130,15 @@ LabelledTexts read_labelled(const std::vector<std::string>& files, ProblemType p
   texts.by_word = !texts.rows.front().words.empty();
   require_one_kind(texts, files.front());
   if (texts.by_word) {
-    texts.problem = ProblemType::single_label;
+    texts.problem = model::ProblemType::single_label;
   } else {
-    if (problem == ProblemType::automatic && texts.problem != ProblemType::multi_label)
-      problem = holds_measurements(texts) ? ProblemType::regression : ProblemType::single_label;
-    if (problem != ProblemType::automatic) texts.problem = problem;
+    if (problem == model::ProblemType::automatic &&
+        texts.problem != model::ProblemType::multi_label)
+      problem = holds_measurements(texts) ? model::ProblemType::regression
+                                          : model::ProblemType::single_label;
+    if (problem != model::ProblemType::automatic) texts.problem = problem;
     for (LabelledText& row : texts.rows) use_label(row, texts.problem);
-    if (texts.problem == ProblemType::multi_label) number_labels(texts);
+    if (texts.problem == model::ProblemType::multi_label) number_labels(texts);
   }
   texts.hash = hash_of(texts);
   return texts;
@@ -144,7 +146,7 @@ LabelledTexts read_labelled(const std::vector<std::string>& files, ProblemType p
 
 std::vector<std::string> label_names(const LabelledTexts& texts) {
   std::set<std::string> distinct;
-  if (texts.problem == ProblemType::regression) return {};
+  if (texts.problem == model::ProblemType::regression) return {};
   for (const LabelledText& row : texts.rows) {
     if (!row.label.empty()) distinct.insert(row.label);
     distinct.insert(row.labels.begin(), row.labels.end());
@@ -170,7 +172,7 @@ std::vector<std::string> summary_of(const LabelledTexts& texts) {
   } else {
     first += fmt::format("\"{}\"", excerpt(row.text, kShownBytes));
     if (!row.pair.empty()) first += fmt::format(" with \"{}\"", excerpt(row.pair, kShownBytes));
-    if (texts.problem == ProblemType::multi_label)
+    if (texts.problem == model::ProblemType::multi_label)
       first += fmt::format(": {}", row.labels.empty() ? "no label" : "");
     else
       first += ": " + excerpt(row.label, kShownBytes);
@@ -181,7 +183,7 @@ std::vector<std::string> summary_of(const LabelledTexts& texts) {
     if (!each.label.empty()) ++counts[each.label];
     for (const std::string& label : each.labels) ++counts[label];
   }
-  if (texts.problem == ProblemType::regression) return {first};
+  if (texts.problem == model::ProblemType::regression) return {first};
   std::string labels;
   size_t shown = 0;
   for (const std::string& name : label_names(texts)) {
@@ -194,4 +196,4 @@ std::vector<std::string> summary_of(const LabelledTexts& texts) {
   return {first, "labels: " + labels};
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

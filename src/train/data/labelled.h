@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "fovea/problem_type.h"
+#include "fovea/model/spec.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // A text, or a pair of texts, with its label, its labels or its number; or words with one label
 // each.
@@ -22,8 +22,8 @@ struct LabelledText {
 
 struct LabelledTexts {
   std::vector<LabelledText> rows;
-  ProblemType problem = ProblemType::single_label;  // never automatic
-  bool by_word = false;                             // all rows are words with labels
+  model::ProblemType problem = model::ProblemType::single_label;  // never automatic
+  bool by_word = false;                                           // all rows are words with labels
   int64_t empty = 0;  // number of rows without text, which are skipped
   uint64_t hash = 0;  // hash of the content
 };
@@ -47,7 +47,7 @@ struct LabelledTexts {
 // invalid (naming the line and the key), if there is no labelled text, or if texts have different
 // kinds of labels.
 LabelledTexts read_labelled(const std::vector<std::string>& files,
-                            ProblemType problem = ProblemType::automatic);
+                            model::ProblemType problem = model::ProblemType::automatic);
 
 // Returns the distinct labels, sorted by value if all are integers, else by their bytes.
 std::vector<std::string> label_names(const LabelledTexts& texts);
@@ -56,4 +56,4 @@ std::vector<std::string> label_names(const LabelledTexts& texts);
 // for a plan.
 std::vector<std::string> summary_of(const LabelledTexts& texts);
 
-}  // namespace fovea
+}  // namespace fovea::train

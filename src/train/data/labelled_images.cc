@@ -7,17 +7,17 @@
 #include "base/files.h"
 #include "base/files_below.h"
 #include "base/hash.h"
-#include "fovea/excerpt.h"
-#include "fovea/image.h"
+#include "fovea/core/excerpt.h"
+#include "fovea/media/image.h"
 #include "records/table.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 void add_folder(const std::string& folder, LabelledImages& all) {
   const std::vector<std::string> labels = list_folders(folder);
   const auto loose = list_files(folder);
-  const auto picture = std::find_if(loose.begin(), loose.end(), is_image_name);
+  const auto picture = std::find_if(loose.begin(), loose.end(), media::is_image_name);
   if (labels.empty() || picture != loose.end())
     fail(ErrorKind::BadFile,
          "{}: {}; expected a folder of pictures for each label, such as {}/cat and {}/dog", folder,
@@ -28,7 +28,7 @@ void add_folder(const std::string& folder, LabelledImages& all) {
     if (label.starts_with('.')) continue;
     const size_t before = all.files.size();
     for (const auto& file : files_below(folder + "/" + label).files)
-      if (is_image_name(file.string())) all.files.push_back(file.string());
+      if (media::is_image_name(file.string())) all.files.push_back(file.string());
     if (all.files.size() == before)
       fail(ErrorKind::BadFile,
            "{}/{}: no pictures; expected files named .png, .jpg, .jpeg or .webp", folder, label);
@@ -43,14 +43,14 @@ constexpr std::initializer_list<const char*> kPictureNames = {"picture",    "ima
                                                                    "class", "category", "species"};
 
 bool are_names_of_pictures(const std::vector<std::string>& columns) {
-  return has_name(columns, kPictureNames) && has_name(columns, kPictureLabelNames);
+  return text::has_name(columns, kPictureNames) && text::has_name(columns, kPictureLabelNames);
 }
 
 void add_table(const std::string& path, LabelledImages& all) {
-  const Table table = read_table(path, are_names_of_pictures);
+  const text::Table table = text::read_table(path, are_names_of_pictures);
   const size_t picture = table.column(kPictureNames).value_or(0),
                label = table.column(kPictureLabelNames).value_or(1);
-  for (const Table::Row& row : table.rows) {
+  for (const text::Table::Row& row : table.rows) {
     const std::vector<std::string>& columns = row.columns;
     if ((table.names.empty() && columns.size() != 2) || columns[picture].empty() ||
         columns[label].empty())
@@ -104,4 +104,4 @@ void hold_out(double fraction, LabelledImages& training, LabelledImages& validat
   training = std::move(kept);
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace fovea {
+namespace fovea::train {
 
 // Files of pictures and the label of each.
 struct LabelledImages {
@@ -23,4 +23,4 @@ LabelledImages read_labelled_images(const std::vector<std::string>& paths);
 // `training` to `validation`.
 void hold_out(double fraction, LabelledImages& training, LabelledImages& validation);
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -8,12 +8,12 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "fovea/excerpt.h"
-#include "fovea/text_lines.h"
+#include "fovea/core/excerpt.h"
+#include "fovea/text/text_lines.h"
 #include "records/json_records.h"
 #include "records/table.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 // The names of the columns, or keys, of a text, and of a second text that may follow it. The first
@@ -72,18 +72,19 @@ std::string label_among(const Has& has, const std::string& place) {
 
 // Of a table of columns of 0 and 1, the text has a known name, and there are several others.
 bool are_names_of_labelled(const std::vector<std::string>& columns) {
-  const auto has = [&](const char* name) { return has_name(columns, {name}); };
-  if (has_name(columns, kLabelNames) &&
+  const auto has = [&](const char* name) { return text::has_name(columns, {name}); };
+  if (text::has_name(columns, kLabelNames) &&
       (columns.back() == "label" || !texts_among(has).text.empty()))
     return true;
   return !texts_among(has).text.empty() &&
-         (has_name(columns, kOtherLabelNames) || columns.size() > 2);
+         (text::has_name(columns, kOtherLabelNames) || columns.size() > 2);
 }
 
 // The columns of a table with names.
 class NamedColumns {
  public:
-  NamedColumns(const Table& table, const std::string& path) : table_(table), place_(path + ":1") {
+  NamedColumns(const text::Table& table, const std::string& path)
+      : table_(table), place_(path + ":1") {
     const auto has = [&](const char* name) { return table.column({name}).has_value(); };
     const FoundTexts texts = texts_among(has);
     label_ = column_of(label_among(has, place_));
@@ -92,11 +93,12 @@ class NamedColumns {
     if (!text_) find_unnamed_texts();
     if (label_) return;
     for (size_t i = 0; i < table.names.size(); ++i)
-      if (i != text_ && i != pair_ && !has_name({table.names[i]}, kIdNames)) flags_.push_back(i);
+      if (i != text_ && i != pair_ && !text::has_name({table.names[i]}, kIdNames))
+        flags_.push_back(i);
   }
 
   // Sets `several` if the row has a column of 0 or 1 for each label.
-  LabelledText row(const Table::Row& row, bool& several) const {
+  LabelledText row(const text::Table::Row& row, bool& several) const {
     LabelledText made;
     made.place = row.place;
     made.in_column = true;
@@ -108,7 +110,7 @@ class NamedColumns {
     }
     several = true;
     for (const size_t i : flags_) {
-      const auto value = finite_number(row.columns[i]);
+      const auto value = text::finite_number(row.columns[i]);
       if (!value || (*value != 0 && *value != 1))
         fail(ErrorKind::BadFile,
              "{}: names no column label, and {} is \"{}\" at {}; expected the names text and "
@@ -128,7 +130,7 @@ class NamedColumns {
   void find_unnamed_texts() {
     std::vector<size_t> others;
     for (size_t i = 0; i < table_.names.size(); ++i)
-      if (i != label_ && !has_name({table_.names[i]}, kIdNames)) others.push_back(i);
+      if (i != label_ && !text::has_name({table_.names[i]}, kIdNames)) others.push_back(i);
     if (others.empty() || others.size() > 2)
       fail(ErrorKind::BadFile, "{}: names no column text; expected the names text and label",
            place_);
@@ -136,14 +138,14 @@ class NamedColumns {
     if (others.size() == 2) pair_ = others[1];
   }
 
-  const Table& table_;
+  const text::Table& table_;
   std::string place_;
   std::optional<size_t> text_, pair_, label_;
   std::vector<size_t> flags_;  // columns of 0 and 1
 };
 
 // Reads a row of two or three columns without names.
-LabelledText row_of_columns(const Table::Row& row) {
+LabelledText row_of_columns(const text::Table::Row& row) {
   const std::vector<std::string>& columns = row.columns;
   if (columns.size() < 2 || columns.size() > 3) {
     fail(ErrorKind::BadFile,
@@ -161,21 +163,21 @@ LabelledText row_of_columns(const Table::Row& row) {
 }
 
 void add_labelled(LabelledText row, LabelledTexts& texts) {
-  if (is_blank(row.text) && row.words.empty())
+  if (text::is_blank(row.text) && row.words.empty())
     ++texts.empty;
   else
     texts.rows.push_back(std::move(row));
 }
 
 void read_labelled_table(const std::string& path, LabelledTexts& texts) {
-  const Table table = read_table(path, are_names_of_labelled);
+  const text::Table table = text::read_table(path, are_names_of_labelled);
   std::optional<NamedColumns> named;
   if (!table.names.empty()) named.emplace(table, path);
   texts.empty += table.blank;
-  for (const Table::Row& row : table.rows) {
+  for (const text::Table::Row& row : table.rows) {
     bool several = false;
     add_labelled(named ? named->row(row, several) : row_of_columns(row), texts);
-    if (several) texts.problem = ProblemType::multi_label;
+    if (several) texts.problem = model::ProblemType::multi_label;
   }
 }
 
@@ -193,9 +195,9 @@ std::vector<std::string> columns_of(const std::string& line, const char* separat
 // columns of CoNLL-U, of which the second is the word and the fourth its part of speech.
 class WordFile {
  public:
-  explicit WordFile(const std::string& path) : path_(path), lines_(all_lines(path)) {
+  explicit WordFile(const std::string& path) : path_(path), lines_(text::all_lines(path)) {
     for (const std::string& line : lines_) {
-      if (is_blank(line) || line.starts_with('#')) continue;
+      if (text::is_blank(line) || line.starts_with('#')) continue;
       const std::vector<std::string> columns = columns_of(line, kSpaces);
       if (tags_.empty()) universal_ = path.ends_with(".conllu") || is_universal(line);
       tags_.insert(columns.back());
@@ -210,7 +212,7 @@ class WordFile {
     };
     for (size_t i = 0; i < lines_.size(); ++i) {
       const std::string place = fmt::format("{}:{}", path_, i + 1);
-      if (is_blank(lines_[i]) || lines_[i].starts_with("-DOCSTART-")) {
+      if (text::is_blank(lines_[i]) || lines_[i].starts_with("-DOCSTART-")) {
         end_text();
       } else if (!is_comment(lines_[i], row.words.empty())) {
         if (row.words.empty()) row.place = place;
@@ -298,8 +300,8 @@ std::vector<std::string> list_of(const nlohmann::json& json,
 bool read_flags(const nlohmann::json& json, const FoundTexts& texts, LabelledText& row) {
   size_t count = 0;
   for (const auto& [key, value] : json.items()) {
-    if (key == texts.text || key == texts.pair || has_name({key}, kIdNames)) continue;
-    const std::optional<bool> flag = flag_of(value);
+    if (key == texts.text || key == texts.pair || text::has_name({key}, kIdNames)) continue;
+    const std::optional<bool> flag = text::flag_of(value);
     if (!flag) return false;
     if (*flag) row.labels.push_back(key);
     ++count;
@@ -341,10 +343,10 @@ LabelledText row_of_json(const nlohmann::json& json, const std::string& place, b
 }
 
 void read_labelled_json(const std::string& path, LabelledTexts& texts) {
-  each_json_record(path, [&](const std::string& record, const std::string& place) {
+  text::each_json_record(path, [&](const std::string& record, const std::string& place) {
     bool several = false;
     LabelledText row = row_of_json(parse_json(record, place), place, several);
-    if (several) texts.problem = ProblemType::multi_label;
+    if (several) texts.problem = model::ProblemType::multi_label;
     add_labelled(std::move(row), texts);
   });
 }
@@ -361,4 +363,4 @@ void add_labelled_rows(const std::string& path, LabelledTexts& texts) {
   read_labelled_table(path, texts);
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -7,7 +7,7 @@
 #include "data/permutation.h"
 #include "fovea/core/random.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 constexpr uint32_t kSubstream = 16;  // substream of Stream::shuffle; windows of text use 0
@@ -82,4 +82,4 @@ std::vector<int64_t> LengthBatches::in_order(int64_t batch) const {
           order_.begin() + cuts_[static_cast<size_t>(batch) + 1]};
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace fovea {
+namespace fovea::train {
 
 // Batches of samples of similar length, with little padding. The samples are sorted by the length
 // of their second text, then of their first (similar lengths count as equal), and the sorted
@@ -37,4 +37,4 @@ class LengthBatches {
   uint64_t seed_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "fovea/core/random.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 // Substreams of Stream::shuffle; windows and batches use other substreams.
@@ -88,4 +88,4 @@ void cut_spans(const SpanCutting& c, uint64_t seed, int64_t sample, const int32_
   *source = *target = c.end;
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace fovea {
+namespace fovea::train {
 
 // Masks or cuts out tokens of a text; a model must predict these tokens. The choice of tokens is a
 // pure function of the seed and the sample's number.
@@ -44,4 +44,4 @@ struct SpanCutting {
 void cut_spans(const SpanCutting& cutting, uint64_t seed, int64_t sample, const int32_t* window,
                int64_t count, int32_t* source, int32_t* target);
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "fovea/core/random.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 constexpr uint32_t kPackedSubstream = 19;  // of Stream::shuffle; other data uses other substreams
@@ -71,4 +71,4 @@ std::vector<int64_t> PackedRows::operator()(int64_t number) const {
   return rows_[static_cast<size_t>(number - rows(epoch))];
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

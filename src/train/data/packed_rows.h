@@ -5,7 +5,7 @@
 
 #include "data/weighted_order.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // Texts that fill rows of equal length. Within a row, each text begins at a multiple of kTile,
 // where the attention of a document has the bits of the document alone (Mask in
@@ -43,4 +43,4 @@ class PackedRows {
   mutable std::vector<std::vector<int64_t>> rows_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::train

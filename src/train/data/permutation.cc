@@ -5,7 +5,7 @@
 
 #include "fovea/core/random.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 // Four rounds are enough for large ranges (Luby and Rackoff 1988); halves of one or two bits need
@@ -33,4 +33,4 @@ uint64_t Permutation::operator()(uint64_t index) const {
   return index;
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

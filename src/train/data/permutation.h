@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace fovea {
+namespace fovea::train {
 
 // A pseudo-random permutation of [0, count) in constant memory: a Feistel network (Luby and Rackoff
 // 1988) over the next power of four, whose round function is Philox. The network is applied
@@ -17,4 +17,4 @@ class Permutation {
   int half_bits_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::train

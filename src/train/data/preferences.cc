@@ -11,7 +11,7 @@
 #include "base/ordered_json.h"
 #include "records/json_records.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 using PreferenceRecord = nlohmann::ordered_json;
@@ -146,7 +146,7 @@ class PairReader {
 };
 
 Preference read_judged(const PreferenceRecord& record, const std::string& place) {
-  const auto label = flag_of(record.value("label", PreferenceRecord()));
+  const auto label = text::flag_of(record.value("label", PreferenceRecord()));
   if (!label) refuse_key(place, "label", record, "true or false");
   Preference made{.chosen = read_completion(record, place, "completion"), .rejected = {}};
   made.desirable = *label;
@@ -275,10 +275,11 @@ Preferences read_preferences(const std::vector<std::string>& files) {
   Preferences all;
   for (const std::string& given : files) {
     all.files.push_back(weighted_file(given));
-    each_json_record(all.files.back().path, [&](std::string_view line, const std::string& place) {
-      all.records.push_back(read_preference(line, place));
-      all.records.back().chosen.file = all.files.size() - 1;
-    });
+    text::each_json_record(all.files.back().path,
+                           [&](std::string_view line, const std::string& place) {
+                             all.records.push_back(read_preference(line, place));
+                             all.records.back().chosen.file = all.files.size() - 1;
+                           });
   }
   if (all.records.empty())
     fail(ErrorKind::BadFile, "{}: contains no preference; expected lines with {}", files.front(),
@@ -292,10 +293,10 @@ std::optional<PreferenceForm> preference_form(const std::vector<std::string>& fi
   const std::string path = weighted_file(files.front()).path;
   const std::string ending = std::filesystem::path(path).extension().string();
   if (!is_file(path) || (ending != ".jsonl" && ending != ".json")) return std::nullopt;
-  const PreferenceRecord record = parse_ordered_json(first_json_record(path), path);
+  const PreferenceRecord record = parse_ordered_json(text::first_json_record(path), path);
   const std::optional<PreferenceForm> form = form_of(record);
   // Conversations may have labels of other kinds.
-  if (form == PreferenceForm::judged && !record.contains(kTag) && !flag_of(record["label"]))
+  if (form == PreferenceForm::judged && !record.contains(kTag) && !text::flag_of(record["label"]))
     return std::nullopt;
   return form;
 } catch (const Error&) {
@@ -314,4 +315,4 @@ Conversation with_completion_of(const Conversation& prompt, const Conversation& 
   return made;
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -7,7 +7,7 @@
 
 #include "data/conversations.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // An answer that is preferred to another one, or an answer that is judged alone.
 struct Preference {
@@ -51,4 +51,4 @@ std::optional<PreferenceForm> preference_form(const std::vector<std::string>& fi
 // Returns the prompt of a conversation with the completion of another.
 Conversation with_completion_of(const Conversation& prompt, const Conversation& other);
 
-}  // namespace fovea
+}  // namespace fovea::train

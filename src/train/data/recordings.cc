@@ -7,12 +7,12 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/json.h"
-#include "fovea/excerpt.h"
-#include "fovea/text_lines.h"
+#include "fovea/core/excerpt.h"
+#include "fovea/text/text_lines.h"
 #include "records/json_records.h"
 #include "records/table.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 // The columns of a line by their names.
@@ -22,7 +22,7 @@ void add_recording(const std::string& table, const std::string& place, const Col
                    Recordings& all) {
   const auto needed = [&](const char* name, bool may_be_blank = false) {
     const auto found = columns.find(name);
-    if (found == columns.end() || (!may_be_blank && is_blank(found->second)))
+    if (found == columns.end() || (!may_be_blank && text::is_blank(found->second)))
       fail(ErrorKind::BadFile,
            "{}: has no {}; expected the columns audio, text and, if it is known, "
            "language",
@@ -34,7 +34,7 @@ void add_recording(const std::string& table, const std::string& place, const Col
   if (!is_file(file))
     fail(ErrorKind::BadFile, "{}: {} is missing; expected a sound file", place, excerpt(file));
   const std::string text = needed("text", true);
-  if (is_blank(text)) {
+  if (text::is_blank(text)) {
     ++all.empty;
     return;
   }
@@ -46,17 +46,17 @@ void add_recording(const std::string& table, const std::string& place, const Col
 }
 
 bool are_names_of_recordings(const std::vector<std::string>& columns) {
-  return has_name(columns, {"audio"}) && has_name(columns, {"text"});
+  return text::has_name(columns, {"audio"}) && text::has_name(columns, {"text"});
 }
 
 void add_table(const std::string& path, Recordings& all) {
-  const Table table = read_table(path, are_names_of_recordings);
+  const text::Table table = text::read_table(path, are_names_of_recordings);
   if (table.names.empty() && !table.rows.empty())
     fail(ErrorKind::BadFile,
          "{}: names no columns audio and text; expected the names of the columns, such as "
          "audio{}text",
          table.rows.front().place, table.separator);
-  for (const Table::Row& row : table.rows) {
+  for (const text::Table::Row& row : table.rows) {
     Columns columns;
     for (size_t c = 0; c < row.columns.size(); ++c) columns[table.names[c]] = row.columns[c];
     add_recording(path, row.place, columns, all);
@@ -64,7 +64,7 @@ void add_table(const std::string& path, Recordings& all) {
 }
 
 void add_json_records(const std::string& path, Recordings& all) {
-  each_json_record(path, [&](const std::string& record, const std::string& place) {
+  text::each_json_record(path, [&](const std::string& record, const std::string& place) {
     const nlohmann::json json = parse_json(record, place);
     if (!json.is_object())
       fail(ErrorKind::BadFile, "{}: is {}; expected an object with \"audio\" and \"text\"", place,
@@ -102,4 +102,4 @@ Recordings read_recordings(const std::vector<std::string>& tables) {
   return all;
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

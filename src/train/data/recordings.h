@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace fovea {
+namespace fovea::train {
 
 // Files of sound, the text that is spoken in each, and its language; empty = not given.
 struct Recordings {
@@ -20,4 +20,4 @@ struct Recordings {
 // missing.
 Recordings read_recordings(const std::vector<std::string>& tables);
 
-}  // namespace fovea
+}  // namespace fovea::train

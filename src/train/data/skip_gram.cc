@@ -7,7 +7,7 @@
 #include "base/math.h"
 #include "fovea/core/random.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 constexpr uint32_t kSubstream = 20;  // of Stream::shuffle
@@ -57,4 +57,4 @@ void SkipGram::add_pairs(uint64_t seed, int64_t window, const int32_t* ids, int6
   }
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace fovea {
+namespace fovea::train {
 
 struct SkipGramOptions {
   int64_t neighbours = 5, negatives = 5;
@@ -37,4 +37,4 @@ class SkipGram {
   std::vector<double> cumulative_;  // sums of count^(3/4)
 };
 
-}  // namespace fovea
+}  // namespace fovea::train

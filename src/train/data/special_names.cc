@@ -6,7 +6,7 @@
 #include <array>
 #include <vector>
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 constexpr size_t kLongest = 64;     // maximum length of a name, in bytes
@@ -32,7 +32,7 @@ bool has_bars(std::string_view text) {
 
 }  // namespace
 
-SpecialNames::SpecialNames(const Tokenizer& tokenizer) {
+SpecialNames::SpecialNames(const text::Tokenizer& tokenizer) {
   for (int32_t id = 0; id < tokenizer.size(); ++id) {
     if (tokenizer.is_special(id)) own_.emplace(tokenizer.text_of(id));
   }
@@ -93,4 +93,4 @@ std::string SpecialNames::found() const {
   return text;
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <unordered_set>
 
-#include "fovea/tokenizer.h"
+#include "fovea/text/tokenizer.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // Counts text that looks like the name of a special token in training data, where it is read as
 // plain characters: <|im_start|> and similar forms, common names such as </s> and [CLS], and the
@@ -16,7 +16,7 @@ namespace fovea {
 class SpecialNames {
  public:
   SpecialNames() = default;
-  explicit SpecialNames(const Tokenizer& tokenizer);
+  explicit SpecialNames(const text::Tokenizer& tokenizer);
 
   // Adds a text, or the next part of one.
   void add(std::string_view part, bool starts_text = true);
@@ -34,4 +34,4 @@ class SpecialNames {
   std::string tail_;  // the end of the previous part; a name may begin in it
 };
 
-}  // namespace fovea
+}  // namespace fovea::train

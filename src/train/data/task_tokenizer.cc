@@ -10,7 +10,7 @@
 #include "tokenizer/training/tokenizer_trainer.h"
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 using nlohmann::ordered_json;
@@ -50,7 +50,7 @@ int64_t characters_in(const EachText& texts) {
   std::set<char32_t> found = {U'\u2581', U'\n'};  // the mark of a space, and the line end
   texts([&](std::string_view text) {
     for (size_t i = 0; i < text.size();) {
-      const utf8::Character character = utf8::first(text.substr(i));
+      const text::utf8::Character character = text::utf8::first(text.substr(i));
       found.insert(character.code_point);
       i += character.bytes;
     }
@@ -58,9 +58,9 @@ int64_t characters_in(const EachText& texts) {
   return static_cast<int64_t>(found.size());
 }
 
-TokenizerTraining training_of(const std::string& choice, const Roles& roles, const EachText& texts,
-                              int64_t context) {
-  TokenizerTraining training{
+text::TokenizerTraining training_of(const std::string& choice, const Roles& roles,
+                                    const EachText& texts, int64_t context) {
+  text::TokenizerTraining training{
       .end_of_text = false, .special_tokens = roles.special, .context = context};
   const std::string kind = choice.substr(0, choice.find(':'));
   if (kind == "char") {
@@ -68,24 +68,24 @@ TokenizerTraining training_of(const std::string& choice, const Roles& roles, con
     training.vocabulary = std::ssize(roles.special) + characters_in(texts);
     return training;
   }
-  training.kind = kind == "bpe"         ? TokenizerKind::bpe
-                  : kind == "wordpiece" ? TokenizerKind::wordpiece
-                                        : TokenizerKind::unigram;
+  training.kind = kind == "bpe"         ? text::TokenizerKind::bpe
+                  : kind == "wordpiece" ? text::TokenizerKind::wordpiece
+                                        : text::TokenizerKind::unigram;
   if (choice.size() > kind.size()) training.vocabulary = vocabulary_in(choice);
   return training;
 }
 
 // Returns the post-processor: [before] $A [after], and for two texts [before] $A [after] $B
 // [after].
-ordered_json around(const Roles& roles, const Tokenizer& tokenizer) {
-  Template single, pair;
+ordered_json around(const Roles& roles, const text::Tokenizer& tokenizer) {
+  text::Template single, pair;
   std::vector<std::pair<std::string, size_t>> special;
   for (const std::string& text : {roles.before, roles.after})
     if (!text.empty()) special.emplace_back(text, static_cast<size_t>(*tokenizer.id_of(text)));
-  const auto put = [](Template& parts, const std::string& text, int type) {
+  const auto put = [](text::Template& parts, const std::string& text, int type) {
     if (!text.empty()) parts.emplace_back(text, type);
   };
-  for (Template* parts : {&single, &pair}) {
+  for (text::Template* parts : {&single, &pair}) {
     put(*parts, roles.before, 0);
     put(*parts, "$A", 0);
     put(*parts, roles.after, 0);
@@ -93,37 +93,37 @@ ordered_json around(const Roles& roles, const Tokenizer& tokenizer) {
   const int second = roles.before.empty() ? 0 : 1;  // type id of a second text (Devlin et al. 2019)
   put(pair, "$B", second);
   put(pair, roles.after, second);
-  return template_processing(single, pair, special);
+  return text::template_processing(single, pair, special);
 }
 
-Tokenizer with_roles(const Tokenizer& trained, const Roles& roles) {
-  TokenizerFiles files = trained.state().files;
+text::Tokenizer with_roles(const text::Tokenizer& trained, const Roles& roles) {
+  text::TokenizerFiles files = trained.state().files;
   ordered_json json = ordered_json::parse(files.tokenizer);
   ordered_json config = ordered_json::parse(files.config);
   const ordered_json added = around(roles, trained), there = json["post_processor"];
   json["post_processor"] =
-      there.is_null() ? added : sequence("processors", ordered_json::array({there, added}));
+      there.is_null() ? added : text::sequence("processors", ordered_json::array({there, added}));
   for (const auto& [role, text] : roles.by_role) config[role] = text;
   files = {pretty(json), pretty(config)};
-  return Tokenizer(parse_tokenizer(files, "tokenizer.json", "tokenizer_config.json"));
+  return text::Tokenizer(text::parse_tokenizer(files, "tokenizer.json", "tokenizer_config.json"));
 }
 
 }  // namespace
 
-Tokenizer with_token_types(const Tokenizer& tokenizer) {
-  TokenizerFiles files = tokenizer.state().files;
+text::Tokenizer with_token_types(const text::Tokenizer& tokenizer) {
+  text::TokenizerFiles files = tokenizer.state().files;
   ordered_json config =
       files.config.empty() ? ordered_json::object() : ordered_json::parse(files.config);
   config["model_input_names"] = {"input_ids", "token_type_ids", "attention_mask"};
   files.config = pretty(config);
-  return Tokenizer(parse_tokenizer(files, "tokenizer.json", "tokenizer_config.json"));
+  return text::Tokenizer(text::parse_tokenizer(files, "tokenizer.json", "tokenizer_config.json"));
 }
 
-Tokenizer make_task_tokenizer(TokenizerUse use, const EachText& texts, const std::string& choice,
-                              int64_t context) {
-  if (!is_trained_choice(choice)) return Tokenizer::open(choice);
+text::Tokenizer make_task_tokenizer(TokenizerUse use, const EachText& texts,
+                                    const std::string& choice, int64_t context) {
+  if (!is_trained_choice(choice)) return text::Tokenizer::open(choice);
   const Roles roles = roles_of(use);
-  TokenizerTrainer trainer(training_of(choice, roles, texts, context));
+  text::TokenizerTrainer trainer(training_of(choice, roles, texts, context));
   texts([&](std::string_view text) {
     trainer.add(text);
     trainer.end_document();
@@ -131,4 +131,4 @@ Tokenizer make_task_tokenizer(TokenizerUse use, const EachText& texts, const std
   return with_roles(*trainer.train(), roles);
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include "fovea/tokenizer.h"
+#include "fovea/text/tokenizer.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // Calls `use` with each text.
 using EachText = std::function<void(const std::function<void(std::string_view)>& use)>;
@@ -22,11 +22,11 @@ enum class TokenizerUse { translation, masking, spans };
 // Trains or opens a tokenizer for an encoder or an encoder-decoder. `choice` and `context`
 // are as for make_tokenizer(): "char", "bpe:8000", "wordpiece:8000" or "unigram:8000" is trained on
 // the texts; anything else is a folder or file to open.
-Tokenizer make_task_tokenizer(TokenizerUse use, const EachText& texts, const std::string& choice,
-                              int64_t context);
+text::Tokenizer make_task_tokenizer(TokenizerUse use, const EachText& texts,
+                                    const std::string& choice, int64_t context);
 
 // Returns the tokenizer with a config that says that it gives token types, as the generic class of
 // transformers needs it for the pairs of a model that has types.
-Tokenizer with_token_types(const Tokenizer& tokenizer);
+text::Tokenizer with_token_types(const text::Tokenizer& tokenizer);
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -4,10 +4,10 @@
 
 #include "base/fields.h"
 #include "base/hash.h"
-#include "fovea/text_lines.h"
+#include "fovea/text/text_lines.h"
 #include "records/table.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 constexpr std::initializer_list<const char*> kSourceNames = {"source", "src", "source_text"},
@@ -15,7 +15,7 @@ constexpr std::initializer_list<const char*> kSourceNames = {"source", "src", "s
                                                              "translation"};
 
 bool are_names_of_pairs(const std::vector<std::string>& columns) {
-  return has_name(columns, kSourceNames) && has_name(columns, kTargetNames);
+  return text::has_name(columns, kSourceNames) && text::has_name(columns, kTargetNames);
 }
 
 void refuse_json(const std::string& path) {
@@ -25,9 +25,9 @@ void refuse_json(const std::string& path) {
 }
 
 void read_pair_table(const std::string& path, TextPairs& pairs) {
-  const Table table = read_table(path, are_names_of_pairs);
+  const text::Table table = text::read_table(path, are_names_of_pairs);
   const auto source = table.column(kSourceNames), target = table.column(kTargetNames);
-  for (const Table::Row& row : table.rows) {
+  for (const text::Table::Row& row : table.rows) {
     const size_t count = row.columns.size();
     if (table.names.empty() && count != 2)
       fail(ErrorKind::BadFile,
@@ -42,7 +42,7 @@ void read_pair_table(const std::string& path, TextPairs& pairs) {
 void drop_empty(TextPairs& pairs) {
   size_t kept = 0;
   for (size_t i = 0; i < pairs.sources.size(); ++i) {
-    if (is_blank(pairs.sources[i]) || is_blank(pairs.targets[i])) continue;
+    if (text::is_blank(pairs.sources[i]) || text::is_blank(pairs.targets[i])) continue;
     if (kept != i) {
       pairs.sources[kept] = std::move(pairs.sources[i]);
       pairs.targets[kept] = std::move(pairs.targets[i]);
@@ -87,8 +87,8 @@ TextPairs read_pairs(const std::vector<std::string>& files, const char* field) {
   if (files.size() == 1) {
     read_pair_table(files[0], pairs);
   } else {
-    pairs.sources = all_lines(files[0]);
-    pairs.targets = all_lines(files[1]);
+    pairs.sources = text::all_lines(files[0]);
+    pairs.targets = text::all_lines(files[1]);
     if (pairs.sources.size() != pairs.targets.size()) {
       fail(ErrorKind::BadFile, "{}: has {} lines, {} has {}; expected equal numbers of lines",
            files[1], pairs.targets.size(), files[0], pairs.sources.size());
@@ -100,4 +100,4 @@ TextPairs read_pairs(const std::vector<std::string>& files, const char* field) {
   return pairs;
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

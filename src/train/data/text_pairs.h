@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace fovea {
+namespace fovea::train {
 
 // Source texts and their targets, such as translations.
 struct TextPairs {
@@ -23,4 +23,4 @@ void shorten(TextPairs& pairs, int64_t most);  // keeps the first ones
 // lines, a row does not have two columns, or there is no pair.
 TextPairs read_pairs(const std::vector<std::string>& files, const char* field);
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 constexpr char magic[8] = {'F', 'O', 'V', 'E', 'A', 'T', 'O', 'K'};
@@ -96,4 +96,4 @@ std::optional<TokenCache> open_token_cache(const std::string& path) {
   return TokenCache{std::move(file), footer.counts};
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -9,7 +9,7 @@
 #include "base/files.h"
 #include "base/hash.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // The contents of a cache file of token ids, and the corpus and the tokenizer of these ids.
 struct TokenCacheContents {
@@ -53,4 +53,4 @@ struct TokenCache {
 // version; it must then be built again.
 std::optional<TokenCache> open_token_cache(const std::string& path);
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -7,7 +7,7 @@
 #include "base/fields.h"
 #include "data/token_cache.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 // The position of a piece in the corpus, in three units.
@@ -23,7 +23,7 @@ constexpr int64_t bytes_between_marks = 4 << 20;
 // bytes that the first n tokens cover.
 class Encoder {
  public:
-  Encoder(Corpus& corpus, const Tokenizer& tokenizer, uint64_t width)
+  Encoder(Corpus& corpus, const text::Tokenizer& tokenizer, uint64_t width)
       : corpus_(corpus), tokenizer_(tokenizer), width_(width) {
     if (corpus.separates_documents()) separator_ = tokenizer.eos_id();
   }
@@ -64,7 +64,7 @@ class Encoder {
         if (follows_separator(piece, at)) ++at.tokens;
         const int64_t begin = at.bytes;
         if (at.tokens < tokens) at.bytes += static_cast<int64_t>(piece.text.size());
-        for (const Token& token : tokenizer_.tokens(piece.text)) {
+        for (const text::Token& token : tokenizer_.tokens(piece.text)) {
           if (at.tokens == tokens) break;
           if (++at.tokens == tokens)
             at.bytes = begin + (token.text.data() + token.text.size() - piece.text.data());
@@ -93,7 +93,7 @@ class Encoder {
   }
 
   Corpus& corpus_;
-  const Tokenizer& tokenizer_;
+  const text::Tokenizer& tokenizer_;
   uint64_t width_;
   std::optional<int32_t> separator_;
   Mark end_;
@@ -106,7 +106,7 @@ int64_t training_part(int64_t tokens, double validation) {
 
 // Passes the ids of the corpus to `sink`. Returns `counts` with the numbers of tokens and bytes.
 template <class Sink>
-TokenCacheContents encode_all(Corpus& corpus, const Tokenizer& tokenizer,
+TokenCacheContents encode_all(Corpus& corpus, const text::Tokenizer& tokenizer,
                               const TokenStoreOptions& options, TokenCacheContents counts,
                               Sink&& sink) {
   Encoder encoder(corpus, tokenizer, counts.width);
@@ -131,7 +131,7 @@ void TokenSpan::copy(int64_t first, int64_t length, int32_t* out) const {
   for (int64_t i = 0; i < length; ++i) out[i] = from[i];
 }
 
-TokenStore::TokenStore(Corpus& corpus, const Tokenizer& tokenizer,
+TokenStore::TokenStore(Corpus& corpus, const text::Tokenizer& tokenizer,
                        const TokenStoreOptions& options) {
   check_field(options.validation >= 0 && options.validation < 1, "validation",
               "is {}; expected at least 0 and below 1", options.validation);
@@ -180,4 +180,4 @@ void TokenStore::use(std::shared_ptr<const void> storage, const char* ids,
                  counts.tokens - counts.training_tokens, counts.bytes - counts.training_bytes};
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

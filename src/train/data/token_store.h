@@ -6,9 +6,9 @@
 
 #include "data/corpus.h"
 #include "data/special_names.h"
-#include "fovea/tokenizer.h"
+#include "fovea/text/tokenizer.h"
 
-namespace fovea {
+namespace fovea::train {
 
 struct TokenCacheContents;
 
@@ -37,7 +37,7 @@ class TokenStore {
  public:
   // Throws InvalidArgument if `validation` is outside [0, 1), Failed if the cache file cannot be
   // written, and the errors of Corpus::read().
-  TokenStore(Corpus& corpus, const Tokenizer& tokenizer, const TokenStoreOptions& options);
+  TokenStore(Corpus& corpus, const text::Tokenizer& tokenizer, const TokenStoreOptions& options);
 
   const TokenSpan& training() const { return training_; }
   const TokenSpan& validation() const { return validation_; }
@@ -53,4 +53,4 @@ class TokenStore {
   bool reused_ = false;
 };
 
-}  // namespace fovea
+}  // namespace fovea::train

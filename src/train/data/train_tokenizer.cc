@@ -9,10 +9,8 @@
 #include "tokenizer/training/character_trainer.h"
 #include "tokenizer/training/tokenizer_trainer.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
-
-constexpr int64_t kMostTokens = int64_t{1} << 24;  // so that ids and their texts fit into memory
 
 using Progress = TokenizerTrainingProgress;
 using OnProgress = std::function<bool(const Progress&)>;
@@ -37,9 +35,9 @@ Read read_all(Corpus& corpus, const OnProgress& progress, Use&& use) {
   return read;
 }
 
-TrainedTokenizer train_characters(Corpus& corpus, const TokenizerTraining& options,
+TrainedTokenizer train_characters(Corpus& corpus, const text::TokenizerTraining& options,
                                   const OnProgress& progress) {
-  CharacterTrainer trainer;
+  text::CharacterTrainer trainer;
   const Read read =
       read_all(corpus, progress, [&](const Corpus::Piece& piece) { trainer.add(piece.text); });
   return {trainer.train({.vocabulary = options.vocabulary,
@@ -50,38 +48,19 @@ TrainedTokenizer train_characters(Corpus& corpus, const TokenizerTraining& optio
 
 }  // namespace
 
-void visit(TokenizerTraining& t, OptionVisitor& v) {
-  v.choice({"kind", "train a tokenizer of this kind on the files"}, t.kind,
-           {"char", "bpe", "wordpiece", "unigram"});
-  v.integer(
-      {"vocabulary", "maximum vocabulary size, special tokens included; char: 0 = all characters"},
-      t.vocabulary, 0, kMostTokens);
-  v.boolean({"bytes", "bpe: start from the 256 bytes; false = from the characters of the text"},
-            t.bytes);
-  v.boolean({"lowercase", "wordpiece: ignore case and accents"}, t.lowercase);
-  v.integer({"min_frequency", "bpe, wordpiece: minimum frequency of a merged pair"},
-            t.min_frequency, 0, INT64_MAX);
-  v.integer({"alphabet", "bpe, wordpiece: keep the N most frequent characters; 0 = all"},
-            t.alphabet, 0, kMostTokens);
-  v.boolean({"end_of_text", "add an end-of-sequence token"}, t.end_of_text);
-  v.texts({"special_tokens", "additional special token"}, t.special_tokens);
-  v.integer({"context", "maximum tokens per text, written to the files; 0 = no limit"}, t.context,
-            0, INT64_MAX);
-  v.bytes({"memory", "memory for the distinct words of the text"}, t.memory);
-}
-
-std::optional<TrainedTokenizer> train_tokenizer(Corpus& corpus, const TokenizerTraining& options,
+std::optional<TrainedTokenizer> train_tokenizer(Corpus& corpus,
+                                                const text::TokenizerTraining& options,
                                                 const OnProgress& progress) {
   check_fields(options);
   try {
-    if (options.kind == TokenizerKind::character)
+    if (options.kind == text::TokenizerKind::character)
       return train_characters(corpus, options, progress);
-    TokenizerTrainer trainer(options);
+    text::TokenizerTrainer trainer(options);
     const Read read = read_all(corpus, progress, [&](const Corpus::Piece& piece) {
       if (piece.starts_document) trainer.end_document();
       trainer.add(piece.text);
     });
-    const std::optional<Tokenizer> tokenizer = trainer.train([&](double fraction) {
+    const std::optional<text::Tokenizer> tokenizer = trainer.train([&](double fraction) {
       return !progress || progress({Progress::Stage::training, fraction});
     });
     if (!tokenizer) return {};
@@ -94,7 +73,7 @@ std::optional<TrainedTokenizer> train_tokenizer(Corpus& corpus, const TokenizerT
 }
 
 std::optional<TrainedTokenizer> train_tokenizer(const std::vector<std::filesystem::path>& data,
-                                                const TokenizerTraining& options,
+                                                const text::TokenizerTraining& options,
                                                 const OnProgress& progress) {
   const FloatMode mode;
   Corpus corpus(data);
@@ -111,30 +90,31 @@ int64_t vocabulary_in(const std::string& choice) {
   const char *const first = choice.data() + begin, *const last = choice.data() + choice.size();
   int64_t size = 0;
   const auto [end, error] = std::from_chars(first, last, size);
-  check_field(error == std::errc() && end == last && size > 0 && size <= kMostTokens, "tokenizer",
-              "is {}; expected a size from 1 to {} after the colon", choice, kMostTokens);
+  check_field(error == std::errc() && end == last && size > 0 && size <= text::kMostTokens,
+              "tokenizer", "is {}; expected a size from 1 to {} after the colon", choice,
+              text::kMostTokens);
   return size;
 }
 
-Tokenizer make_tokenizer(Corpus& corpus, const std::string& choice, int64_t max_characters,
-                         int64_t context) {
-  if (!is_trained_choice(choice)) return Tokenizer::open(choice);
+text::Tokenizer make_tokenizer(Corpus& corpus, const std::string& choice, int64_t max_characters,
+                               int64_t context) {
+  if (!is_trained_choice(choice)) return text::Tokenizer::open(choice);
   if (choice == "char") return train_character_tokenizer(corpus, max_characters, context);
   const std::string kind = choice.substr(0, choice.find(':'));
-  TokenizerTraining options{.end_of_text = corpus.separates_documents(), .context = context};
-  options.kind = kind == "bpe"         ? TokenizerKind::bpe
-                 : kind == "wordpiece" ? TokenizerKind::wordpiece
-                                       : TokenizerKind::unigram;
+  text::TokenizerTraining options{.end_of_text = corpus.separates_documents(), .context = context};
+  options.kind = kind == "bpe"         ? text::TokenizerKind::bpe
+                 : kind == "wordpiece" ? text::TokenizerKind::wordpiece
+                                       : text::TokenizerKind::unigram;
   if (choice.size() > kind.size()) options.vocabulary = vocabulary_in(choice);
   return train_tokenizer(corpus, options)->tokenizer;
 }
 
-Tokenizer train_character_tokenizer(Corpus& corpus, int64_t vocabulary, int64_t context) {
-  return train_tokenizer(corpus, {.kind = TokenizerKind::character,
+text::Tokenizer train_character_tokenizer(Corpus& corpus, int64_t vocabulary, int64_t context) {
+  return train_tokenizer(corpus, {.kind = text::TokenizerKind::character,
                                   .vocabulary = vocabulary,
                                   .end_of_text = corpus.separates_documents(),
                                   .context = context})
       ->tokenizer;
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

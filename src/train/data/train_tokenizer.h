@@ -6,13 +6,13 @@
 #include <string>
 
 #include "data/corpus.h"
-#include "fovea/train_tokenizer.h"
+#include "fovea/train/train_tokenizer.h"
 
-namespace fovea {
+namespace fovea::train {
 
-// Like train_tokenizer() in fovea/train_tokenizer.h, for an open corpus.
+// Like train_tokenizer() in fovea/train/train_tokenizer.h, for an open corpus.
 std::optional<TrainedTokenizer> train_tokenizer(
-    Corpus& corpus, const TokenizerTraining& options,
+    Corpus& corpus, const text::TokenizerTraining& options,
     const std::function<bool(const TokenizerTrainingProgress&)>& progress = nullptr);
 
 // Returns whether the choice requests a new tokenizer: "char", "bpe", "bpe:8000" and similar.
@@ -24,10 +24,11 @@ int64_t vocabulary_in(const std::string& choice);  // the vocabulary size after 
 // open. A trained tokenizer has "<|endoftext|>" if the corpus has several files or JSON lines.
 // `max_characters` is the maximum number of characters for "char" (0 = all); `context` becomes the
 // model_max_length of the files (0 = no limit).
-Tokenizer make_tokenizer(Corpus& corpus, const std::string& choice, int64_t max_characters = 0,
-                         int64_t context = 0);
+text::Tokenizer make_tokenizer(Corpus& corpus, const std::string& choice,
+                               int64_t max_characters = 0, int64_t context = 0);
 
 // Trains a tokenizer with one token per character, as make_tokenizer() does for "char".
-Tokenizer train_character_tokenizer(Corpus& corpus, int64_t vocabulary = 0, int64_t context = 0);
+text::Tokenizer train_character_tokenizer(Corpus& corpus, int64_t vocabulary = 0,
+                                          int64_t context = 0);
 
-}  // namespace fovea
+}  // namespace fovea::train

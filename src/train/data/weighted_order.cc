@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "data/permutation.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 // Returns how many items of a group an epoch draws for the fraction of its weight.
@@ -55,4 +55,4 @@ int64_t WeightedItems::operator[](int64_t i) const {
   return order_[static_cast<size_t>(i % per_epoch_)];
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

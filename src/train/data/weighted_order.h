@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-namespace fovea {
+namespace fovea::train {
 
 // Items [begin, end), each of which an epoch contains `weight` times. For a fraction of a weight,
 // each epoch draws this fraction of the items.
@@ -41,4 +41,4 @@ class WeightedItems {
   mutable std::vector<int64_t> order_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::train

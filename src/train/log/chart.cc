@@ -6,7 +6,7 @@
 #include "base/math.h"
 #include "log/record.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 constexpr double kWidth = 720, kHeight = 400, kLeft = 56, kRight = 44, kTop = 36, kBottom = 44;
@@ -175,4 +175,4 @@ std::string overlaid(const std::vector<std::pair<std::string, Curve>>& curves,
   return svg + "</svg>\n";
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

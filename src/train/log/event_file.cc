@@ -15,7 +15,7 @@
 
 #include "base/crc32.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 // The encoding of protocol buffers: a field is its key, number * 8 + wire type, and its value.
@@ -170,4 +170,4 @@ void EventFile::add(int64_t step, std::string_view fields) {
        << little_endian(masked_crc32c(data));
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace fovea {
+namespace fovea::train {
 
 // Writes an event file of TensorBoard: records (length, checksum of the length, data, checksum of
 // the data) whose data are messages tensorflow.Event in the encoding of protocol buffers. Errors in
@@ -34,4 +34,4 @@ class EventFile {
 // as in files of records of TensorFlow.
 uint32_t masked_crc32c(std::string_view bytes);
 
-}  // namespace fovea
+}  // namespace fovea::train

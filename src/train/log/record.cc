@@ -12,9 +12,9 @@
 #include "base/files.h"
 #include "base/math.h"
 #include "base/ordered_json.h"
-#include "fovea/doctor.h"
+#include "fovea/core/machine.h"
 
-namespace fovea {
+namespace fovea::train {
 
 namespace {
 
@@ -146,7 +146,7 @@ void Record::evaluation(const TrainProgress& p) {
   }
   constexpr size_t kMostLabels = 50;  // more would make the lines of the log very long
   if (p.labels && p.labels->labels.size() <= kMostLabels)
-    json.update(nlohmann::ordered_json::parse(label_json(*p.labels)));
+    json.update(nlohmann::ordered_json::parse(infer::label_json(*p.labels)));
   append(json);
   if (p.validation_loss && std::isfinite(*p.validation_loss))
     curves_.validation.emplace_back(p.step, *p.validation_loss);
@@ -161,9 +161,9 @@ void Record::sample(const TrainProgress& p) {
   append(json);
 }
 
-void Record::weights(int64_t step, Transformer& model) {
+void Record::weights(int64_t step, model::Transformer& model) {
   if (!events_) return;
-  model.each([&](const std::string& name, Parameter& p) {
+  model.each([&](const std::string& name, model::Parameter& p) {
     if (!p.trainable || !p.value) return;
     const Tensor host = p.value.to(cpu_device());
     events_->histogram(step, "weights/" + name, host.data_as<float>(), host.size());
@@ -185,4 +185,4 @@ void Record::draw() const {
   }
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "fovea/runs.h"
-#include "fovea/train.h"
+#include "fovea/train/runs.h"
+#include "fovea/train/train.h"
 #include "log/event_file.h"
 #include "transformer/transformer.h"
 
-namespace fovea {
+namespace fovea::train {
 
 struct Curves {
   Curve training = {}, validation = {};  // loss
@@ -37,7 +37,7 @@ class Record {
   void evaluation(const TrainProgress& progress);
   void sample(const TrainProgress& progress);
   // Adds histograms of the trained weights to the event file.
-  void weights(int64_t step, Transformer& model);
+  void weights(int64_t step, model::Transformer& model);
   void note(int64_t step, const std::string& text);
   void draw() const;  // writes loss.svg
 
@@ -51,4 +51,4 @@ class Record {
   std::optional<EventFile> events_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -6,9 +6,9 @@
 #include "base/files.h"
 #include "base/ordered_json.h"
 #include "checkpoint/snapshot.h"
-#include "fovea/runs.h"
+#include "fovea/train/runs.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 namespace fs = std::filesystem;
@@ -54,9 +54,9 @@ void flatten(const nlohmann::json& value, const std::string& name, RunLog& run) 
 }
 
 void add_settings(RunLog& run) {
-  const std::vector<int64_t> steps = find_snapshots(run.folder);
+  const std::vector<int64_t> steps = model::find_snapshots(run.folder);
   if (steps.empty()) return;
-  const std::string path = snapshot_path(run.folder, steps.front()) + "/state.json";
+  const std::string path = model::snapshot_path(run.folder, steps.front()) + "/state.json";
   try {
     const auto state = nlohmann::json(parse_ordered_json(read_file(path), path));
     flatten(state.value("settings", nlohmann::json::object()), "", run);
@@ -101,4 +101,4 @@ RunLog read_run(const std::string& folder) {
   return run;
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -11,7 +11,7 @@
 #include "transformer/adapters.h"
 #include "transformer/pack.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 double alpha_or_default(const AdapterOptions& options) {
@@ -19,40 +19,42 @@ double alpha_or_default(const AdapterOptions& options) {
 }
 
 // Returns the last names of all modules, for an error: "q_proj, k_proj, ...".
-std::string names_of(const std::vector<AdapterModule>& modules) {
+std::string names_of(const std::vector<model::AdapterModule>& modules) {
   std::set<std::string> names;
-  for (const AdapterModule& module : modules)
+  for (const model::AdapterModule& module : modules)
     names.insert(module.name.substr(module.name.rfind('.') + 1));
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-std::vector<AdapterModule> targeted(std::vector<AdapterModule> modules,
-                                    const std::string& targets) {
+std::vector<model::AdapterModule> targeted(std::vector<model::AdapterModule> modules,
+                                           const std::string& targets) {
   if (targets == "all-linear") return modules;
-  const std::vector<std::string> names = segments_of(targets, ',');
+  const std::vector<std::string> names = model::segments_of(targets, ',');
   const auto names_it = [&](const std::string& name) {
-    return [&](const AdapterModule& module) { return names_module(name, module.name); };
+    return
+        [&](const model::AdapterModule& module) { return model::names_module(name, module.name); };
   };
   for (const std::string& name : names)
     check_field(std::any_of(modules.begin(), modules.end(), names_it(name)), "lora_targets",
                 "no module is named \"{}\"; expected all-linear, or some of {}", name,
                 names_of(modules));
-  std::erase_if(modules, [&](const AdapterModule& module) {
-    return std::none_of(names.begin(), names.end(),
-                        [&](const std::string& name) { return names_module(name, module.name); });
+  std::erase_if(modules, [&](const model::AdapterModule& module) {
+    return std::none_of(names.begin(), names.end(), [&](const std::string& name) {
+      return model::names_module(name, module.name);
+    });
   });
   return modules;
 }
 
-bool has_values(const Linear& layer) {
+bool has_values(const model::Linear& layer) {
   return layer.weight.packed || static_cast<bool>(layer.weight.value);
 }
 
 // Only a head with labels is trained beside the adapters, since it is usually new. Its values may
 // lie in the mapped file, or be packed.
-void freeze_base(Transformer& model) {
+void freeze_base(model::Transformer& model) {
   const std::string head = std::string(model.head_name()) + ".";
-  for (const auto& [name, parameter] : parameters_of(model)) {
+  for (const auto& [name, parameter] : model::parameters_of(model)) {
     parameter->trainable =
         parameter->trainable && model.spec.head.labels > 0 && name.starts_with(head);
     if (!parameter->trainable) continue;
@@ -62,13 +64,13 @@ void freeze_base(Transformer& model) {
       parameter->value = copy(parameter->value);
     parameter->packed = {};
   }
-  freeze_packed(model);
+  model::freeze_packed(model);
 }
 
 // PEFT has no DoRA for experts, whose weights are parameters of one tensor (target_parameters).
-void refuse_experts(Transformer& model, const std::set<const Linear*>& chosen) {
-  for (const auto& [name, layer] : linears_of(model))
-    check_field(!chosen.contains(layer) || !is_of_expert(name), "dora",
+void refuse_experts(model::Transformer& model, const std::set<const model::Linear*>& chosen) {
+  for (const auto& [name, layer] : model::linears_of(model))
+    check_field(!chosen.contains(layer) || !model::is_of_expert(name), "dora",
                 "{} is of an expert, for which PEFT has no DoRA; expected `lora_targets` without "
                 "experts, such as q_proj,v_proj, or adapters without DoRA",
                 name);
@@ -94,9 +96,9 @@ void check_adapter_options(const AdapterOptions& o, const std::string& from) {
 
 BaseWeights base_weights(const AdapterOptions& options) {
   if (options.rank == 0) return {};
-  BaseWeights base{.weights = Weights::packed};
+  BaseWeights base{.weights = model::Weights::packed};
   switch (options.base) {
-    case BasePrecision::fp32: base.weights = Weights::mapped; break;
+    case BasePrecision::fp32: base.weights = model::Weights::mapped; break;
     case BasePrecision::bf16: base.packing.format = WeightFormat::bf16; break;
     case BasePrecision::int8: base.packing.format = WeightFormat::int8; break;
     case BasePrecision::int4: base.packing.format = WeightFormat::int4; break;
@@ -105,40 +107,41 @@ BaseWeights base_weights(const AdapterOptions& options) {
   return base;
 }
 
-void add_new_adapters(Transformer& model, const Family& family, const AdapterOptions& options,
-                      uint64_t seed) {
+void add_new_adapters(model::Transformer& model, const model::Family& family,
+                      const AdapterOptions& options, uint64_t seed) {
   if (options.rank == 0) return;
   freeze_base(model);
-  std::set<const Linear*> chosen;
-  std::vector<AdapterModule> modules = adapter_modules(family, model);
-  for (AdapterModule& module : adapter_modules(family, model, ModuleNames::memory))
+  std::set<const model::Linear*> chosen;
+  std::vector<model::AdapterModule> modules = model::adapter_modules(family, model);
+  for (model::AdapterModule& module :
+       model::adapter_modules(family, model, model::ModuleNames::memory))
     modules.push_back(std::move(module));
-  for (const AdapterModule& module : targeted(std::move(modules), options.targets))
+  for (const model::AdapterModule& module : targeted(std::move(modules), options.targets))
     chosen.insert(module.layers.begin(), module.layers.end());
   check_field(!chosen.empty(), "lora", "the model has no linear layers that can be adapted");
   if (options.dora) refuse_experts(model, chosen);
   const auto rank = static_cast<double>(options.rank);
   const double scale = alpha_or_default(options) / (options.rslora ? std::sqrt(rank) : rank);
   uint32_t index = 0;
-  for (const auto& [name, layer] : linears_of(model)) {
+  for (const auto& [name, layer] : model::linears_of(model)) {
     const uint32_t number = index++;
     if (!chosen.contains(layer)) continue;
-    add_adapter(*layer, {.rank = options.rank,
-                         .scale = static_cast<float>(scale),
-                         .dropout = static_cast<float>(options.dropout),
-                         .dora = options.dora,
-                         .index = number});
-    if (has_values(*layer)) initialise_adapter(*layer, seed);
+    model::add_adapter(*layer, {.rank = options.rank,
+                                .scale = static_cast<float>(scale),
+                                .dropout = static_cast<float>(options.dropout),
+                                .dora = options.dora,
+                                .index = number});
+    if (has_values(*layer)) model::initialise_adapter(*layer, seed);
   }
-  check_adapters_of_experts(model);
+  model::check_adapters_of_experts(model);
 }
 
 std::string take_adapter(TrainOptions& options) {
-  if (options.from.empty() || !holds_adapter(options.from)) return "";
-  const PeftConfig config(options.from);
+  if (options.from.empty() || !model::holds_adapter(options.from)) return "";
+  const model::PeftConfig config(options.from);
   // Those of most modules: no pattern for some modules matches an empty name.
   const int64_t rank = config.rank_of("");
-  const double alpha = alpha_of(config.scale_of(""), rank, config.rslora());
+  const double alpha = model::alpha_of(config.scale_of(""), rank, config.rslora());
   AdapterOptions& o = options.lora;
   const AdapterOptions none;
   const auto require = [&](bool fits, const char* field, const auto& given, const auto& stored) {
@@ -160,16 +163,16 @@ std::string take_adapter(TrainOptions& options) {
 }
 
 std::string base_of(const std::string& from) {
-  return holds_adapter(from) ? adapted_model(from, {}).base : from;
+  return model::holds_adapter(from) ? model::adapted_model(from, {}).base : from;
 }
 
 namespace {
 
 // Gives each of the layers of a fused tensor, which have one A of rank k r and blocks of B, its own
 // r rows of A and its own block.
-void divide_fused(const AdapterModule& module, Adapter& adapter) {
+void divide_fused(const model::AdapterModule& module, model::Adapter& adapter) {
   const auto layers = std::ssize(module.tensor.parts);
-  std::vector<AdapterValues*> values;
+  std::vector<model::AdapterValues*> values;
   for (const std::string& part : module.tensor.parts)
     if (const auto at = adapter.layers.find(part); at != adapter.layers.end())
       values.push_back(&at->second);
@@ -187,7 +190,7 @@ void divide_fused(const AdapterModule& module, Adapter& adapter) {
          "model that it is merged into",
          adapter.folder, module.name, layers);
   for (int64_t i = 0; i < layers; ++i) {
-    AdapterValues& each = *values[static_cast<size_t>(i)];
+    model::AdapterValues& each = *values[static_cast<size_t>(i)];
     const int64_t out = each.up.dim(0);
     const Tensor up = empty({out, rank});
     for (int64_t row = 0; row < out; ++row)
@@ -200,8 +203,9 @@ void divide_fused(const AdapterModule& module, Adapter& adapter) {
 
 }  // namespace
 
-Adapter read_start_adapter(const std::string& folder, const Family& family, Transformer& model) {
-  Adapter adapter = read_adapter(folder, family, model);
+model::Adapter read_start_adapter(const std::string& folder, const model::Family& family,
+                                  model::Transformer& model) {
+  model::Adapter adapter = model::read_adapter(folder, family, model);
   const auto refuse = [&](const std::string& what) {
     fail(ErrorKind::Unsupported,
          "{}: has {}, which is not trained further; expected an adapter of linear layers, or a "
@@ -210,24 +214,26 @@ Adapter read_start_adapter(const std::string& folder, const Family& family, Tran
   };
   if (!adapter.replaced.empty()) refuse(adapter.replaced.begin()->first + " (modules_to_save)");
   for (const auto& [name, values] : adapter.layers)
-    if (is_of_expert(name)) refuse("an adapter of an expert, " + name);
-  for (const AdapterModule& module : adapter_modules(family, model)) divide_fused(module, adapter);
+    if (model::is_of_expert(name)) refuse("an adapter of an expert, " + name);
+  for (const model::AdapterModule& module : model::adapter_modules(family, model))
+    divide_fused(module, adapter);
   return adapter;
 }
 
-void add_start_adapter(Transformer& model, const Adapter& adapter, const AdapterOptions& options) {
+void add_start_adapter(model::Transformer& model, const model::Adapter& adapter,
+                       const AdapterOptions& options) {
   freeze_base(model);
   uint32_t index = 0;
-  for (const auto& [name, layer] : linears_of(model)) {
+  for (const auto& [name, layer] : model::linears_of(model)) {
     const uint32_t number = index++;
     const auto at = adapter.layers.find(name);
     if (at == adapter.layers.end()) continue;
-    const AdapterValues& values = at->second;
-    add_adapter(*layer, {.rank = values.down.dim(0),
-                         .scale = values.scale,
-                         .dropout = static_cast<float>(options.dropout),
-                         .dora = static_cast<bool>(values.magnitude),
-                         .index = number});
+    const model::AdapterValues& values = at->second;
+    model::add_adapter(*layer, {.rank = values.down.dim(0),
+                                .scale = values.scale,
+                                .dropout = static_cast<float>(options.dropout),
+                                .dora = static_cast<bool>(values.magnitude),
+                                .index = number});
     if (!has_values(*layer)) continue;
     layer->adapter.down.value = copy(values.down);
     layer->adapter.up.value = copy(values.up);
@@ -235,15 +241,15 @@ void add_start_adapter(Transformer& model, const Adapter& adapter, const Adapter
   }
 }
 
-Transformer without_adapters(const Transformer& model) {
-  Transformer base = model;
-  for (const auto& [name, layer] : linears_of(base)) layer->adapter = {};
+model::Transformer without_adapters(const model::Transformer& model) {
+  model::Transformer base = model;
+  for (const auto& [name, layer] : model::linears_of(base)) layer->adapter = {};
   return base;
 }
 
-int64_t kept_by_adapters(Transformer& model, const AdapterOptions& options) {
+int64_t kept_by_adapters(model::Transformer& model, const AdapterOptions& options) {
   int64_t kept = 0;
-  for (const auto& [name, layer] : linears_of(model)) {
+  for (const auto& [name, layer] : model::linears_of(model)) {
     if (!layer->adapter.present()) continue;
     kept += options.rank + (options.dora ? layer->weight.shape[0] : 0) +
             (options.dropout > 0 ? layer->weight.shape[1] : 0);
@@ -251,7 +257,7 @@ int64_t kept_by_adapters(Transformer& model, const AdapterOptions& options) {
   return kept;
 }
 
-AdapterFacts facts_of(const AdapterOptions& options, const std::string& base) {
+model::AdapterFacts facts_of(const AdapterOptions& options, const std::string& base) {
   return {.base = base,
           .rank = options.rank,
           .alpha = alpha_or_default(options),
@@ -259,4 +265,4 @@ AdapterFacts facts_of(const AdapterOptions& options, const std::string& base) {
           .dropout = static_cast<float>(options.dropout)};
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -9,7 +9,7 @@
 #include "loop/adapters.h"
 #include "loop/examples_task.h"
 
-namespace fovea {
+namespace fovea::train {
 
 void check_data(const TrainOptions& o) {
   const int kinds = (o.data.empty() ? 0 : 1) + (o.pairs.empty() ? 0 : 1) +
@@ -126,14 +126,14 @@ void check_options(const TrainOptions& o) {
   check_out(o.out);
 }
 
-std::string choose_best_by(const std::string& asked, const EvaluationTask& task) {
+std::string choose_best_by(const std::string& asked, const infer::EvaluationTask& task) {
   if (asked == "automatic") return task.decisive;
   std::vector<std::string> names;
-  for (const Metric& metric : task.metrics) names.push_back(metric.name);
+  for (const infer::Metric& metric : task.metrics) names.push_back(metric.name);
   names.emplace_back("loss");
   check_field(std::find(names.begin(), names.end(), asked) != names.end(), "best_by",
               "{} is not measured in this run; expected {}", asked, fmt::join(names, " or "));
   return asked;
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "fovea/train.h"
+#include "fovea/train/train.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // Throws InvalidArgument, naming the field, if a field is out of range or conflicts with another
 // field.
@@ -19,6 +19,6 @@ void check_preferences(const TrainOptions& options, Objective objective);
 
 // Returns the metric that selects the best weights. Throws InvalidArgument, naming best_by, if the
 // requested one is not measured.
-std::string choose_best_by(const std::string& asked, const EvaluationTask& task);
+std::string choose_best_by(const std::string& asked, const infer::EvaluationTask& task);
 
-}  // namespace fovea
+}  // namespace fovea::train

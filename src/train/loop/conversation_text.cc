@@ -5,13 +5,13 @@
 #include "base/fields.h"
 #include "base/files.h"
 #include "chat/builtin_templates.h"
-#include "fovea/text_lines.h"
+#include "fovea/text/text_lines.h"
 #include "loop/special_tokens.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
-using TextSpan = ChatTemplate::Span;
+using TextSpan = text::ChatTemplate::Span;
 
 // The time that templates receive: a run must not depend on the day on which it is resumed.
 std::tm template_time() {
@@ -27,9 +27,9 @@ std::tm template_time() {
 // The tokens of a text and the bytes that they cover.
 class PlacedText {
  public:
-  PlacedText(const std::string& text, const Tokenizer& tokenizer, SpecialTokens special)
+  PlacedText(const std::string& text, const text::Tokenizer& tokenizer, text::SpecialTokens special)
       : tokenizer_(tokenizer), tokens_(tokenizer.tokens(text, special)), begin_(text.data()) {
-    for (const Token& token : tokens_) made_.ids.push_back(token.id);
+    for (const text::Token& token : tokens_) made_.ids.push_back(token.id);
     made_.trained.resize(tokens_.size());
   }
 
@@ -57,22 +57,22 @@ class PlacedText {
       return text.substr(0, static_cast<size_t>(begin_ + span_end - text.data()));
     };
     size_t end = last;
-    while (end > first && is_blank(inside(tokens_[end - 1].text))) --end;
+    while (end > first && text::is_blank(inside(tokens_[end - 1].text))) --end;
     return end > first && tokenizer_.is_special(tokens_[end - 1].id) ? end : last;
   }
 
-  const Tokenizer& tokenizer_;
-  std::vector<Token> tokens_;
+  const text::Tokenizer& tokenizer_;
+  std::vector<text::Token> tokens_;
   const char* begin_;
   TrainedText made_;
 };
 
-bool has_blocks(const ChatTemplate& of) {
+bool has_blocks(const text::ChatTemplate& of) {
   return of.source().find("endgeneration") != std::string::npos;
 }
 
-ChatRequest request_of(const Conversation& conversation, size_t count, bool prompt) {
-  ChatRequest request;
+text::ChatRequest request_of(const Conversation& conversation, size_t count, bool prompt) {
+  text::ChatRequest request;
   for (size_t i = 0; i < count; ++i)
     request.messages += (i == 0 ? "[" : ",") + conversation.messages[i].json;
   request.messages += count == 0 ? "[]" : "]";
@@ -90,26 +90,26 @@ std::vector<int32_t> labels_of_text(const TrainedText& text) {
   return labels;
 }
 
-std::optional<ModelChat> open_chat(const std::string& name, const std::string& folder,
-                                   const Tokenizer& tokenizer) {
+std::optional<text::ModelChat> open_chat(const std::string& name, const std::string& folder,
+                                         const text::Tokenizer& tokenizer) {
   if (name.empty()) {
-    if (folder.empty() || !ModelChat::has_template(folder)) return std::nullopt;
-    return ModelChat::open(folder);
+    if (folder.empty() || !text::ModelChat::has_template(folder)) return std::nullopt;
+    return text::ModelChat::open(folder);
   }
-  const BuiltinTemplate* const builtin = find_builtin_template(name);
+  const text::BuiltinTemplate* const builtin = text::find_builtin_template(name);
   if (builtin == nullptr) {
     check_field(is_file(name), "chat_template", "{} is not a file; expected one, or {}", name,
-                builtin_template_names());
-    return ModelChat::open_file(name, tokenizer);
+                text::builtin_template_names());
+    return text::ModelChat::open_file(name, tokenizer);
   }
   check_field(!builtin->needs_end || tokenizer.eos_id().has_value(), "chat_template",
               "{} ends answers with the end-of-text token, which the tokenizer of the model "
               "lacks; expected another template",
               name);
-  return ModelChat::of_source(builtin->source, name, tokenizer);
+  return text::ModelChat::of_source(builtin->source, name, tokenizer);
 }
 
-ConversationText::ConversationText(std::optional<ModelChat> chat, Tokenizer tokenizer,
+ConversationText::ConversationText(std::optional<text::ModelChat> chat, text::Tokenizer tokenizer,
                                    TrainOn train_on)
     : chat_(std::move(chat)), tokenizer_(std::move(tokenizer)), train_on_(train_on) {}
 
@@ -118,18 +118,19 @@ std::vector<TrainedText> ConversationText::texts(const Conversation& conversatio
     check_field(conversation.plain.has_value(), "chat_template",
                 "not given, but {} is a conversation and the model has no template; expected {}, "
                 "or a file",
-                conversation.place, builtin_template_names());
+                conversation.place, text::builtin_template_names());
     return {plain(conversation)};
   }
   const std::vector<size_t> trained = answers(conversation);
   if (trained.empty()) return std::vector<TrainedText>(1);
-  const ChatTemplate& chosen = chat_->choose(request_of(conversation, 0, false));
+  const text::ChatTemplate& chosen = chat_->choose(request_of(conversation, 0, false));
   check(conversation.tools.empty() || chosen.source().find("tools") != std::string::npos,
         "{}: has tools, which the chat template does not use; expected another template, or no "
         "tools",
         conversation.place);
   if (has_blocks(chosen)) {
-    const ChatTemplate::Result whole = render(conversation, conversation.messages.size(), false);
+    const text::ChatTemplate::Result whole =
+        render(conversation, conversation.messages.size(), false);
     if (whole.assistant) return {by_blocks(conversation, trained, whole)};
   }
   return by_turns(conversation, trained);
@@ -144,7 +145,7 @@ std::vector<int32_t> ConversationText::prompt(const Conversation& conversation) 
   const std::vector<size_t> trained = answers(conversation);
   if (trained.empty()) return {};
   return tokenizer_.encode(render(conversation, trained.front(), true).text,
-                           SpecialTokens::guarded);
+                           text::SpecialTokens::guarded);
 }
 
 // Returns the messages that are trained.
@@ -157,10 +158,10 @@ std::vector<size_t> ConversationText::answers(const Conversation& conversation) 
 }
 
 // Renders the first `count` messages.
-ChatTemplate::Result ConversationText::render(const Conversation& conversation, size_t count,
-                                              bool prompt) const {
+text::ChatTemplate::Result ConversationText::render(const Conversation& conversation, size_t count,
+                                                    bool prompt) const {
   try {
-    return chat_->render(guarded(request_of(conversation, count, prompt), tokenizer_), {},
+    return chat_->render(text::guarded(request_of(conversation, count, prompt), tokenizer_), {},
                          template_time);
   } catch (const Error& error) {
     throw Error(error.kind(), conversation.place + ": " + error.what());
@@ -170,7 +171,7 @@ ChatTemplate::Result ConversationText::render(const Conversation& conversation, 
 TrainedText ConversationText::plain(const Conversation& conversation) const {
   const auto& [prompt, completion] = *conversation.plain;
   const std::string text = prompt + completion;
-  PlacedText placed(text, tokenizer_, SpecialTokens::as_text);
+  PlacedText placed(text, tokenizer_, text::SpecialTokens::as_text);
   placed.train({prompt.size(), text.size()});
   TrainedText made = placed.take();
   const std::vector<int32_t> before = around_text(tokenizer_).before;
@@ -186,17 +187,17 @@ TrainedText ConversationText::plain(const Conversation& conversation) const {
 // Trains the blocks of these answers.
 TrainedText ConversationText::by_blocks(const Conversation& conversation,
                                         const std::vector<size_t>& answers,
-                                        const ChatTemplate::Result& whole) const {
+                                        const text::ChatTemplate::Result& whole) const {
   // The number of blocks in the first `count` messages.
   const auto blocks = [&](size_t count) -> size_t {
     const auto end = conversation.messages.begin() + static_cast<std::ptrdiff_t>(count);
     if (end == conversation.messages.end()) return whole.assistant->size();
     if (std::none_of(conversation.messages.begin(), end, [](const auto& m) { return m.answer; }))
       return 0;
-    const ChatTemplate::Result part = render(conversation, count, false);
+    const text::ChatTemplate::Result part = render(conversation, count, false);
     return part.assistant ? part.assistant->size() : 0;
   };
-  PlacedText placed(whole.text, tokenizer_, SpecialTokens::guarded);
+  PlacedText placed(whole.text, tokenizer_, text::SpecialTokens::guarded);
   const auto train = [&](size_t first, size_t last) {
     for (size_t i = first; i < last; ++i) placed.train((*whole.assistant)[i]);
   };
@@ -235,16 +236,16 @@ std::vector<TrainedText> ConversationText::by_turns(const Conversation& conversa
                                     [&](const Turn& turn) { return last.starts_with(turn.text); });
   std::vector<TrainedText> made;
   if (together) {
-    PlacedText placed(last, tokenizer_, SpecialTokens::guarded);
+    PlacedText placed(last, tokenizer_, text::SpecialTokens::guarded);
     for (const Turn& turn : turns) placed.train(turn.answer, true);
     return {placed.take()};
   }
   for (const Turn& turn : turns) {
-    PlacedText placed(turn.text, tokenizer_, SpecialTokens::guarded);
+    PlacedText placed(turn.text, tokenizer_, text::SpecialTokens::guarded);
     placed.train(turn.answer, true);
     made.push_back(placed.take());
   }
   return made;
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

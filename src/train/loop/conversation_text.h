@@ -5,16 +5,16 @@
 #include <vector>
 
 #include "data/conversations.h"
-#include "fovea/chat.h"
-#include "fovea/tokenizer.h"
-#include "fovea/train.h"
+#include "fovea/text/chat.h"
+#include "fovea/text/tokenizer.h"
+#include "fovea/train/train.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // Returns the template that `name` names: a built-in one or a file; for an empty name that of the
 // model in `folder`, which may have none. Throws InvalidArgument if it does not fit the tokenizer.
-std::optional<ModelChat> open_chat(const std::string& name, const std::string& folder,
-                                   const Tokenizer& tokenizer);
+std::optional<text::ModelChat> open_chat(const std::string& name, const std::string& folder,
+                                         const text::Tokenizer& tokenizer);
 
 // A text for training: its tokens, and which of them are trained, that is, predicted from those
 // before them.
@@ -32,7 +32,8 @@ std::vector<int32_t> labels_of_text(const TrainedText& text);
 class ConversationText {
  public:
   // `chat`: unset if the model has no template, which suits records of plain texts only.
-  ConversationText(std::optional<ModelChat> chat, Tokenizer tokenizer, TrainOn train_on);
+  ConversationText(std::optional<text::ModelChat> chat, text::Tokenizer tokenizer,
+                   TrainOn train_on);
 
   // Returns the texts of a conversation.
   //   A template with {% generation %} blocks: one text, of which the tokens of the blocks are
@@ -54,16 +55,17 @@ class ConversationText {
  private:
   struct Turn;
   std::vector<size_t> answers(const Conversation& conversation) const;
-  ChatTemplate::Result render(const Conversation& conversation, size_t count, bool prompt) const;
+  text::ChatTemplate::Result render(const Conversation& conversation, size_t count,
+                                    bool prompt) const;
   TrainedText plain(const Conversation& conversation) const;
   TrainedText by_blocks(const Conversation& conversation, const std::vector<size_t>& answers,
-                        const ChatTemplate::Result& whole) const;
+                        const text::ChatTemplate::Result& whole) const;
   std::vector<TrainedText> by_turns(const Conversation& conversation,
                                     const std::vector<size_t>& answers) const;
 
-  std::optional<ModelChat> chat_;
-  Tokenizer tokenizer_;
+  std::optional<text::ModelChat> chat_;
+  text::Tokenizer tokenizer_;
   TrainOn train_on_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::train

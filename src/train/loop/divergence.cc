@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 constexpr int64_t kWindow = 20;  // losses of a mean
@@ -97,7 +97,7 @@ std::string RewardWatch::jump(const std::string& name, double value) {
                      mean, value);
 }
 
-std::string RewardWatch::see(const MetricValues& metrics) {
+std::string RewardWatch::see(const infer::MetricValues& metrics) {
   std::string found;
   for (const auto& [name, value] : metrics) {
     if (!std::isfinite(value)) continue;
@@ -144,4 +144,4 @@ std::string repeated_piece(const std::string& text) {
   return "";
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

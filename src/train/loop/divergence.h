@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "fovea/metrics.h"
+#include "fovea/infer/metrics.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // Watches the losses of a run. After the warm-up, the mean of the last 20 losses is compared with
 // that of the first 20 of the run and with that of the first 20 after the warm-up. Above the lesser
@@ -49,7 +49,7 @@ class RewardWatch {
  public:
   // Returns a warning if the mean reward or the margin of the rewards jumps, or if the divergence
   // from the reference, or that of a single update, runs away; else an empty string.
-  std::string see(const MetricValues& metrics);
+  std::string see(const infer::MetricValues& metrics);
 
   nlohmann::json state() const;
   void restore(const nlohmann::json& state);
@@ -65,4 +65,4 @@ class RewardWatch {
 // does not repeat itself.
 std::string repeated_piece(const std::string& text);
 
-}  // namespace fovea
+}  // namespace fovea::train

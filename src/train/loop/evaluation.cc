@@ -9,11 +9,11 @@
 #include "ops/row_loss.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 // Adds the labels of rows [begin, end), each with the index of its largest logit.
-void add_choices(const Tensor& of_rows, const Tensor& labels, int64_t begin, Choices& all) {
+void add_choices(const Tensor& of_rows, const Tensor& labels, int64_t begin, infer::Choices& all) {
   const Tensor logits = of_rows.to(cpu_device());
   const int64_t V = logits.dim(-1);
   for (int64_t i = 0; i < logits.size() / V; ++i) {
@@ -25,8 +25,8 @@ void add_choices(const Tensor& of_rows, const Tensor& labels, int64_t begin, Cho
 }
 
 // Returns the sum of the losses of a batch, as label_loss() does, and adds the choices.
-double loss_with_choices(const Transformer& model, const Batch& batch, const Pass& pass,
-                         Choices& choices) {
+double loss_with_choices(const model::Transformer& model, const Batch& batch,
+                         const model::Pass& pass, infer::Choices& choices) {
   const Questions asked = questions(model, batch, pass);
   const UnitScope units(asked.units);
   std::optional<RowLoss> loss;
@@ -42,16 +42,16 @@ double loss_with_choices(const Transformer& model, const Batch& batch, const Pas
 }
 
 // Adds the outputs of texts with several labels or with a number; returns the sum of their losses.
-double loss_with_outputs(const Transformer& model, const Batch& batch, const Pass& pass,
-                         Predictions& found) {
+double loss_with_outputs(const model::Transformer& model, const Batch& batch,
+                         const model::Pass& pass, infer::Predictions& found) {
   const Questions asked = questions(model, batch, pass);
   const UnitScope units(asked.units);
   const Tensor outputs = model.logits(asked.hidden, asked.valid), logits = outputs.to(cpu_device());
   const float* z = logits.data_as<float>();
   const float* targets = batch.targets.data_as<float>();
-  if (batch.problem == ProblemType::multi_label) found.sets.width = logits.dim(-1);
+  if (batch.problem == model::ProblemType::multi_label) found.sets.width = logits.dim(-1);
   for (int64_t i = 0; i < logits.size(); ++i) {
-    if (batch.problem == ProblemType::regression) {
+    if (batch.problem == model::ProblemType::regression) {
       found.numbers.emplace_back(targets[i], z[i]);
       continue;
     }
@@ -63,9 +63,9 @@ double loss_with_outputs(const Transformer& model, const Batch& batch, const Pas
 
 // Returns the most likely answer in a row of span_logits(): its first token is at most its last
 // one, and it has at most kLongestAnswer tokens, as in the script run_qa.py of transformers.
-SpanPrediction best_span(const float* first, const float* last, const Interval& context) {
+infer::SpanPrediction best_span(const float* first, const float* last, const Interval& context) {
   constexpr int64_t kLongestAnswer = 30;
-  SpanPrediction best;
+  infer::SpanPrediction best;
   best.score = -std::numeric_limits<double>::infinity();
   best.none = double{first[0]} + double{last[0]};
   for (int64_t begin = context.begin; begin < context.end; ++begin) {
@@ -79,8 +79,8 @@ SpanPrediction best_span(const float* first, const float* last, const Interval& 
 }
 
 // Adds the most likely answer of each row; returns the sum of the losses.
-double loss_with_spans(const Transformer& model, const Batch& batch, const Pass& pass,
-                       Predictions& found) {
+double loss_with_spans(const model::Transformer& model, const Batch& batch, const model::Pass& pass,
+                       infer::Predictions& found) {
   const Questions asked = questions(model, batch, pass);
   const UnitScope units(asked.units);
   const Tensor outputs = model.logits(asked.hidden, asked.valid);
@@ -104,24 +104,25 @@ void add_ends(const Batch& batch, std::vector<int64_t>& ends) {
   }
 }
 
-bool needs_choices(const EvaluationTask& task) {
+bool needs_choices(const infer::EvaluationTask& task) {
   return std::any_of(task.metrics.begin(), task.metrics.end(),
-                     [](const Metric& metric) { return metric.name == "accuracy"; });
+                     [](const infer::Metric& metric) { return metric.name == "accuracy"; });
 }
 
 }  // namespace
 
-Predictions predict(const Transformer& model, DType compute, const EvaluationTask& task,
-                    int64_t count, const std::function<Batch(int64_t n)>& batch) {
+infer::Predictions predict(const model::Transformer& model, DType compute,
+                           const infer::EvaluationTask& task, int64_t count,
+                           const std::function<Batch(int64_t n)>& batch) {
   const NoGradient off;
-  Pass pass;
+  model::Pass pass;
   pass.compute = compute;
-  Predictions total;
+  infer::Predictions total;
   std::vector<double> losses;
   for (int64_t n = 0; n < count; ++n) {
     const Batch next = batch(n);
     total.labels += next.asked;
-    if (model.spec.head.kind == HeadKind::token) add_ends(next, total.ends);
+    if (model.spec.head.kind == model::HeadKind::token) add_ends(next, total.ends);
     losses.push_back(!next.contexts.empty() ? loss_with_spans(model, next, pass, total)
                      : next.targets         ? loss_with_outputs(model, next, pass, total)
                      : needs_choices(task)  ? loss_with_choices(model, next, pass, total.choices)
@@ -131,10 +132,10 @@ Predictions predict(const Transformer& model, DType compute, const EvaluationTas
   return total;
 }
 
-Predictions predict(const Transformer& model, DType compute, const EvaluationTask& task,
-                    const Examples& examples) {
+infer::Predictions predict(const model::Transformer& model, DType compute,
+                           const infer::EvaluationTask& task, const Examples& examples) {
   return predict(model, compute, task, examples.validation_batches(),
                  [&](int64_t n) { return examples.validation(n); });
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

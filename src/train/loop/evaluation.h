@@ -5,14 +5,15 @@
 #include "loop/examples.h"
 #include "metrics/predictions.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // Returns the predictions for the batches batch(0) to batch(count - 1); Predictions::choices stays
 // empty unless the metrics of `task` need it.
-Predictions predict(const Transformer& model, DType compute, const EvaluationTask& task,
-                    int64_t count, const std::function<Batch(int64_t n)>& batch);
+infer::Predictions predict(const model::Transformer& model, DType compute,
+                           const infer::EvaluationTask& task, int64_t count,
+                           const std::function<Batch(int64_t n)>& batch);
 // Returns the predictions for the held-out part.
-Predictions predict(const Transformer& model, DType compute, const EvaluationTask& task,
-                    const Examples& examples);
+infer::Predictions predict(const model::Transformer& model, DType compute,
+                           const infer::EvaluationTask& task, const Examples& examples);
 
-}  // namespace fovea
+}  // namespace fovea::train

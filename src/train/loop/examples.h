@@ -2,7 +2,7 @@
 
 #include "losses/batch.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // The training examples of a run, in an order that depends on the seed, and its held-out examples.
 class Examples {
@@ -29,4 +29,4 @@ class Examples {
   uint64_t hash = 0;  // hash of the data
 };
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -13,7 +13,7 @@
 #include "loop/evaluation.h"
 #include "tokenizer/more_tokens.h"
 
-namespace fovea {
+namespace fovea::train {
 
 const char* name_of(Objective objective) {
   switch (objective) {
@@ -48,11 +48,11 @@ bool writes_answers(Objective objective) {
 
 namespace {
 
-bool is_reward_model(const Spec& spec) {
-  return spec.head.kind == HeadKind::sequence && spec.head.labels == 1;
+bool is_reward_model(const model::Spec& spec) {
+  return spec.head.kind == model::HeadKind::sequence && spec.head.labels == 1;
 }
 
-Objective automatic_objective(const TrainOptions& o, const Spec& spec) {
+Objective automatic_objective(const TrainOptions& o, const model::Spec& spec) {
   if (!o.pairs.empty() || (!o.data.empty() && writes_speech(spec))) return Objective::pairs;
   if (!o.labels.empty() || !o.images.empty()) return Objective::labels;
   if (const auto form = preference_form(o.data))
@@ -69,7 +69,7 @@ Objective automatic_objective(const TrainOptions& o, const Spec& spec) {
 
 }  // namespace
 
-Objective objective_of(const TrainOptions& o, const Spec& spec) {
+Objective objective_of(const TrainOptions& o, const model::Spec& spec) {
   const Objective asked =
       o.objective == Objective::automatic ? automatic_objective(o, spec) : o.objective;
   const bool talks =
@@ -91,7 +91,7 @@ const char* objective_field(const TrainOptions& options) {
   return options.from.empty() ? "data" : "from";
 }
 
-std::unique_ptr<ExamplesTask> open_task(const TrainOptions& options, const Spec& spec,
+std::unique_ptr<ExamplesTask> open_task(const TrainOptions& options, const model::Spec& spec,
                                         ExamplesTask::Purpose purpose) {
   const Objective objective = objective_of(options, spec);
   check_loss(options, objective);
@@ -115,7 +115,8 @@ std::unique_ptr<ExamplesTask> open_task(const TrainOptions& options, const Spec&
   return make_text_task(options, purpose, objective);
 }
 
-std::vector<std::string> missing_tokens(const Tokenizer& tokenizer, const ExamplesTask& task) {
+std::vector<std::string> missing_tokens(const text::Tokenizer& tokenizer,
+                                        const ExamplesTask& task) {
   std::vector<std::string> missing;
   for (const std::string& token : task.needed_tokens()) {
     const auto id = tokenizer.id_of(token);
@@ -124,11 +125,12 @@ std::vector<std::string> missing_tokens(const Tokenizer& tokenizer, const Exampl
   return missing;
 }
 
-Tokenizer with_needed_tokens(const Tokenizer& tokenizer, const ExamplesTask& task, const Say& say) {
+text::Tokenizer with_needed_tokens(const text::Tokenizer& tokenizer, const ExamplesTask& task,
+                                   const Say& say) {
   const std::vector<std::string> missing = missing_tokens(tokenizer, task);
   if (missing.empty()) return tokenizer;
   say(fmt::format("special tokens are added: {}", fmt::join(missing, ", ")));
-  return with_special_tokens(tokenizer, missing);
+  return text::with_special_tokens(tokenizer, missing);
 }
 
 void ExamplesTask::load(Setting setting, bool read_only, const Say& say) {
@@ -136,7 +138,7 @@ void ExamplesTask::load(Setting setting, bool read_only, const Say& say) {
   examples_ = examples(setting_->spec, setting_->tokenizers, setting_->origin, read_only, say);
 }
 
-PassSize ExamplesTask::loaded_size(const Spec& spec) const {
+PassSize ExamplesTask::loaded_size(const model::Spec& spec) const {
   constexpr double kPasses = 32;  // enough for a typical largest pass
   PassSize most{.rows_are_units = pass_size(spec).rows_are_units};
   const auto passes = static_cast<int64_t>(std::clamp(examples_->passes_per_epoch(), 1.0, kPasses));
@@ -161,8 +163,8 @@ PassOptions ExamplesTask::pass_options() const {
           .window = window_of(options_, setting_->spec.context)};
 }
 
-Tensor ExamplesTask::loss(const Transformer& model, const Batch& batch, const Pass& pass,
-                          double divisor) const {
+Tensor ExamplesTask::loss(const model::Transformer& model, const Batch& batch,
+                          const model::Pass& pass, double divisor) const {
   if (options_.loss) return label_loss(model, batch, pass, divisor, options_.loss);
   const auto smoothing = static_cast<float>(options_.label_smoothing);
   if (!teacher_) return label_loss(model, batch, pass, divisor, smoothing);
@@ -172,14 +174,14 @@ Tensor ExamplesTask::loss(const Transformer& model, const Batch& batch, const Pa
   return label_loss(model, batch, pass, divisor, smoothing, &distillation);
 }
 
-TrainingTask::StepLoss ExamplesTask::backward(const Transformer& model, int64_t step) const {
+TrainingTask::StepLoss ExamplesTask::backward(const model::Transformer& model, int64_t step) const {
   return backward_by_passes(*examples_, step, pass_options(),
-                            [&](const Batch& batch, const Pass& pass, double divisor) {
+                            [&](const Batch& batch, const model::Pass& pass, double divisor) {
                               return loss(model, batch, pass, divisor);
                             });
 }
 
-std::string ExamplesTask::first_bad_tensor(Transformer& model, int64_t step) const {
+std::string ExamplesTask::first_bad_tensor(model::Transformer& model, int64_t step) const {
   return first_bad_tensor_of_passes(model, *examples_, step, pass_options());
 }
 
@@ -193,9 +195,9 @@ int64_t ExamplesTask::evaluated(int64_t count) const {
   return std::min(count, std::max<int64_t>(1, part));
 }
 
-Predictions ExamplesTask::predict(const Transformer& model) const {
+infer::Predictions ExamplesTask::predict(const model::Transformer& model) const {
   const int64_t all = examples_->validation_batches(), batches = evaluated(all);
-  Predictions found = predict_batches(model, setting_->compute, batches, [&](int64_t n) {
+  infer::Predictions found = predict_batches(model, setting_->compute, batches, [&](int64_t n) {
     predicted(static_cast<double>(n) / static_cast<double>(batches));
     return examples_->validation(n * all / batches);
   });
@@ -207,31 +209,33 @@ Predictions ExamplesTask::predict(const Transformer& model) const {
   return found;
 }
 
-Predictions ExamplesTask::predict_batches(const Transformer& model, DType dtype, int64_t count,
-                                          const std::function<Batch(int64_t n)>& batch) const {
-  return fovea::predict(model, dtype, evaluation(), count, batch);
+infer::Predictions ExamplesTask::predict_batches(
+    const model::Transformer& model, DType dtype, int64_t count,
+    const std::function<Batch(int64_t n)>& batch) const {
+  return train::predict(model, dtype, evaluation(), count, batch);
 }
 
-bool ExamplesTask::writes_samples(const Transformer& model) const {
-  const bool generates = !model.spec.encoder && model.spec.head.kind == HeadKind::language_model;
+bool ExamplesTask::writes_samples(const model::Transformer& model) const {
+  const bool generates =
+      !model.spec.encoder && model.spec.head.kind == model::HeadKind::language_model;
   return generates && options_.sample_tokens > 0;
 }
 
-std::string ExamplesTask::sample(const Transformer& model, int64_t step) const {
+std::string ExamplesTask::sample(const model::Transformer& model, int64_t step) const {
   if (!writes_samples(model)) return {};
-  GenerateOptions options;
+  infer::GenerateOptions options;
   options.max_tokens = options_.sample_tokens;
   options.sampling.seed = options_.seed + static_cast<uint64_t>(step);
   const SamplePrompt prompt = sample_prompt(model);
   if (prompt.ids.empty()) return {};
-  GenerationRules rules;
+  infer::GenerationRules rules;
   rules.ends = prompt.ends;
-  const Generator generator{model, &setting_->tokenizers.source, rules, setting_->compute};
-  return generate(generator, prompt.ids, options, {}, available_memory() / 2)[0].text;
+  const infer::Generator generator{model, &setting_->tokenizers.source, rules, setting_->compute};
+  return infer::generate(generator, prompt.ids, options, {}, available_memory() / 2)[0].text;
 }
 
-ExamplesTask::SamplePrompt ExamplesTask::sample_prompt(const Transformer& model) const {
-  return {prompt_ids(setting_->tokenizers.source, model.spec, ""), {}};
+ExamplesTask::SamplePrompt ExamplesTask::sample_prompt(const model::Transformer& model) const {
+  return {infer::prompt_ids(setting_->tokenizers.source, model.spec, ""), {}};
 }
 
 void ExamplesTask::write_fixed_files(const std::string& folder) const {
@@ -239,17 +243,18 @@ void ExamplesTask::write_fixed_files(const std::string& folder) const {
   if (reads_text()) setting_->tokenizers.source.save(folder);
 }
 
-std::map<std::string, std::string> ExamplesTask::snapshot_files(Transformer& model) const {
+std::map<std::string, std::string> ExamplesTask::snapshot_files(model::Transformer& model) const {
   if (options_.lora.rank == 0) return {};
-  return adapter_files(model, setting_->origin, facts_of(options_.lora, base_of(options_.from)));
+  return model::adapter_files(model, setting_->origin,
+                              facts_of(options_.lora, base_of(options_.from)));
 }
 
-void ExamplesTask::write_model(const std::string& folder, Transformer& model) const {
+void ExamplesTask::write_model(const std::string& folder, model::Transformer& model) const {
   if (options_.lora.rank > 0)
-    return save_adapter(folder, model, setting_->origin,
-                        facts_of(options_.lora, base_of(options_.from)));
+    return model::save_adapter(folder, model, setting_->origin,
+                               facts_of(options_.lora, base_of(options_.from)));
   const auto end = reads_text() ? setting_->tokenizers.source.eos_id() : std::nullopt;
-  save_model_files(folder, model, end, setting_->origin);
+  model::save_model_files(folder, model, end, setting_->origin);
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

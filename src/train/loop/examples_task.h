@@ -3,8 +3,8 @@
 #include <functional>
 #include <memory>
 
-#include "fovea/tokenizer.h"
-#include "fovea/train.h"
+#include "fovea/text/tokenizer.h"
+#include "fovea/train/train.h"
 #include "loading/loading.h"
 #include "loop/examples.h"
 #include "loop/job.h"
@@ -12,11 +12,11 @@
 #include "loop/task.h"
 #include "loop/teacher.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // Whether a model reads sound and writes text.
-inline bool writes_speech(const Spec& spec) {
-  return spec.input.kind == InputKind::audio && spec.decoder.has_value();
+inline bool writes_speech(const model::Spec& spec) {
+  return spec.input.kind == model::InputKind::audio && spec.decoder.has_value();
 }
 
 // A task on batches of examples: texts, pairs of texts, labelled texts or conversations. The loss
@@ -36,19 +36,19 @@ class ExamplesTask : public TrainingTask {
   // of make_tokenizer() has no meaning.
   virtual bool reads_text() const { return true; }
   // Trains a tokenizer on the data, or opens one, as options.tokenizer requests.
-  virtual Tokenizer make_tokenizer(const Spec& spec) = 0;
+  virtual text::Tokenizer make_tokenizer(const model::Spec& spec) = 0;
   // Returns the special tokens that the data needs; those that the tokenizer lacks are added before
   // shape(), and the vocabulary of a checkpoint grows.
   virtual std::vector<std::string> needed_tokens() const { return {}; }
   // Sets the head that the task needs and, for a new model, the padding token. Calls `say` with
   // each note, such as a change of the head. Throws InvalidArgument if the model is unsuitable.
   // `origin` is that of the checkpoint; empty for a new model.
-  virtual void shape(Spec& spec, const Tokenizer& tokenizer, const Origin& origin,
-                     const Say& say) = 0;
+  virtual void shape(model::Spec& spec, const text::Tokenizer& tokenizer,
+                     const model::Origin& origin, const Say& say) = 0;
   // For the plan: an estimate of the size of a pass, and the size after load(), when it is known.
   // The default of the latter is that of the largest of the first passes.
-  virtual PassSize pass_size(const Spec& spec) const = 0;
-  virtual PassSize loaded_size(const Spec& spec) const;
+  virtual PassSize pass_size(const model::Spec& spec) const = 0;
+  virtual PassSize loaded_size(const model::Spec& spec) const;
   // For the plan, after load(): passes per step as a multiple of mean_passes(), and the memory
   // of weights besides those of the model.
   virtual double passes_per_step() const { return 1; }
@@ -57,25 +57,25 @@ class ExamplesTask : public TrainingTask {
   virtual uint64_t writing_bytes() const { return 0; }
   // Returns the origin of a new model: the contents of its config files that do not follow from its
   // Spec.
-  virtual Origin origin(const Spec&, const Tokenizer&) const { return {}; }
+  virtual model::Origin origin(const model::Spec&, const text::Tokenizer&) const { return {}; }
   // Returns the names of the head's outputs, valid after shape(); empty = the head has no labels.
   virtual std::vector<std::string> labels() const { return {}; }
   // Returns the first text of the data, divided into its trained and its other parts, valid after
   // shape() or, for an encoder-decoder, load(). Empty = the task has no such texts.
-  virtual std::vector<ExamplePart> example(const Tokenizer&) const { return {}; }
+  virtual std::vector<ExamplePart> example(const text::Tokenizer&) const { return {}; }
   // Returns what the head predicts for a text, which config.json tells; automatic = not applicable.
-  virtual ProblemType problem() const { return ProblemType::automatic; }
+  virtual model::ProblemType problem() const { return model::ProblemType::automatic; }
   // Creates the examples from the data. They must not outlive the task. If `read_only` is true, no
   // files are written.
-  virtual std::unique_ptr<Examples> examples(const Spec& spec,
-                                             const TranslationTokenizers& tokenizers,
-                                             const Origin& origin, bool read_only,
+  virtual std::unique_ptr<Examples> examples(const model::Spec& spec,
+                                             const text::TranslationTokenizers& tokenizers,
+                                             const model::Origin& origin, bool read_only,
                                              const Say& say) = 0;
   // A model, its tokenizers, and the dtype of its matrix products.
   struct Setting {
-    Spec spec;
-    TranslationTokenizers tokenizers;
-    Origin origin;
+    model::Spec spec;
+    text::TranslationTokenizers tokenizers;
+    model::Origin origin;
     DType compute = DType::f32;
   };
   void load(Setting setting, bool read_only, const Say& say);  // creates the examples
@@ -89,38 +89,39 @@ class ExamplesTask : public TrainingTask {
   // Sets the teacher of options.distillation.
   void learn_from(std::unique_ptr<Teacher> teacher) { teacher_ = std::move(teacher); }
   // Adds to the predictions for the held-out part what only the task knows.
-  virtual void complete(Predictions& found) const { found.names = labels(); }
+  virtual void complete(infer::Predictions& found) const { found.names = labels(); }
   // Returns whether later epochs have the inputs of the first one.
   virtual bool repeats() const { return true; }
   const Examples& loaded() const { return *examples_; }
 
-  StepLoss backward(const Transformer& model, int64_t step) const override;
-  std::string first_bad_tensor(Transformer& model, int64_t step) const override;
+  StepLoss backward(const model::Transformer& model, int64_t step) const override;
+  std::string first_bad_tensor(model::Transformer& model, int64_t step) const override;
   double steps_per_epoch() const override;
   bool evaluates() const override { return examples_->validation_batches() > 0; }
-  Predictions predict(const Transformer& model) const override;
+  infer::Predictions predict(const model::Transformer& model) const override;
   // Returns the predictions for batches 0 to count - 1. The default predicts the labels.
-  virtual Predictions predict_batches(const Transformer& model, DType compute, int64_t count,
-                                      const std::function<Batch(int64_t n)>& batch) const;
-  bool writes_samples(const Transformer& model) const override;
-  std::string sample(const Transformer& model, int64_t step) const override;
+  virtual infer::Predictions predict_batches(const model::Transformer& model, DType compute,
+                                             int64_t count,
+                                             const std::function<Batch(int64_t n)>& batch) const;
+  bool writes_samples(const model::Transformer& model) const override;
+  std::string sample(const model::Transformer& model, int64_t step) const override;
   void write_fixed_files(const std::string& folder) const override;
   // A snapshot of a run that trains adapters is also a directory of the adapters.
-  std::map<std::string, std::string> snapshot_files(Transformer& model) const override;
-  void write_model(const std::string& folder, Transformer& model) const override;
+  std::map<std::string, std::string> snapshot_files(model::Transformer& model) const override;
+  void write_model(const std::string& folder, model::Transformer& model) const override;
 
  protected:
   // Returns the loss of one pass, divided by `divisor`, the number of predictions in all passes of
   // the step: f64 [1]. The default is the cross-entropy of the labels, and
   // the divergence from the teacher if there is one.
-  virtual Tensor loss(const Transformer& model, const Batch& batch, const Pass& pass,
+  virtual Tensor loss(const model::Transformer& model, const Batch& batch, const model::Pass& pass,
                       double divisor) const;
   // The tokens that samples continue, and those that end a sample; without `ids`, there is no
   // sample. The default begins a new text, which no token ends.
   struct SamplePrompt {
     std::vector<int32_t> ids, ends;
   };
-  virtual SamplePrompt sample_prompt(const Transformer& model) const;
+  virtual SamplePrompt sample_prompt(const model::Transformer& model) const;
 
   TrainOptions options_;
   Purpose purpose_;
@@ -141,17 +142,18 @@ class ExamplesTask : public TrainingTask {
 // Returns the task for the data and objective of the options, and for a model with this Spec. Reads
 // pairs and labelled texts; text files are read later.
 std::unique_ptr<ExamplesTask> open_task(
-    const TrainOptions& options, const Spec& spec,
+    const TrainOptions& options, const model::Spec& spec,
     ExamplesTask::Purpose purpose = ExamplesTask::Purpose::train);
 
 // Returns the special tokens that the task needs and the tokenizer lacks.
-std::vector<std::string> missing_tokens(const Tokenizer& tokenizer, const ExamplesTask& task);
+std::vector<std::string> missing_tokens(const text::Tokenizer& tokenizer, const ExamplesTask& task);
 // Returns the tokenizer with the special tokens that the task needs. Reports those that are added.
-Tokenizer with_needed_tokens(const Tokenizer& tokenizer, const ExamplesTask& task, const Say& say);
+text::Tokenizer with_needed_tokens(const text::Tokenizer& tokenizer, const ExamplesTask& task,
+                                   const Say& say);
 
 // Returns the objective of the options. If it is automatic, the data and the Spec determine it.
 // Throws InvalidArgument if a chat template is given without conversations.
-Objective objective_of(const TrainOptions& options, const Spec& spec);
+Objective objective_of(const TrainOptions& options, const model::Spec& spec);
 // Returns the field to name if the objective does not suit the model: the objective if it is given,
 // else the model or the data from which it follows.
 const char* objective_field(const TrainOptions& options);
@@ -186,4 +188,4 @@ std::unique_ptr<ExamplesTask> make_reinforcement_task(const TrainOptions& option
                                                       ExamplesTask::Purpose purpose,
                                                       Objective objective);
 
-}  // namespace fovea
+}  // namespace fovea::train

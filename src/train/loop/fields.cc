@@ -1,14 +1,14 @@
 #include <algorithm>
 
 #include "chat/builtin_templates.h"
-#include "fovea/metrics.h"
-#include "fovea/train.h"
-#include "fovea/train_embedder.h"
+#include "fovea/infer/metrics.h"
+#include "fovea/train/train.h"
+#include "fovea/train/train_embedder.h"
 #include "image/rand_augment.h"
 #include "loop/examples_task.h"
 #include "loop/fields.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 constexpr int64_t kMostSteps = 1'000'000'000;  // more would take years
@@ -119,7 +119,7 @@ void visit_images(TrainOptions& o, OptionVisitor& v) {
             o.augmentation.operations, 0, 16);
   v.integer({"rand_augment_magnitude", "rand_augment: strength of the operations",
              o.augmentation.operations > 0},
-            o.augmentation.magnitude, 0, kMostMagnitude);
+            o.augmentation.magnitude, 0, media::kMostMagnitude);
 }
 
 void visit_chats(TrainOptions& o, OptionVisitor& v) {
@@ -242,9 +242,9 @@ void visit_cadence(TrainOptions& o, OptionVisitor& v) {
   const bool pairs = o.objective == Objective::pairs;
   const bool windows = o.objective <= Objective::spans || o.objective >= Objective::skip_gram;
   const auto measured = [&](const char* task) {
-    const std::vector<Metric>& metrics = evaluation_task(task).metrics;
+    const std::vector<infer::Metric>& metrics = infer::evaluation_task(task).metrics;
     return std::any_of(metrics.begin(), metrics.end(),
-                       [&](const Metric& m) { return m.name == o.best_by; });
+                       [&](const infer::Metric& m) { return m.name == o.best_by; });
   };
   const bool by_translations = measured("pairs") || measured("speech");
   // Averaging uses the weights at the steps of the evaluations.
@@ -316,7 +316,7 @@ void visit_preferences(PreferenceOptions& o, Objective objective, OptionVisitor&
 
 void visit_answers(std::string& chat_template, TrainOn& train_on, bool decides, OptionVisitor& v) {
   v.text({"chat_template",
-          "conversations: the template instead of the model's: " + builtin_template_names() +
+          "conversations: the template instead of the model's: " + text::builtin_template_names() +
               ", or a file",
           decides},
          chat_template);
@@ -443,4 +443,4 @@ void visit(EmbedderTraining& t, OptionVisitor& v) {
             t.allow_change);
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

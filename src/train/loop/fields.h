@@ -2,9 +2,9 @@
 
 #include <string>
 
-#include "fovea/train.h"
+#include "fovea/train/train.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // Visits the options that determine which tokens of conversations are predicted.
 void visit_answers(std::string& chat_template, TrainOn& train_on, bool decides,
@@ -14,4 +14,4 @@ void visit_answers(std::string& chat_template, TrainOn& train_on, bool decides,
 void visit_reinforcement(ReinforcementOptions& options, Objective objective,
                          OptionVisitor& visitor);
 
-}  // namespace fovea
+}  // namespace fovea::train

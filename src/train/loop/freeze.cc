@@ -10,7 +10,7 @@
 
 #include "base/fields.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 std::optional<int64_t> number_in(std::string_view text) {
@@ -40,16 +40,16 @@ constexpr const char* kLogitBias = "head.output.bias";
 
 // A parameter and its names.
 struct Named {
-  Parameter* parameter;
+  model::Parameter* parameter;
   std::vector<std::string> names;  // in the model, and of the tensor in the file
 };
 
-std::vector<Named> named_parameters(Transformer& model, const Family& family) {
+std::vector<Named> named_parameters(model::Transformer& model, const model::Family& family) {
   std::map<std::string, std::string> in_file;
-  for (const FileTensor& tensor : file_tensors(family, model))
+  for (const model::FileTensor& tensor : model::file_tensors(family, model))
     for (const std::string& part : tensor.parts) in_file[part] = tensor.name;
   std::vector<Named> all;
-  for (const auto& [name, parameter] : parameters_of(model))
+  for (const auto& [name, parameter] : model::parameters_of(model))
     all.push_back({parameter, {name, in_file[name]}});
   return all;
 }
@@ -80,16 +80,18 @@ bool freeze_named(const std::vector<Named>& all, const std::string& glob) {
 
 }  // namespace
 
-void freeze_buffers(Transformer& model, const Family& family) {
+void freeze_buffers(model::Transformer& model, const model::Family& family) {
   std::set<std::string> buffers;
-  for (const FileTensor& tensor : file_tensors(family, model))
-    if (tensor.stored == Stored::batched && tensor.parts == std::vector<std::string>{kLogitBias})
+  for (const model::FileTensor& tensor : model::file_tensors(family, model))
+    if (tensor.stored == model::Stored::batched &&
+        tensor.parts == std::vector<std::string>{kLogitBias})
       buffers.insert(kLogitBias);
-  for (const auto& [name, parameter] : parameters_of(model))
+  for (const auto& [name, parameter] : model::parameters_of(model))
     if (buffers.contains(name)) parameter->trainable = false;
 }
 
-void freeze(Transformer& model, const Family& family, const std::vector<std::string>& items) {
+void freeze(model::Transformer& model, const model::Family& family,
+            const std::vector<std::string>& items) {
   if (items.empty()) return;
   const std::vector<Named> all = named_parameters(model, family);
   int64_t last = 0;
@@ -107,4 +109,4 @@ void freeze(Transformer& model, const Family& family, const std::vector<std::str
   check_field(trains, "freeze", "no parameter is left to train; expected fewer items");
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

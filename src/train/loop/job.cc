@@ -11,7 +11,7 @@
 #include "loop/adapters.h"
 #include "loop/freeze.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 // Blocks of changing sizes leave gaps in the memory between them: measured with pairs of texts.
@@ -29,8 +29,8 @@ DType compute_dtype(const Job& job) {
 }
 
 // Copies the snapshot's weights into the trainable parameters. The trainer restores the moments.
-void restore_weights(Transformer& model, const Snapshot& snapshot) {
-  model.each([&](const std::string& name, Parameter& p) {
+void restore_weights(model::Transformer& model, const model::Snapshot& snapshot) {
+  model.each([&](const std::string& name, model::Parameter& p) {
     if (!p.trainable) return;
     const Tensor stored = snapshot.tensors.tensor("weight." + name);
     check(stored.shape() == p.shape, "{}: weight.{} is {}; expected {}", snapshot.path, name,
@@ -74,19 +74,19 @@ void compare(const nlohmann::json& before, const nlohmann::json& now, const std:
 
 // Returns the settings of the snapshot. Older versions stored the tokenizer's hash as "tokenizer",
 // which is now a setting; it is not compared.
-nlohmann::json settings_in(const Snapshot& snapshot) {
+nlohmann::json settings_in(const model::Snapshot& snapshot) {
   nlohmann::json kept = snapshot.state.value("settings", nlohmann::json::object());
   if (kept.is_object() && !kept.contains("tokenizer_hash")) kept.erase("tokenizer");
   // Older versions lack some fields of the Spec, which then have their defaults.
   if (kept.is_object() && kept.contains("spec"))
-    kept["spec"] =
-        nlohmann::json::parse(write_spec(validated(read_spec(kept["spec"].dump(), snapshot.path))));
+    kept["spec"] = nlohmann::json::parse(
+        model::write_spec(model::validated(model::read_spec(kept["spec"].dump(), snapshot.path))));
   return kept;
 }
 
-void set_dropout(Stack& stack, const DropoutSpec& dropout) {
+void set_dropout(model::Stack& stack, const model::DropoutSpec& dropout) {
   stack.embedding_place.probability = dropout.embedding;
-  for (Block& block : stack.blocks) {
+  for (model::Block& block : stack.blocks) {
     for (Dropout* place : {&block.attention_place, &block.cross_place, &block.ffn_place})
       place->probability = dropout.residual;
     for (Dropout* place : {&block.attention.place, &block.latent.place, &block.cross.place})
@@ -101,13 +101,13 @@ nlohmann::json kept_setting(const Job& job, const std::string& name) {
   return kept.is_object() ? kept.value(name, nlohmann::json()) : nlohmann::json();
 }
 
-Cost cost_of(const Job& job, const Spec& spec, const PassSize& size) {
+Cost cost_of(const Job& job, const model::Spec& spec, const PassSize& size) {
   const TrainOptions& o = job.options;
   const bool packed = o.moments == MomentPrecision::bits8;
-  Transformer model(spec);
+  model::Transformer model(spec);
   choose_trained(job, model);
   TrainedSizes sizes;
-  for (const auto& [name, parameter] : parameters_of(model)) {
+  for (const auto& [name, parameter] : model::parameters_of(model)) {
     const int64_t count = elements(parameter->shape);
     sizes.parameters += count;
     if (!parameter->trainable) continue;
@@ -120,7 +120,7 @@ Cost cost_of(const Job& job, const Spec& spec, const PassSize& size) {
   const int64_t layers = recomputed_layers(spec, -1);
   sizes.kept = kept_by_adapters(model, o.lora) * (layers - recomputed_layers(spec, o.recompute)) /
                std::max<int64_t>(1, layers);
-  const Parameter& head = spec.head.tied ? model.token_embedding : model.head.output.weight;
+  const model::Parameter& head = spec.head.tied ? model.token_embedding : model.head.output.weight;
   const Savings savings = {.recompute = o.recompute,
                            .logit_rows = size.outputs,
                            .frozen_head = !head.trainable,
@@ -134,7 +134,7 @@ Cost cost_of(const Job& job, const Spec& spec, const PassSize& size) {
 }  // namespace
 
 void open_snapshot(Job& job, const Say& say) {
-  if (is_folder(job.options.out)) job.snapshot = load_latest_snapshot(job.options.out, say);
+  if (is_folder(job.options.out)) job.snapshot = model::load_latest_snapshot(job.options.out, say);
   job.compute = compute_dtype(job);
 }
 
@@ -156,7 +156,7 @@ void check_memory(Job& job) {
        plan.activation_bytes >> 20, plan.process_bytes >> 20, plan.available_bytes >> 20);
 }
 
-void plan_cost(Job& job, const Spec& spec, const PassSize& size) {
+void plan_cost(Job& job, const model::Spec& spec, const PassSize& size) {
   TrainPlan& plan = job.plan;
   const Cost cost = cost_of(job, spec, size);
   const TrainOptions& o = job.options;
@@ -171,7 +171,7 @@ void plan_cost(Job& job, const Spec& spec, const PassSize& size) {
       static_cast<uint64_t>(static_cast<double>(cost.activation_bytes) * (size.varies ? kGaps : 1));
   plan.flops_per_step = cost.flops_per_step;
   plan.precision = name_of(job.compute);
-  plan.isa = active_isa();
+  plan.isa = instruction_set();
   plan.threads = thread_count();
   check_memory(job);
 }
@@ -227,7 +227,7 @@ void check_settings(const Job& job, const Say& say) {
   require_same("optimizer", "adamw", "the optimizer");
 }
 
-void choose_trained(const Job& job, Transformer& model) {
+void choose_trained(const Job& job, model::Transformer& model) {
   job.task->choose_trainable(model);
   if (!job.options.from.empty()) freeze_buffers(model, *job.family);
   freeze(model, *job.family, job.options.freeze);
@@ -237,12 +237,12 @@ void choose_trained(const Job& job, Transformer& model) {
     add_new_adapters(model, *job.family, job.options.lora, job.options.seed);
 }
 
-void choose_model(Job& job, const Spec& spec, const std::function<void()>& begin) {
+void choose_model(Job& job, const model::Spec& spec, const std::function<void()>& begin) {
   bool complete = job.snapshot.has_value();  // false if some parameters are not trained
   if (job.snapshot) {
-    job.model = Transformer(spec);
+    job.model = model::Transformer(spec);
     choose_trained(job, job.model);
-    for (const auto& [name, parameter] : parameters_of(job.model))
+    for (const auto& [name, parameter] : model::parameters_of(job.model))
       complete = complete && parameter->trainable;
   }
   if (!complete) {
@@ -268,4 +268,4 @@ std::string change_of_class(const Job& job) {
       name_of(job.compute), now, before);
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

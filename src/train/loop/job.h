@@ -6,13 +6,15 @@
 
 #include "checkpoint/family.h"
 #include "checkpoint/snapshot.h"
-#include "fovea/train.h"
+#include "fovea/train/train.h"
 #include "loop/task.h"
 #include "plan/estimate.h"
 
-namespace fovea {
-
+namespace fovea::model {
 struct Adapter;
+}
+
+namespace fovea::train {
 
 using Say = std::function<void(std::string)>;
 
@@ -20,16 +22,16 @@ using Say = std::function<void(std::string)>;
 struct Job {
   TrainOptions options;  // options of the core: steps, rates, evaluations, snapshots
   DType compute = DType::f32;
-  const Family* family = nullptr;  // names the modules that have adapters
-  uint64_t base_bytes = 0;         // memory of the weights to which adapters are added
-  std::string adapter;             // directory of the adapter at the start; empty = new adapters
-  std::shared_ptr<const Adapter> start;  // this adapter
-  uint64_t teacher_hash = 0;             // of the teacher's files; 0 = no teacher
+  const model::Family* family = nullptr;  // names the modules that have adapters
+  uint64_t base_bytes = 0;                // memory of the weights to which adapters are added
+  std::string adapter;  // directory of the adapter at the start; empty = new adapters
+  std::shared_ptr<const model::Adapter> start;  // this adapter
+  uint64_t teacher_hash = 0;                    // of the teacher's files; 0 = no teacher
   std::unique_ptr<TrainingTask> task;
-  std::optional<Snapshot> snapshot;  // the snapshot to resume from
-  double evaluated_part = 1;         // of the held-out data, that an evaluation reads
-  Transformer model;                 // including its weights
-  DropoutSpec dropout;               // of the run; the model's Spec keeps that of its checkpoint
+  std::optional<model::Snapshot> snapshot;  // the snapshot to resume from
+  double evaluated_part = 1;                // of the held-out data, that an evaluation reads
+  model::Transformer model;                 // including its weights
+  model::DropoutSpec dropout;  // of the run; the model's Spec keeps that of its checkpoint
   // The settings that determine the results of the run, as in state.json. A resumed run must have
   // the same settings.
   nlohmann::ordered_json settings;
@@ -49,7 +51,7 @@ struct PassSize {
 };
 // Sets the plan's cost and machine, and calls check_memory(). job.task, job.family and
 // job.base_bytes must be set.
-void plan_cost(Job& job, const Spec& spec, const PassSize& size);
+void plan_cost(Job& job, const model::Spec& spec, const PassSize& size);
 // Sets the plan's memory. Throws OutOfMemory if the run needs more than is available.
 void check_memory(Job& job);
 
@@ -69,14 +71,14 @@ void check_settings(const Job& job, const Say& say);
 // Sets which parameters of a model are trained, as the task and the options require, and adds new
 // adapters if they request any. Throws InvalidArgument, naming the option, if they do not fit the
 // model.
-void choose_trained(const Job& job, Transformer& model);
+void choose_trained(const Job& job, model::Transformer& model);
 
 // Sets the job's model. `begin` sets job.model and job.plan.from as at the start of the run; it is
 // not called if the snapshot has all parameters. A snapshot replaces the trainable parameters.
-void choose_model(Job& job, const Spec& spec, const std::function<void()>& begin);
+void choose_model(Job& job, const model::Spec& spec, const std::function<void()>& begin);
 
 // Returns a note if the snapshot was made on a CPU of a different numeric_class, which does not
 // compute the same bits; otherwise returns an empty string.
 std::string change_of_class(const Job& job);
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 // The file has a FileHeader, then for each result a Entry and its bytes. All integers are
@@ -140,4 +140,4 @@ void OutputCache::append(std::string_view bytes) {
   }
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -10,7 +10,7 @@
 
 #include "base/files.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // Results that are expensive to compute, in a file of records by a hash of their input. A file that
 // a killed process left remains usable: its complete records are read. Not thread-safe.
@@ -51,4 +51,4 @@ class OutputCache {
   uint64_t size_ = 0;  // bytes of the file that are valid
 };
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -5,7 +5,7 @@
 #include "kernels/sum_tree.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 std::vector<Batch> batches_of(const Examples& examples, int64_t step, const PassOptions& options) {
@@ -17,8 +17,8 @@ std::vector<Batch> batches_of(const Examples& examples, int64_t step, const Pass
 }
 
 // Returns the settings of the n-th pass of a step.
-Pass training_pass(const Batch& batch, int64_t step, int64_t n, const PassOptions& options) {
-  Pass pass;
+model::Pass training_pass(const Batch& batch, int64_t step, int64_t n, const PassOptions& options) {
+  model::Pass pass;
   pass.compute = options.compute;
   pass.training = true;
   pass.recompute = options.recompute;
@@ -62,16 +62,17 @@ TrainingTask::StepLoss backward_by_passes(const Examples& examples, int64_t step
   return result;
 }
 
-std::string first_bad_tensor_of_passes(Transformer& model, const Examples& examples, int64_t step,
-                                       const PassOptions& options) {
+std::string first_bad_tensor_of_passes(model::Transformer& model, const Examples& examples,
+                                       int64_t step, const PassOptions& options) {
   BadTensorSearch search;
   search.weights(model);
-  const Probe probe{
-      .see = [&](const ProbePoint& point, const Tensor& x) { search.look(name_of(point), x); }};
+  const model::Probe probe{.see = [&](const model::ProbePoint& point, const Tensor& x) {
+    search.look(model::name_of(point), x);
+  }};
   const std::vector<Batch> batches = batches_of(examples, step, options);
   for (size_t n = 0; n < batches.size() && search.found().empty(); ++n) {
     const NoGradient off;
-    Pass pass = training_pass(batches[n], step, static_cast<int64_t>(n), options);
+    model::Pass pass = training_pass(batches[n], step, static_cast<int64_t>(n), options);
     pass.probe = &probe;
     search.look("logits", all_logits(model, batches[n], pass));
   }
@@ -79,4 +80,4 @@ std::string first_bad_tensor_of_passes(Transformer& model, const Examples& examp
   return search.found();
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

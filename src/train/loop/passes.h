@@ -6,7 +6,7 @@
 #include "loop/task.h"
 #include "optim/schedule.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // How a step is divided into forward passes.
 struct PassOptions {
@@ -19,7 +19,7 @@ struct PassOptions {
 
 // Returns the sum of the losses of one pass, divided by `divisor`, the number of predictions in all
 // passes of the step: f64 [1].
-using PassLoss = std::function<Tensor(const Batch& batch, const Pass& pass, double divisor)>;
+using PassLoss = std::function<Tensor(const Batch& batch, const model::Pass& pass, double divisor)>;
 
 // Computes the gradients of one step in options.passes. If batches have units, the bits
 // do not depend on how the units of the step are divided into passes.
@@ -28,7 +28,7 @@ TrainingTask::StepLoss backward_by_passes(const Examples& examples, int64_t step
 
 // Like TrainingTask::first_bad_tensor; checks the tensors in the order of the computation: weights,
 // activations, gradients.
-std::string first_bad_tensor_of_passes(Transformer& model, const Examples& examples, int64_t step,
-                                       const PassOptions& options);
+std::string first_bad_tensor_of_passes(model::Transformer& model, const Examples& examples,
+                                       int64_t step, const PassOptions& options);
 
-}  // namespace fovea
+}  // namespace fovea::train

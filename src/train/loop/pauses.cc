@@ -5,7 +5,7 @@
 
 #include "optim/schedule.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 // Usual speeds, for estimates before the first measurement.
@@ -120,4 +120,4 @@ double PauseTimes::left_after(int64_t step) const {
   return left;
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

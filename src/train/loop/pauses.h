@@ -4,7 +4,7 @@
 
 #include "loop/job.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // Sets the intervals of evaluations and samples that the options leave open, so that evaluations,
 // samples and snapshots take at most 15% of the time, but a run has at least one evaluation. In a
@@ -33,4 +33,4 @@ class PauseTimes {
   bool evaluates_start_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -9,11 +9,11 @@
 #include "kernels/sum_tree.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
-Pass policy_pass(const PolicyTraining& training) {
-  Pass pass;
+model::Pass policy_pass(const PolicyTraining& training) {
+  model::Pass pass;
   pass.compute = training.compute;
   pass.recompute = training.recompute;
   return pass;
@@ -92,11 +92,11 @@ struct UpdateSums {
     }
     tokens += static_cast<double>(now.size());
   }
-  MetricValues metrics(bool ppo) const {
+  infer::MetricValues metrics(bool ppo) const {
     // The mean of -log p over tokens drawn from p estimates the entropy.
-    MetricValues found = {{"entropy", surprisal / tokens},
-                          {"clip_fraction", clipped / tokens},
-                          {"update_kl", divergence / tokens}};
+    infer::MetricValues found = {{"entropy", surprisal / tokens},
+                                 {"clip_fraction", clipped / tokens},
+                                 {"update_kl", divergence / tokens}};
     if (compared) found.emplace_back("kl", kl / tokens);
     if (ppo) found.emplace_back("value_loss", value_loss);
     return found;
@@ -111,7 +111,8 @@ PolicyClip clip_of(const PolicyTraining& training) {
 }
 
 // Returns log softmax(logits / temperature)[label] of each label, without storing large logits.
-Tensor log_probabilities(const Transformer& model, const Questions& asked, double temperature) {
+Tensor log_probabilities(const model::Transformer& model, const Questions& asked,
+                         double temperature) {
   if (temperature == 1) return model.log_probabilities(asked.hidden, asked.labels);
   const auto factor = static_cast<float>(1 / temperature);
   if (recording())
@@ -126,8 +127,8 @@ Tensor log_probabilities(const Transformer& model, const Questions& asked, doubl
 
 }  // namespace
 
-PolicyOutputs policy_outputs(const Transformer& model, const Linear* value_head, const Batch& batch,
-                             const PolicyTraining& training) {
+PolicyOutputs policy_outputs(const model::Transformer& model, const model::Linear* value_head,
+                             const Batch& batch, const PolicyTraining& training) {
   const Questions asked = questions(model, batch, policy_pass(training));
   PolicyOutputs outputs{log_probabilities(model, asked, training.options.sampling_temperature), {}};
   if (value_head != nullptr) {
@@ -150,7 +151,7 @@ PolicyLosses policy_losses(const PolicyOutputs& outputs, const PolicyTargets& ta
   return losses;
 }
 
-TokenNumbers read_tokens(const Transformer& model, const Linear* value_head,
+TokenNumbers read_tokens(const model::Transformer& model, const model::Linear* value_head,
                          const WrittenBatch& batch, const PolicyTraining& training) {
   const NoGradient off;
   const std::vector<int64_t> starts = batch.starts();
@@ -175,8 +176,9 @@ TokenNumbers read_tokens(const Transformer& model, const Linear* value_head,
   return found;
 }
 
-TrainingTask::StepLoss backward_on_batch(const Transformer& model, const Linear* value_head,
-                                         const WrittenBatch& batch, int64_t n, int64_t update,
+TrainingTask::StepLoss backward_on_batch(const model::Transformer& model,
+                                         const model::Linear* value_head, const WrittenBatch& batch,
+                                         int64_t n, int64_t update,
                                          const PolicyTraining& training) {
   const std::vector<size_t> chosen = answers_of_update(batch, n, update, training);
   const TokenWeights weights = token_weights(batch, chosen, training);
@@ -211,4 +213,4 @@ TrainingTask::StepLoss backward_on_batch(const Transformer& model, const Linear*
   return result;
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

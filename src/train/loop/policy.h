@@ -2,12 +2,12 @@
 
 #include <optional>
 
-#include "fovea/reinforcement.h"
+#include "fovea/train/reinforcement.h"
 #include "loop/passes.h"
 #include "loop/written_batch.h"
 #include "losses/policy_loss.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // What the steps on a batch of answers need to know.
 struct PolicyTraining {
@@ -30,8 +30,8 @@ struct PolicyOutputs {
   Tensor log_p, values;
 };
 // Computes them for the labels of a batch, without dropout. `value_head` may be null.
-PolicyOutputs policy_outputs(const Transformer& model, const Linear* value_head, const Batch& batch,
-                             const PolicyTraining& training);
+PolicyOutputs policy_outputs(const model::Transformer& model, const model::Linear* value_head,
+                             const Batch& batch, const PolicyTraining& training);
 
 // The losses of one pass: total = policy + value_weight * value.
 struct PolicyLosses {
@@ -46,14 +46,14 @@ PolicyLosses policy_losses(const PolicyOutputs& outputs, const PolicyTargets& ta
 struct TokenNumbers {
   std::vector<float> log_p, values;
 };
-TokenNumbers read_tokens(const Transformer& model, const Linear* value_head,
+TokenNumbers read_tokens(const model::Transformer& model, const model::Linear* value_head,
                          const WrittenBatch& batch, const PolicyTraining& training);
 
 // Adds the gradients of update `update` (from 0) on the batch, the n-th of the run. If the old
 // log-probabilities are unknown, those of this update's own forward pass take their place: the
 // ratio is 1.
-TrainingTask::StepLoss backward_on_batch(const Transformer& model, const Linear* value_head,
-                                         const WrittenBatch& batch, int64_t n, int64_t update,
-                                         const PolicyTraining& training);
+TrainingTask::StepLoss backward_on_batch(const model::Transformer& model,
+                                         const model::Linear* value_head, const WrittenBatch& batch,
+                                         int64_t n, int64_t update, const PolicyTraining& training);
 
-}  // namespace fovea
+}  // namespace fovea::train

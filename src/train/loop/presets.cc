@@ -1,8 +1,8 @@
 #include "base/error.h"
 #include "base/float_mode.h"
-#include "fovea/train.h"
+#include "fovea/train/train.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 void set_translation(TrainOptions& o, bool tiny) {
@@ -35,7 +35,7 @@ void set_translation(TrainOptions& o, bool tiny) {
 
 TrainOptions preset_training(const std::string& name) {
   const FloatMode mode;
-  preset(name);  // refuses an unknown name
+  model::preset(name);  // refuses an unknown name
   TrainOptions o;
   // Small models tolerate a higher rate than the usual 1e-3, and benefit from a long decay to 0.
   // After 2,000 steps on Shakespeare, the held-out loss of nano is 1.737; with a cosine from 1e-3,
@@ -98,4 +98,4 @@ TrainOptions fine_tuning_options(const std::string& name) {
   return o;
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

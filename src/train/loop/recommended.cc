@@ -8,7 +8,7 @@
 #include "loop/examples_task.h"
 #include "optim/schedule.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 // The peak rates of a model that exists, which other programs use for the same task: transformers'
@@ -121,4 +121,4 @@ void plan_rates(Job& job) {
   plan.steps = o.steps;
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

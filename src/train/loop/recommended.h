@@ -4,7 +4,7 @@
 
 #include "loop/job.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // What a run trains, which determines the learning rate and the length that suit it.
 enum class TrainedPart { new_model, all_weights, adapters };
@@ -28,4 +28,4 @@ void choose_training(Job& job, Objective objective, double epoch);
 // Tells the chosen rates in the plan.
 void plan_rates(Job& job);
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -8,7 +8,7 @@
 #include "losses/sequence_log_probabilities.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::train {
 
 Reference::Reference(const std::string& folder, uint64_t identity)
     : cache_(fmt::format("{}/{}.bin", folder, hash_text(identity)), identity) {}
@@ -21,10 +21,10 @@ std::optional<double> Reference::find(uint64_t key) {
   return sum;
 }
 
-void Reference::add(const Transformer& model, DType compute, const Batch& batch,
+void Reference::add(const model::Transformer& model, DType compute, const Batch& batch,
                     const std::vector<uint64_t>& keys) {
   const NoGradient off;
-  Pass pass;
+  model::Pass pass;
   pass.compute = compute;
   const Tensor sums = sequence_log_probabilities(model, batch, pass).sums.to(cpu_device());
   for (size_t n = 0; n < keys.size(); ++n) {
@@ -37,4 +37,4 @@ void Reference::add(const Transformer& model, DType compute, const Batch& batch,
   }
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

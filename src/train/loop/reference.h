@@ -9,7 +9,7 @@
 #include "loop/output_cache.h"
 #include "losses/batch.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // The log-probabilities of texts in the initial model of a run, each of which is computed once. So
 // a run keeps no second copy of the weights.
@@ -24,11 +24,11 @@ class Reference {
   // is not known.
   std::optional<double> find(uint64_t key);
   // Computes the sums of the texts of a batch. `keys`: their hashes.
-  void add(const Transformer& model, DType compute, const Batch& batch,
+  void add(const model::Transformer& model, DType compute, const Batch& batch,
            const std::vector<uint64_t>& keys);
 
  private:
   OutputCache cache_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::train

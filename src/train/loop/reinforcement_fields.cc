@@ -1,6 +1,6 @@
 #include "loop/fields.h"
 
-namespace fovea {
+namespace fovea::train {
 
 namespace {
 
@@ -78,4 +78,4 @@ void visit(ReinforcementOptions& options, OptionVisitor& visitor) {
   visit_reinforcement(options, Objective::ppo, visitor);
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -9,7 +9,7 @@
 #include "loop/trainer.h"
 #include "plan/speed.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 // The time of a step is estimated from the measured speed of matrix products; training reaches
@@ -27,8 +27,8 @@ double seconds_of_step(Job& job) {
   // Measuring takes a copy of all weights, which a frozen base may be too large for.
   if (step_seconds > kQuickSeconds || job.options.lora.rank > 0 || !job.task->measures_steps())
     return step_seconds;
-  Transformer scratch(job.model.spec);
-  initialise(scratch, 0);
+  model::Transformer scratch(job.model.spec);
+  model::initialise(scratch, 0);
   choose_trained(job, scratch);
   Stepper step(scratch, *job.task, job.options, job.compute);
   // Steps of varying length are taken from the whole run.
@@ -112,7 +112,7 @@ TrainResult run(const std::string& out, const Preparation& prepare,
   const FloatMode mode;
   std::vector<std::string> notes;
   check_field(!out.empty(), "out", "no directory; expected one for the model");
-  std::optional<SnapshotFolder> folder;  // locked before its snapshots are read
+  std::optional<model::SnapshotFolder> folder;  // locked before its snapshots are read
   if (is_folder(out)) folder.emplace(out);
   NewFolder created(out);
   Job job = prepare([&](std::string note) { notes.push_back(std::move(note)); });
@@ -124,7 +124,7 @@ TrainResult run(const std::string& out, const Preparation& prepare,
   created.keep();
   if (!folder) {
     folder.emplace(out);
-    if (!find_snapshots(out).empty()) {
+    if (!model::find_snapshots(out).empty()) {
       fail_field(ErrorKind::Failed, "out",
                  "{}: another run was started there; expected a new directory", out);
     }
@@ -132,4 +132,4 @@ TrainResult run(const std::string& out, const Preparation& prepare,
   return Trainer(job, *folder, progress, pausing).run();
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

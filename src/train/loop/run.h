@@ -2,7 +2,7 @@
 
 #include "loop/job.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // Builds the job of a run; calls `say` with each note for the plan.
 using Preparation = std::function<Job(const Say& say)>;
@@ -17,4 +17,4 @@ TrainResult run(const std::string& out, const Preparation& prepare,
                 const std::function<bool(const TrainProgress&)>& progress,
                 const std::function<void(Pause, double)>& pausing = {});
 
-}  // namespace fovea
+}  // namespace fovea::train

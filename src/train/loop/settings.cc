@@ -1,6 +1,6 @@
 #include "loop/settings.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 class Settings : public OptionVisitor {
@@ -46,4 +46,4 @@ nlohmann::ordered_json settings_of(EmbedderTraining training) {
   return settings.all;
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -2,9 +2,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "fovea/train_embedder.h"
+#include "fovea/train/train_embedder.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // Return the options that decide a run's results (Field::decides), by field name. Other options are
 // paths of data and output, limits of memory, early stopping, how often something is saved, shown
@@ -14,4 +14,4 @@ namespace fovea {
 nlohmann::ordered_json settings_of(TrainOptions options, Objective objective);
 nlohmann::ordered_json settings_of(EmbedderTraining training);
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace fovea {
+namespace fovea::train {
 
 OptimizerOptions optimizer_options(const TrainOptions& o, DType compute) {
   return {.beta1 = o.beta1,
@@ -30,15 +30,16 @@ RateSchedule rate_schedule(const TrainOptions& o) {
 
 namespace {
 
-std::vector<NamedParameter> trained_parameters(Transformer& model, const TrainingTask& task) {
-  std::vector<NamedParameter> all = parameters_of(model);
-  for (const NamedParameter& own : task.own_parameters()) all.push_back(own);
+std::vector<model::NamedParameter> trained_parameters(model::Transformer& model,
+                                                      const TrainingTask& task) {
+  std::vector<model::NamedParameter> all = model::parameters_of(model);
+  for (const model::NamedParameter& own : task.own_parameters()) all.push_back(own);
   return all;
 }
 
 }  // namespace
 
-Stepper::Stepper(Transformer& model, const TrainingTask& task, const TrainOptions& options,
+Stepper::Stepper(model::Transformer& model, const TrainingTask& task, const TrainOptions& options,
                  DType compute)
     : model_(model),
       task_(task),
@@ -63,4 +64,4 @@ Stepper::Outcome Stepper::operator()(int64_t step) {
   return outcome;
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -1,11 +1,11 @@
 #pragma once
 
-#include "fovea/train.h"
+#include "fovea/train/train.h"
 #include "loop/task.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // compute: of the passes, f32 or bf16; Muon multiplies in it too.
 OptimizerOptions optimizer_options(const TrainOptions& options, DType compute);
@@ -15,20 +15,21 @@ RateSchedule rate_schedule(const TrainOptions& options);
 class Stepper {
  public:
   // The model and the task must outlive the stepper.
-  Stepper(Transformer& model, const TrainingTask& task, const TrainOptions& options, DType compute);
+  Stepper(model::Transformer& model, const TrainingTask& task, const TrainOptions& options,
+          DType compute);
 
   struct Outcome {
     double loss = 0, gradient_norm = 0, learning_rate = 0;
-    int64_t tokens = 0;         // number of tokens that were read
-    MetricValues metrics = {};  // see TrainingTask::StepLoss
-    std::string bad_tensor;     // see TrainingTask::first_bad_tensor; empty = all are finite
+    int64_t tokens = 0;                // number of tokens that were read
+    infer::MetricValues metrics = {};  // see TrainingTask::StepLoss
+    std::string bad_tensor;            // see TrainingTask::first_bad_tensor; empty = all are finite
   };
   // Takes step `step`, which counts from 0. If the loss or a gradient is not finite, no weight is
   // updated.
   Outcome operator()(int64_t step);
 
  private:
-  Transformer& model_;
+  model::Transformer& model_;
   const TrainingTask& task_;
   RateSchedule schedule_;
 
@@ -36,4 +37,4 @@ class Stepper {
   Optimizer optimizer;
 };
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -4,7 +4,7 @@
 
 #include "safetensors/safetensors.h"
 
-namespace fovea {
+namespace fovea::train {
 
 void BadTensorSearch::look(const std::string& name, const Tensor& value) {
   if (!found_.empty() || !value) return;
@@ -12,21 +12,21 @@ void BadTensorSearch::look(const std::string& name, const Tensor& value) {
     found_ = fmt::format("{} ({} of {})", name, bad, value.size());
 }
 
-void BadTensorSearch::weights(Transformer& model) {
-  model.each([&](const std::string& name, Parameter& p) { look(name, p.value); });
+void BadTensorSearch::weights(model::Transformer& model) {
+  model.each([&](const std::string& name, model::Parameter& p) { look(name, p.value); });
 }
 
-void BadTensorSearch::gradients(Transformer& model) {
-  model.each([&](const std::string& name, Parameter& p) {
+void BadTensorSearch::gradients(model::Transformer& model) {
+  model.each([&](const std::string& name, model::Parameter& p) {
     look("gradient of " + name, p.value.gradient());
   });
 }
 
-std::string TrainingTask::first_bad_tensor(Transformer& model, int64_t) const {
+std::string TrainingTask::first_bad_tensor(model::Transformer& model, int64_t) const {
   BadTensorSearch search;
   search.weights(model);
   search.gradients(model);
   return search.found();
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

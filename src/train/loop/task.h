@@ -9,7 +9,7 @@
 #include "metrics/predictions.h"
 #include "transformer/transformer.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // Thrown when ReinforcementOptions::stop ends a run while its rewards are computed.
 struct RewardsStopped {};
@@ -22,38 +22,38 @@ class TrainingTask {
 
   // Sets `trainable` of the model's parameters. The default leaves the values that follow from
   // their roles.
-  virtual void choose_trainable(Transformer&) const {}
+  virtual void choose_trainable(model::Transformer&) const {}
   // Called once before step `first` of a run, and not for a plan.
-  virtual void begin(const Transformer&, int64_t) {}
+  virtual void begin(const model::Transformer&, int64_t) {}
 
   // Returns parameters of the task that are trained besides those of the model. They stay at their
   // addresses; snapshots contain them, but the model's files do not.
-  virtual std::vector<NamedParameter> own_parameters() const { return {}; }
+  virtual std::vector<model::NamedParameter> own_parameters() const { return {}; }
   // Return whether steps may be taken on a copy of the model, to measure their time, and what a
   // snapshot needs besides the weights and moments; restore() gets it back.
   virtual bool measures_steps() const { return true; }
   virtual std::map<std::string, Tensor> state() const { return {}; }
-  virtual void restore(const Snapshot&) const {}
+  virtual void restore(const model::Snapshot&) const {}
 
   // Adds the gradients of step `step`, which counts from 0, to the trainable parameters.
   struct StepLoss {
     double loss = 0;
-    int64_t tokens = 0;         // number of tokens that were read, without padding
-    MetricValues metrics = {};  // other measurements of the step
+    int64_t tokens = 0;                // number of tokens that were read, without padding
+    infer::MetricValues metrics = {};  // other measurements of the step
   };
-  virtual StepLoss backward(const Transformer& model, int64_t step) const = 0;
+  virtual StepLoss backward(const model::Transformer& model, int64_t step) const = 0;
 
   // Returns the first tensor of a step that contains NaN or infinity, as BadTensorSearch::found()
   // does. Called while the gradients of that step exist. The default checks weights and gradients.
-  virtual std::string first_bad_tensor(Transformer& model, int64_t step) const;
+  virtual std::string first_bad_tensor(model::Transformer& model, int64_t step) const;
 
   virtual double steps_per_epoch() const = 0;
 
   // Return how the held-out part is evaluated, whether there is one (by default, there is none),
   // and a model's predictions for it.
-  virtual EvaluationTask evaluation() const { return {}; }
+  virtual infer::EvaluationTask evaluation() const { return {}; }
   virtual bool evaluates() const { return false; }
-  virtual Predictions predict(const Transformer&) const { return {}; }
+  virtual infer::Predictions predict(const model::Transformer&) const { return {}; }
   // Sets a callback that predict() calls regularly with the fraction that it has computed.
   void watch_predictions(std::function<void(double fraction)> watch) { watch_ = std::move(watch); }
   // Returns whether the weights before the first step are evaluated too.
@@ -64,16 +64,18 @@ class TrainingTask {
   virtual bool losses_fall() const { return true; }
 
   // Returns whether sample() writes anything.
-  virtual bool writes_samples(const Transformer&) const { return false; }
+  virtual bool writes_samples(const model::Transformer&) const { return false; }
   // Returns a sample that the model generates after the given number of steps; empty = none.
-  virtual std::string sample(const Transformer&, int64_t) const { return {}; }
+  virtual std::string sample(const model::Transformer&, int64_t) const { return {}; }
 
   // Writes the files that do not change during the run, before the first step.
   virtual void write_fixed_files(const std::string&) const {}
   // Returns further files of a snapshot, by their names.
-  virtual std::map<std::string, std::string> snapshot_files(Transformer&) const { return {}; }
+  virtual std::map<std::string, std::string> snapshot_files(model::Transformer&) const {
+    return {};
+  }
   // Writes the model and its files into an existing folder.
-  virtual void write_model(const std::string& folder, Transformer& model) const = 0;
+  virtual void write_model(const std::string& folder, model::Transformer& model) const = 0;
 
  protected:
   void predicted(double fraction) const {
@@ -88,8 +90,8 @@ class TrainingTask {
 class BadTensorSearch {
  public:
   void look(const std::string& name, const Tensor& value);
-  void weights(Transformer& model);
-  void gradients(Transformer& model);
+  void weights(model::Transformer& model);
+  void gradients(model::Transformer& model);
   // Returns "NAME (n of m)" if n of the tensor's m elements are not finite; empty = none was found.
   const std::string& found() const { return found_; }
 
@@ -97,4 +99,4 @@ class BadTensorSearch {
   std::string found_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -11,19 +11,20 @@
 #include "base/threads.h"
 #include "cache/mixers.h"
 #include "data/packed_rows.h"
-#include "fovea/doctor.h"
-#include "fovea/plan.h"
+#include "fovea/model/model_path.h"
+#include "fovea/train/plan.h"
 #include "generate/sampler.h"
 #include "kernels/isa.h"
 #include "open/directory.h"
 #include "tensor/tape.h"
 #include "transformer/pack.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
-bool by_token(const Spec& spec) {
-  return spec.head.kind == HeadKind::language_model || spec.head.kind == HeadKind::token;
+bool by_token(const model::Spec& spec) {
+  return spec.head.kind == model::HeadKind::language_model ||
+         spec.head.kind == model::HeadKind::token;
 }
 
 // Rows of Questions that depend on one part of the input, and the hash of this part.
@@ -41,7 +42,7 @@ class InputHash {
  public:
   void number(int64_t value) { hasher_.add({reinterpret_cast<const char*>(&value), sizeof value}); }
   // Adds the ids, types and places of some tokens.
-  void tokens(const Sequence& sequence, const TokenRange& range) {
+  void tokens(const model::Sequence& sequence, const TokenRange& range) {
     for (const Tensor* part : {&sequence.ids, &sequence.types, &sequence.places}) {
       number(*part ? range.end - range.begin : -1);
       if (!*part) continue;
@@ -56,7 +57,8 @@ class InputHash {
   Hasher hasher_;
 };
 
-TokenRange valid_tokens(const Sequence& sequence, const std::vector<Interval>& valid, int64_t row) {
+TokenRange valid_tokens(const model::Sequence& sequence, const std::vector<Interval>& valid,
+                        int64_t row) {
   if (valid.empty()) return {row, 0, sequence.ids.dim(1)};
   const Interval& all = valid[static_cast<size_t>(row)];
   return {row, all.begin, all.end};
@@ -158,7 +160,7 @@ bool copy_bytes(std::string_view bytes, const TopProbabilities& p, const Segment
 void top_of_row(const float* logits, int64_t outputs, int64_t k, float scale, int32_t* classes,
                 float* log_p) {
   std::vector<int32_t> top;
-  for (const auto& [id, logit] : largest_logits(logits, outputs, k)) top.push_back(id);
+  for (const auto& [id, logit] : infer::largest_logits(logits, outputs, k)) top.push_back(id);
   std::sort(top.begin(), top.end());
   double rest = -std::numeric_limits<double>::infinity();
   if (k < outputs) {
@@ -167,7 +169,7 @@ void top_of_row(const float* logits, int64_t outputs, int64_t k, float scale, in
     for (float& x : others) x *= scale;
     for (const int32_t id : top)
       others[static_cast<size_t>(id)] = -std::numeric_limits<float>::infinity();
-    rest = log_sum(others.data(), outputs);
+    rest = infer::log_sum(others.data(), outputs);
   }
   double most = rest, sum = 0;
   for (const int32_t id : top) most = std::max<double>(most, logits[id] * scale);
@@ -183,8 +185,8 @@ void top_of_row(const float* logits, int64_t outputs, int64_t k, float scale, in
   log_p[k] = static_cast<float>(rest - lse);
 }
 
-void check_kind(const Spec& teacher, const Spec& student) {
-  const auto kind = [](const Spec& spec) {
+void check_kind(const model::Spec& teacher, const model::Spec& student) {
+  const auto kind = [](const model::Spec& spec) {
     return spec.encoder && spec.decoder ? "an encoder-decoder"
            : spec.encoder               ? "an encoder"
                                         : "a decoder";
@@ -193,38 +195,39 @@ void check_kind(const Spec& teacher, const Spec& student) {
               "is {}; expected {}, like the model that it teaches", kind(teacher), kind(student));
 }
 
-void check_fits(const Spec& teacher, const Spec& student, bool documents) {
+void check_fits(const model::Spec& teacher, const model::Spec& student, bool documents) {
   check_kind(teacher, student);
   check_field(teacher.head.kind == student.head.kind &&
                   (by_token(teacher) || teacher.head.labels == student.head.labels),
               "teacher", "has another head than the model that it teaches; expected the same kind");
-  const bool tokens = teacher.input.kind == InputKind::tokens;
+  const bool tokens = teacher.input.kind == model::InputKind::tokens;
   check_field(tokens, "teacher", "does not read text; expected a model of text");
   for (int64_t layer = 0; documents && teacher.decoder && layer < teacher.decoder->layers; ++layer)
-    check_field(!is_recurrent(*teacher.decoder, layer), "teacher",
+    check_field(!model::is_recurrent(*teacher.decoder, layer), "teacher",
                 "has recurrent layers, whose state continues in the next text of a row; expected "
                 "a model without them");
 }
 
 }  // namespace
 
-void check_teacher(const std::string& path, const Spec& student) {
-  if (!path.empty()) check_kind(read_model_spec(path), student);
+void check_teacher(const std::string& path, const model::Spec& student) {
+  if (!path.empty()) check_kind(model::read_model_spec(path), student);
 }
 
-Teacher::Teacher(TeacherOptions options, const Spec& student) : options_(std::move(options)) {
-  ModelFiles files = open_model_files(options_.path, Weights::packed);
+Teacher::Teacher(TeacherOptions options, const model::Spec& student)
+    : options_(std::move(options)) {
+  model::ModelFiles files = model::open_model_files(options_.path, model::Weights::packed);
   model_ = std::move(files.model);
   labels_ = std::move(files.origin.labels);
   warnings_ = std::move(files.warnings);
   check_fits(model_.spec, student, options_.reads_documents);
-  const HeadSpec& head = model_.spec.head;
+  const model::HeadSpec& head = model_.spec.head;
   const int64_t outputs =
-      head.kind == HeadKind::language_model ? model_.spec.vocabulary : head.labels;
+      head.kind == model::HeadKind::language_model ? model_.spec.vocabulary : head.labels;
   options_.outputs = options_.outputs > 0 ? std::min(options_.outputs, outputs) : outputs;
   options_.top = std::min(options_.top, options_.outputs);
-  weight_bytes_ = fovea::weight_bytes(model_);
-  hash_ = model_fingerprint(options_.path);
+  weight_bytes_ = fovea::model::weight_bytes(model_);
+  hash_ = model::model_fingerprint(options_.path);
   const uint64_t identity =
       hash_bytes(fmt::format("{:016x} {} {} {} {}", hash_, options_.top, options_.temperature,
                              options_.outputs, numeric_class(options_.compute)));
@@ -234,7 +237,7 @@ Teacher::Teacher(TeacherOptions options, const Spec& student) : options_(std::mo
 
 void Teacher::compute(const Batch& batch, const TopProbabilities& p) const {
   const NoGradient off;
-  Pass pass;
+  model::Pass pass;
   pass.compute = options_.compute;
   const float scale = 1 / options_.temperature;
   const int64_t k = options_.top;
@@ -270,4 +273,4 @@ TopProbabilities Teacher::operator()(const Batch& batch) {
   return p;
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -4,16 +4,16 @@
 #include <string>
 #include <vector>
 
-#include "fovea/tokenizer.h"
+#include "fovea/text/tokenizer.h"
 #include "loop/output_cache.h"
 #include "losses/batch.h"
 #include "ops/ops.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // Throws InvalidArgument if the teacher is an encoder, a decoder or an encoder-decoder, and the
 // student is not. Checked before the data, whose errors would name another reason.
-void check_teacher(const std::string& path, const Spec& student);
+void check_teacher(const std::string& path, const model::Spec& student);
 
 struct TeacherOptions {
   std::string path;       // of the model
@@ -31,7 +31,7 @@ class Teacher {
  public:
   // `student`: the Spec of the model that is trained. Throws InvalidArgument if it does not fit the
   // teacher, and the errors of open_model_files().
-  Teacher(TeacherOptions options, const Spec& student);
+  Teacher(TeacherOptions options, const model::Spec& student);
 
   // Returns the probabilities for the rows of Questions. They have the same bits if they are
   // computed and if they are found.
@@ -41,7 +41,7 @@ class Teacher {
   // object's lifetime.
   void keep_outputs() { cache_->open(); }
 
-  const Spec& spec() const { return model_.spec; }
+  const model::Spec& spec() const { return model_.spec; }
   const std::vector<std::string>& labels() const { return labels_; }
   const std::vector<std::string>& warnings() const { return warnings_; }
   uint64_t weight_bytes() const { return weight_bytes_; }
@@ -52,10 +52,10 @@ class Teacher {
   void compute(const Batch& batch, const TopProbabilities& p) const;
 
   TeacherOptions options_;
-  Transformer model_;
+  model::Transformer model_;
   std::vector<std::string> labels_, warnings_;
   uint64_t weight_bytes_ = 0, hash_ = 0;
   std::unique_ptr<OutputCache> cache_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -9,7 +9,7 @@
 #include "kernels/isa.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -20,7 +20,7 @@ double seconds_since(Clock::time_point start) {
 
 }  // namespace
 
-Trainer::Trainer(Job& job, SnapshotFolder& folder,
+Trainer::Trainer(Job& job, model::SnapshotFolder& folder,
                  const std::function<bool(const TrainProgress&)>& progress,
                  const std::function<void(Pause, double)>& pausing)
     : job_(job),
@@ -42,7 +42,7 @@ Trainer::Trainer(Job& job, SnapshotFolder& folder,
 }
 
 void Trainer::resume() {
-  const Snapshot& snapshot = *job_.snapshot;
+  const model::Snapshot& snapshot = *job_.snapshot;
   for (const auto& [name, tensor] : stepper_.optimizer.state()) {
     const Tensor stored = snapshot.tensors.tensor(name);
     check(stored.shape() == tensor.shape() && stored.dtype() == tensor.dtype(),
@@ -256,10 +256,10 @@ void Trainer::require_finite() const {
 }
 
 std::string Trainer::last_good() const {
-  return saved_step_ >= 0 ? snapshot_path(options_.out, saved_step_) : "none";
+  return saved_step_ >= 0 ? model::snapshot_path(options_.out, saved_step_) : "none";
 }
 
-Transformer& Trainer::judged() { return average_ ? average_->mean() : job_.model; }
+model::Transformer& Trainer::judged() { return average_ ? average_->mean() : job_.model; }
 
 void Trainer::evaluate() {
   const bool evaluates = job_.task->evaluates();
@@ -281,7 +281,7 @@ void Trainer::evaluate_start() {
 }
 
 // Evaluates a model, and writes it if it is the best one so far.
-void Trainer::keep_if_best(Transformer& model) {
+void Trainer::keep_if_best(model::Transformer& model) {
   Measured found = measure(model);
   progress_.validation_loss = found.loss;
   progress_.metrics = found.metrics;
@@ -308,33 +308,34 @@ void Trainer::keep_if_best(Transformer& model) {
 std::string Trainer::kept_start() const {
   if (best_step_ != 0 || progress_.step == 0) return "";
   for (const auto& [name, before] : start_metrics_)
-    if (const auto after = value_of(progress_.metrics, name); name == options_.best_by && after)
+    if (const auto after = infer::value_of(progress_.metrics, name);
+        name == options_.best_by && after)
       return fmt::format("{} {:.4f} before, {:.4f} after", name, before, *after);
   if (!start_loss_ || !progress_.validation_loss) return "";
   return fmt::format("loss {:.4f} before, {:.4f} after", *start_loss_, *progress_.validation_loss);
 }
 
-Trainer::Measured Trainer::measure(const Transformer& model) const {
-  const Predictions found = job_.task->predict(model);
-  const MetricValues loss = values_of(evaluation_.loss, found);
-  return {.loss = value_of(loss, "loss"),
-          .metrics = values_of(evaluation_.metrics, found),
-          .bits_per_byte = value_of(loss, "bits_per_byte").value_or(0),
-          .labels = label_report(found)};
+Trainer::Measured Trainer::measure(const model::Transformer& model) const {
+  const infer::Predictions found = job_.task->predict(model);
+  const infer::MetricValues loss = infer::values_of(evaluation_.loss, found);
+  return {.loss = infer::value_of(loss, "loss"),
+          .metrics = infer::values_of(evaluation_.metrics, found),
+          .bits_per_byte = infer::value_of(loss, "bits_per_byte").value_or(0),
+          .labels = infer::label_report(found)};
 }
 
 double Trainer::merit(const Measured& measured) const {
   if (measured.loss && !std::isfinite(*measured.loss))
     return -std::numeric_limits<double>::infinity();
-  for (const Metric& metric : evaluation_.metrics) {
-    const std::optional<double> value = value_of(measured.metrics, metric.name);
+  for (const infer::Metric& metric : evaluation_.metrics) {
+    const std::optional<double> value = infer::value_of(measured.metrics, metric.name);
     if (metric.name == options_.best_by && value)
       return metric.greater_is_better ? *value : -*value;
   }
   return -measured.loss.value_or(0);
 }
 
-void Trainer::write_model(Transformer& model) {
+void Trainer::write_model(model::Transformer& model) {
   require_finite();
   job_.task->write_model(options_.out, model);
 }
@@ -367,14 +368,14 @@ void Trainer::save() {
     state["average_ranks"] = average_->ranks();
   }
   tensors.merge(job_.task->state());
-  SnapshotContents contents{std::move(tensors), state, {}};
+  model::SnapshotContents contents{std::move(tensors), state, {}};
   const std::map<std::string, std::string> files = job_.task->snapshot_files(job_.model);
   for (const auto& [name, content] : files) contents.others.push_back({name, {content}});
   folder_.save(progress_.step, contents);
   folder_.prune(static_cast<int>(options_.keep));
   record_.draw();
   saved_step_ = progress_.step;
-  progress_.saved = snapshot_path(options_.out, progress_.step);
+  progress_.saved = model::snapshot_path(options_.out, progress_.step);
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

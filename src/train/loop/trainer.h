@@ -10,12 +10,12 @@
 #include "loop/stepper.h"
 #include "optim/weight_average.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // The training loop: steps, evaluations, samples and snapshots.
 class Trainer {
  public:
-  Trainer(Job& job, SnapshotFolder& folder,
+  Trainer(Job& job, model::SnapshotFolder& folder,
           const std::function<bool(const TrainProgress&)>& progress,
           const std::function<void(Pause, double)>& pausing);
   TrainResult run();
@@ -24,9 +24,9 @@ class Trainer {
   // Metrics of the held-out part.
   struct Measured {
     std::optional<double> loss;
-    MetricValues metrics = {};  // metrics other than the loss
-    double bits_per_byte = 0;   // 0 = not applicable
-    std::optional<LabelReport> labels = {};
+    infer::MetricValues metrics = {};  // metrics other than the loss
+    double bits_per_byte = 0;          // 0 = not applicable
+    std::optional<infer::LabelReport> labels = {};
   };
 
   void resume();
@@ -35,18 +35,18 @@ class Trainer {
   Stepper::Outcome step();
   void evaluate();
   void evaluate_start();
-  void keep_if_best(Transformer& model);
-  Measured measure(const Transformer& model) const;
+  void keep_if_best(model::Transformer& model);
+  Measured measure(const model::Transformer& model) const;
   double merit(const Measured& measured) const;  // higher is better
   void save();
-  void write_model(Transformer& model);
+  void write_model(model::Transformer& model);
   void take(const Stepper::Outcome& outcome, double seconds);
   void guard(const Stepper::Outcome& outcome);
   void watch();
   void warn(const std::string& text);
   std::string kept_start() const;
   void require_finite() const;
-  Transformer& judged();  // the weights that are evaluated and written
+  model::Transformer& judged();  // the weights that are evaluated and written
   std::string last_good() const;
   void pause(Pause kind, const std::function<void()>& work);
   void take_sample();
@@ -55,7 +55,7 @@ class Trainer {
 
   Job& job_;
   const TrainOptions& options_;
-  SnapshotFolder& folder_;
+  model::SnapshotFolder& folder_;
   const std::function<bool(const TrainProgress&)>& report_;
   const std::function<void(Pause, double)>& pausing_;
   Stepper stepper_;
@@ -63,9 +63,9 @@ class Trainer {
   Record record_;
   PauseTimes pauses_;
   TrainProgress progress_;
-  const EvaluationTask evaluation_;
-  MetricValues start_metrics_;        // metrics before the first step
-  std::optional<double> start_loss_;  // held-out loss before the first step
+  const infer::EvaluationTask evaluation_;
+  infer::MetricValues start_metrics_;  // metrics before the first step
+  std::optional<double> start_loss_;   // held-out loss before the first step
   std::optional<Measured> best_;
   int64_t best_step_ = -1;  // the step of `best_`; -1 = unknown
   DivergenceGuard divergence_;
@@ -77,4 +77,4 @@ class Trainer {
   double stepping_ = 0;  // seconds in steps
 };
 
-}  // namespace fovea
+}  // namespace fovea::train

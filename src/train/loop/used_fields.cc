@@ -10,18 +10,18 @@
 #include "base/fields.h"
 #include "base/files.h"
 #include "families/static_embedding.h"
-#include "fovea/spec_effect.h"
+#include "fovea/model/spec_effect.h"
 #include "loop/examples_task.h"
 #include "open/towers.h"
 #include "tokenizer/formats/vocab_files.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 struct Run {
   const TrainOptions& options;
   Objective objective;
-  const Spec& spec;  // of the initial model, or of the new one
+  const model::Spec& spec;  // of the initial model, or of the new one
 
   bool is(std::initializer_list<Objective> objectives) const {
     return std::find(objectives.begin(), objectives.end(), objective) != objectives.end();
@@ -42,7 +42,7 @@ struct Run {
   }
   // Whether the run makes the tokenizer that its model reads texts with.
   bool makes_tokenizer() const {
-    const bool bare = is_folder(options.tokenizer) && !has_vocabulary(options.from);
+    const bool bare = is_folder(options.tokenizer) && !text::has_vocabulary(options.from);
     return (options.from.empty() || bare) && options.distillation.teacher.empty() &&
            (options.images.empty() || objective == Objective::contrastive);
   }
@@ -107,10 +107,10 @@ const std::vector<Rule>& pass_rules() {
        },
        "`objective` next_token, masked or replaced_tokens"},
       {{"batch"},
-       [](const Run& r) { return !r.is({pairs}) || r.spec.input.kind == InputKind::audio; },
+       [](const Run& r) { return !r.is({pairs}) || r.spec.input.kind == model::InputKind::audio; },
        "`batch_tokens`: pairs of similar length share a batch"},
       {{"batch_tokens"},
-       [](const Run& r) { return r.is({pairs}) && r.spec.input.kind == InputKind::tokens; },
+       [](const Run& r) { return r.is({pairs}) && r.spec.input.kind == model::InputKind::tokens; },
        "`pairs`"},
       {{"evaluate_windows"}, [](const Run& r) { return r.reads_windows(); }, "text"},
       {{"bleu_lines"}, [](const Run& r) { return r.is({pairs}); }, "`pairs`, or recordings"},
@@ -272,7 +272,8 @@ std::vector<std::string> fields_set(const TrainOptions& o) {
   if (o.given) return *o.given;
   static const std::vector<std::map<std::string, std::string>> usual = [] {
     std::vector<std::map<std::string, std::string>> all = {values_in(TrainOptions())};
-    for (const std::string& name : preset_names()) all.push_back(values_in(preset_training(name)));
+    for (const std::string& name : model::preset_names())
+      all.push_back(values_in(preset_training(name)));
     return all;
   }();
   std::vector<std::string> set;
@@ -295,33 +296,35 @@ std::string needed_for(const std::string& field, const Run& run) {
 }
 
 // Returns what a run uses of the Spec of a new model; empty for runs that use all of it.
-std::function<std::string(const Spec&)> use_of_spec(Objective objective, const Spec& spec) {
+std::function<std::string(const model::Spec&)> use_of_spec(Objective objective,
+                                                           const model::Spec& spec) {
   if (objective == Objective::skip_gram)
-    return [](const Spec& s) {
+    return [](const model::Spec& s) {
       const bool layers = s.decoder && s.decoder->layers > 0;  // a table has none, as in `layers` 0
-      return write_spec(static_spec(1, s)) + (layers ? "" : "no layers");
+      return model::write_spec(model::static_spec(1, s)) + (layers ? "" : "no layers");
     };
-  if (!describes_towers(spec)) return {};
-  return [](const Spec& s) {
-    Spec known = s;
+  if (!model::describes_towers(spec)) return {};
+  return [](const model::Spec& s) {
+    model::Spec known = s;
     known.vocabulary = std::max<int64_t>(1, s.vocabulary);
-    const auto [image, text] = tower_specs(known);
-    return write_spec(validated(image)) + write_spec(validated(text));
+    const auto [image, text] = model::tower_specs(known);
+    return model::write_spec(model::validated(image)) + model::write_spec(model::validated(text));
   };
 }
 
 }  // namespace
 
-void refuse_unused(const TrainOptions& options, Objective objective, const Spec& spec) {
+void refuse_unused(const TrainOptions& options, Objective objective, const model::Spec& spec) {
   const Run run{options, objective, spec};
   const auto used = use_of_spec(objective, spec);
   for (const std::string& field : fields_set(options)) {
     const std::string needed = needed_for(field, run);
     check_field(needed.empty(), field.c_str(), "has no effect in this run; expected {}", needed);
-    const std::string path = options.from.empty() ? path_without_effect(spec, field, used) : "";
+    const std::string path =
+        options.from.empty() ? model::path_without_effect(spec, field, used) : "";
     check_field(path.empty(), field.c_str(),
                 "has no effect: the model does not use {}; expected a model that does", path);
   }
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -7,7 +7,7 @@
 #include "generate/scheduler.h"
 #include "plan/memory.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 constexpr int64_t kMostTexts = 256;  // that are written at once
@@ -17,7 +17,7 @@ struct TextsAtOnce {
   int64_t count, tokens;
 };
 
-TextsAtOnce texts_at_once(const Spec& spec, int64_t prompts, int64_t longest,
+TextsAtOnce texts_at_once(const model::Spec& spec, int64_t prompts, int64_t longest,
                           const Writing& writing) {
   const int64_t before = spec.encoder ? 1 : longest;  // tokens before an answer
   return {std::min(prompts * writing.answers, std::max(kMostTexts, writing.answers)),
@@ -25,12 +25,12 @@ TextsAtOnce texts_at_once(const Spec& spec, int64_t prompts, int64_t longest,
 }
 
 // Enough pages for all texts that are written at once, if they fit into a quarter of the memory.
-SchedulerOptions writing_options(const Transformer& model, int64_t prompts, int64_t longest,
-                                 const Writing& writing) {
+infer::SchedulerOptions writing_options(const model::Transformer& model, int64_t prompts,
+                                        int64_t longest, const Writing& writing) {
   const auto [texts, tokens] = texts_at_once(model.spec, prompts, longest, writing);
-  SchedulerOptions options{.compute = writing.compute, .most_sequences = texts};
-  options.pages = texts * (pages_for(tokens) + 1);
-  options.pages = pages_within(available_memory() / 4, model, options);
+  infer::SchedulerOptions options{.compute = writing.compute, .most_sequences = texts};
+  options.pages = texts * (model::pages_for(tokens) + 1);
+  options.pages = infer::pages_within(available_memory() / 4, model, options);
   if (options.pages < 1)
     fail(ErrorKind::OutOfMemory,
          "train: the keys and values of answers do not fit into a quarter of the free memory; "
@@ -38,20 +38,22 @@ SchedulerOptions writing_options(const Transformer& model, int64_t prompts, int6
   return options;
 }
 
-std::vector<Generation> write_all(const Transformer& model, const Tokenizer& tokenizer,
-                                  const GenerationRules& rules,
-                                  const std::vector<const std::vector<int32_t>*>& prompts,
-                                  const std::vector<uint64_t>& seeds, const Writing& writing) {
+std::vector<infer::Generation> write_all(const model::Transformer& model,
+                                         const text::Tokenizer& tokenizer,
+                                         const infer::GenerationRules& rules,
+                                         const std::vector<const std::vector<int32_t>*>& prompts,
+                                         const std::vector<uint64_t>& seeds,
+                                         const Writing& writing) {
   size_t longest = 0;
   for (const auto* prompt : prompts) longest = std::max(longest, prompt->size());
-  Scheduler scheduler(
+  infer::Scheduler scheduler(
       model, rules, &tokenizer,
       writing_options(model, std::ssize(prompts), static_cast<int64_t>(longest), writing));
   const auto answers = static_cast<size_t>(writing.answers);
-  std::vector<Generation> written(prompts.size() * answers);
+  std::vector<infer::Generation> written(prompts.size() * answers);
   std::optional<Error> error;
   for (size_t p = 0; p < prompts.size(); ++p) {
-    GenerateOptions options;
+    infer::GenerateOptions options;
     options.sampling = {.temperature = static_cast<float>(writing.temperature),
                         .top_k = 0,
                         .top_p = 1,
@@ -60,7 +62,7 @@ std::vector<Generation> write_all(const Transformer& model, const Tokenizer& tok
     options.max_tokens = writing.tokens;
     options.guesses = 0;
     options.logprobs = writing.logprobs;
-    const auto sink = [&, p](const Event& event) {
+    const auto sink = [&, p](const infer::Event& event) {
       if (event.error != nullptr) error = *event.error;
       if (event.finished != nullptr)
         written[p * answers + static_cast<size_t>(event.answer)] = *event.finished;
@@ -77,30 +79,32 @@ std::vector<Generation> write_all(const Transformer& model, const Tokenizer& tok
 
 }  // namespace
 
-std::vector<Generation> write_answers(const Transformer& model, const Tokenizer& tokenizer,
-                                      const GenerationRules& rules,
-                                      const std::vector<const std::vector<int32_t>*>& prompts,
-                                      const std::vector<uint64_t>& seeds, const Writing& writing) {
-  std::vector<Generation> written = write_all(model, tokenizer, rules, prompts, seeds, writing);
+std::vector<infer::Generation> write_answers(
+    const model::Transformer& model, const text::Tokenizer& tokenizer,
+    const infer::GenerationRules& rules, const std::vector<const std::vector<int32_t>*>& prompts,
+    const std::vector<uint64_t>& seeds, const Writing& writing) {
+  std::vector<infer::Generation> written =
+      write_all(model, tokenizer, rules, prompts, seeds, writing);
   release_cached_memory();  // the keys and values, before training needs memory
   return written;
 }
 
-uint64_t writing_bytes(const Transformer& model, int64_t prompts, int64_t longest,
+uint64_t writing_bytes(const model::Transformer& model, int64_t prompts, int64_t longest,
                        const Writing& writing) {
   if (prompts == 0) return 0;
-  const Spec& spec = model.spec;
+  const model::Spec& spec = model.spec;
   const auto [texts, tokens] = texts_at_once(spec, prompts, longest, writing);
   const int64_t asked = (texts + writing.answers - 1) / writing.answers;  // prompts at once
   // The answers to a prompt share its full pages. Pages that are not used take no memory.
   const int64_t shared = spec.encoder ? 0 : std::min(longest, tokens) / kPageTokens;
-  SchedulerOptions options{.compute = writing.compute, .most_sequences = texts};
-  options.pages = asked * shared + texts * (pages_for(tokens) - shared);
-  options.pages = pages_within(available_memory() / 4, model, options);
-  int64_t bytes = cache_bytes(model, options);
+  infer::SchedulerOptions options{.compute = writing.compute, .most_sequences = texts};
+  options.pages = asked * shared + texts * (model::pages_for(tokens) - shared);
+  options.pages = infer::pages_within(available_memory() / 4, model, options);
+  int64_t bytes = infer::cache_bytes(model, options);
   if (spec.encoder) {
-    const PagePool::Layout layout = PagePool::layout_for(*spec.decoder, options.cache);
-    bytes += asked * pages_for(longest) * spec.decoder->layers *
+    const model::PagePool::Layout layout =
+        model::PagePool::layout_for(*spec.decoder, options.cache);
+    bytes += asked * model::pages_for(longest) * spec.decoder->layers *
              (layout.memory_keys.page_bytes() + layout.memory_values.page_bytes());
   }
   const Lengths lengths{spec.encoder ? longest : 0, tokens};
@@ -108,4 +112,4 @@ uint64_t writing_bytes(const Transformer& model, int64_t prompts, int64_t longes
          static_cast<uint64_t>(step_bytes(spec, lengths, texts, options.step_tokens));
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

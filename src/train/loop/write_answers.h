@@ -1,10 +1,10 @@
 #pragma once
 
-#include "fovea/generate.h"
+#include "fovea/infer/generate.h"
 #include "generate/rules.h"
 #include "transformer/transformer.h"
 
-namespace fovea {
+namespace fovea::train {
 
 struct Writing {
   int64_t answers = 1;   // to each prompt
@@ -16,14 +16,14 @@ struct Writing {
 // Returns the answers of a model to prompts, answer by answer, in the order of the prompts. They
 // are drawn from the whole distribution (temperature 0: greedily); those to prompt p depend only on
 // the prompt, the weights and seeds[p]. Keys and values are f32.
-std::vector<Generation> write_answers(const Transformer& model, const Tokenizer& tokenizer,
-                                      const GenerationRules& rules,
-                                      const std::vector<const std::vector<int32_t>*>& prompts,
-                                      const std::vector<uint64_t>& seeds, const Writing& writing);
+std::vector<infer::Generation> write_answers(
+    const model::Transformer& model, const text::Tokenizer& tokenizer,
+    const infer::GenerationRules& rules, const std::vector<const std::vector<int32_t>*>& prompts,
+    const std::vector<uint64_t>& seeds, const Writing& writing);
 
 // Returns the most memory that writing takes, if no prompt has more than `longest` tokens: keys and
 // values, and the tensors of one step.
-uint64_t writing_bytes(const Transformer& model, int64_t prompts, int64_t longest,
+uint64_t writing_bytes(const model::Transformer& model, int64_t prompts, int64_t longest,
                        const Writing& writing);
 
-}  // namespace fovea
+}  // namespace fovea::train

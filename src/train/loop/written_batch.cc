@@ -5,15 +5,8 @@
 
 #include "base/error.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
-
-template <class T>
-Tensor tensor_of(const std::vector<T>& numbers, DType dtype) {
-  const Tensor made = empty({std::ssize(numbers)}, dtype);
-  std::copy(numbers.begin(), numbers.end(), made.data_as<T>());
-  return made;
-}
 
 // Adds lists of tokens to the tensors of a snapshot.
 void add_lists(std::map<std::string, Tensor>& tensors, const std::string& name,
@@ -23,19 +16,19 @@ void add_lists(std::map<std::string, Tensor>& tensors, const std::string& name,
     all.insert(all.end(), each.begin(), each.end());
     lengths.push_back(static_cast<int32_t>(each.size()));
   }
-  tensors["answers." + name] = tensor_of(all, DType::i32);
-  tensors["answers." + lengths_name] = tensor_of(lengths, DType::i32);
+  tensors["answers." + name] = tensor_of(all, {std::ssize(all)});
+  tensors["answers." + lengths_name] = tensor_of(lengths, {std::ssize(lengths)});
 }
 
 template <class T>
-std::vector<T> numbers_in(const Snapshot& snapshot, const std::string& name) {
+std::vector<T> numbers_in(const model::Snapshot& snapshot, const std::string& name) {
   if (snapshot.tensors.find("answers." + name) == nullptr) return {};
   const Tensor stored = snapshot.tensors.tensor("answers." + name);
   const T* const first = stored.data_as<T>();
   return {first, first + stored.size()};
 }
 
-std::vector<std::vector<int32_t>> lists_in(const Snapshot& snapshot, const std::string& name,
+std::vector<std::vector<int32_t>> lists_in(const model::Snapshot& snapshot, const std::string& name,
                                            const std::string& lengths_name) {
   std::vector<std::vector<int32_t>> lists;
   const auto all = numbers_in<int32_t>(snapshot, name);
@@ -105,16 +98,17 @@ Tensor WrittenBatch::picked(std::span<const size_t> answers,
   std::vector<float> found;
   for (const size_t i : answers)
     found.insert(found.end(), numbers.begin() + first[i], numbers.begin() + first[i + 1]);
-  return tensor_of(found, DType::f32);
+  return tensor_of(found, {std::ssize(found)});
 }
 
 std::map<std::string, Tensor> WrittenBatch::state() const {
-  std::map<std::string, Tensor> tensors = {{"answers.prompts", tensor_of(prompts, DType::i32)},
-                                           {"answers.trained", tensor_of(trained, DType::i32)}};
+  std::map<std::string, Tensor> tensors = {
+      {"answers.prompts", tensor_of(prompts, {std::ssize(prompts)})},
+      {"answers.trained", tensor_of(trained, {std::ssize(trained)})}};
   add_lists(tensors, "ids", "lengths", ids);
   if (!sources.empty()) add_lists(tensors, "sources", "source_lengths", sources);
   const auto add = [&](const char* name, const std::vector<float>& numbers) {
-    if (!numbers.empty()) tensors[name] = tensor_of(numbers, DType::f32);
+    if (!numbers.empty()) tensors[name] = tensor_of(numbers, {std::ssize(numbers)});
   };
   add("answers.old", old);
   add("answers.reference", reference);
@@ -124,7 +118,7 @@ std::map<std::string, Tensor> WrittenBatch::state() const {
   return tensors;
 }
 
-WrittenBatch WrittenBatch::restored(const Snapshot& snapshot) {
+WrittenBatch WrittenBatch::restored(const model::Snapshot& snapshot) {
   WrittenBatch batch;
   batch.ids = lists_in(snapshot, "ids", "lengths");
   batch.sources = lists_in(snapshot, "sources", "source_lengths");
@@ -157,4 +151,4 @@ std::vector<std::vector<size_t>> passes_of(const WrittenBatch& batch, std::vecto
   return passes;
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

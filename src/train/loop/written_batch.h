@@ -7,7 +7,7 @@
 #include "checkpoint/snapshot.h"
 #include "losses/batch.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // A batch of answers that the policy has written, and what is known of each of their tokens.
 struct WrittenBatch {
@@ -37,7 +37,7 @@ struct WrittenBatch {
 
   // The tensors of a snapshot.
   std::map<std::string, Tensor> state() const;
-  static WrittenBatch restored(const Snapshot& snapshot);
+  static WrittenBatch restored(const model::Snapshot& snapshot);
 
  private:
   void add_sources(Batch& batch, std::span<const size_t> answers, int32_t padding) const;
@@ -47,4 +47,4 @@ struct WrittenBatch {
 std::vector<std::vector<size_t>> passes_of(const WrittenBatch& batch, std::vector<size_t> answers,
                                            int64_t most);
 
-}  // namespace fovea
+}  // namespace fovea::train

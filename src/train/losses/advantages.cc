@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "metrics/correlation.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 // Returns the unbiased variance.
@@ -35,7 +35,8 @@ std::vector<double> generalised_advantages(std::span<const double> rewards,
 
 void whiten(std::vector<double>& values) {
   if (values.size() < 2) return;
-  const double mean = mean_of(values), scale = 1 / std::sqrt(variance_of(values, mean) + 1e-8);
+  const double mean = infer::mean_of(values),
+               scale = 1 / std::sqrt(variance_of(values, mean) + 1e-8);
   for (double& value : values) value = (value - mean) * scale;
 }
 
@@ -47,7 +48,7 @@ std::vector<double> group_advantages(std::span<const double> rewards, int64_t gr
   const auto G = static_cast<double>(group);
   for (size_t first = 0; first < rewards.size(); first += static_cast<size_t>(group)) {
     const auto of_prompt = rewards.subspan(first, static_cast<size_t>(group));
-    const double mean = mean_of(of_prompt);
+    const double mean = infer::mean_of(of_prompt);
     const double deviation = group > 1 ? std::sqrt(variance_of(of_prompt, mean)) : 0;
     for (const double reward : of_prompt) {
       double advantage = reward - mean;
@@ -66,4 +67,4 @@ double adapted_kl_weight(double weight, double divergence, double target, int64_
   return weight * (1 + error * static_cast<double>(answers) / horizon);
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -4,9 +4,9 @@
 #include <span>
 #include <vector>
 
-#include "fovea/reinforcement.h"
+#include "fovea/train/reinforcement.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // Generalised advantage estimation (Schulman et al. 2016, eq. 16) of the tokens of one answer,
 //   A[t] = d[t] + gamma lambda A[t + 1],   d[t] = r[t] + gamma V[t + 1] - V[t],
@@ -29,4 +29,4 @@ std::vector<double> group_advantages(std::span<const double> rewards, int64_t gr
 double adapted_kl_weight(double weight, double divergence, double target, int64_t answers,
                          double horizon);
 
-}  // namespace fovea
+}  // namespace fovea::train

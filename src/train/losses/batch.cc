@@ -5,12 +5,12 @@
 #include "base/error.h"
 #include "losses/target_loss.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 // Returns the output of the last stack, [B, T, C].
-Tensor hidden_of(const Transformer& model, const Batch& batch, Pass& pass) {
-  const Spec& spec = model.spec;
+Tensor hidden_of(const model::Transformer& model, const Batch& batch, model::Pass& pass) {
+  const model::Spec& spec = model.spec;
   check(batch.documents == nullptr || !spec.encoder || !spec.decoder,
         "documents: given for an encoder-decoder; expected a model with one stack");
   pass.mask.documents = batch.documents;
@@ -26,7 +26,8 @@ Tensor hidden_of(const Transformer& model, const Batch& batch, Pass& pass) {
 }
 
 // Returns the tokens of each row that the head reads.
-std::vector<Interval> head_reads(const Transformer& model, const Batch& batch, const Pass& pass) {
+std::vector<Interval> head_reads(const model::Transformer& model, const Batch& batch,
+                                 const model::Pass& pass) {
   const Tensor& ids = (model.spec.decoder ? batch.target : batch.source).ids;
   return ids ? model.read_by_head(ids, pass.mask.valid) : pass.mask.valid;
 }
@@ -52,12 +53,12 @@ Asked asked_of(const Batch& batch, int64_t units) {
 
 }  // namespace
 
-Questions questions(const Transformer& model, const Batch& batch, Pass pass) {
+Questions questions(const model::Transformer& model, const Batch& batch, model::Pass pass) {
   const RowUnits units = {std::max<int64_t>(1, batch.units), nullptr};
   const UnitScope of_all(units);
   const Tensor hidden = hidden_of(model, batch, pass);
-  const HeadKind kind = model.spec.head.kind;
-  const bool by_token = kind == HeadKind::language_model || kind == HeadKind::token;
+  const model::HeadKind kind = model.spec.head.kind;
+  const bool by_token = kind == model::HeadKind::language_model || kind == model::HeadKind::token;
   if (!by_token || batch.asked == batch.labels.size() || batch.asked == 0)
     return {hidden, batch.labels, units, head_reads(model, batch, pass)};
   const Asked asked = asked_of(batch, units.count);
@@ -71,11 +72,11 @@ Questions questions(const Transformer& model, const Batch& batch, Pass pass) {
 }
 
 void each_block_of_logits(
-    const Transformer& model, const Questions& asked,
+    const model::Transformer& model, const Questions& asked,
     const std::function<void(const Tensor& logits, int64_t begin, int64_t end)>& use) {
   const int64_t rows = asked.labels.size(), C = asked.hidden.dim(-1);
-  const HeadKind kind = model.spec.head.kind;
-  if (kind != HeadKind::language_model)
+  const model::HeadKind kind = model.spec.head.kind;
+  if (kind != model::HeadKind::language_model)
     return use(model.logits(asked.hidden, asked.valid), 0, rows);
   const Tensor hidden = asked.hidden.view({rows, C});
   const int64_t block = logit_blocks(rows, model.spec.vocabulary).rows;
@@ -85,7 +86,7 @@ void each_block_of_logits(
   }
 }
 
-Tensor all_logits(const Transformer& model, const Batch& batch, const Pass& pass) {
+Tensor all_logits(const model::Transformer& model, const Batch& batch, const model::Pass& pass) {
   const Questions asked = questions(model, batch, pass);
   const UnitScope units(asked.units);
   return model.logits(asked.hidden, asked.valid);
@@ -96,8 +97,8 @@ namespace {
 // Returns loss_of(the input of the head), plus the side losses of the layers, each weighted by this
 // pass's fraction of the step's labels.
 template <class Loss>
-Tensor with_side_losses(const Transformer& model, const Batch& batch, Pass pass, double divisor,
-                        Loss&& loss_of) {
+Tensor with_side_losses(const model::Transformer& model, const Batch& batch, model::Pass pass,
+                        double divisor, Loss&& loss_of) {
   std::vector<Tensor> side_losses;
   if (pass.training) pass.side_losses = &side_losses;
   const Questions asked = questions(model, batch, pass);
@@ -110,8 +111,8 @@ Tensor with_side_losses(const Transformer& model, const Batch& batch, Pass pass,
 
 }  // namespace
 
-Tensor label_loss(const Transformer& model, const Batch& batch, const Pass& pass, double divisor,
-                  float smoothing, const Distillation* distillation) {
+Tensor label_loss(const model::Transformer& model, const Batch& batch, const model::Pass& pass,
+                  double divisor, float smoothing, const Distillation* distillation) {
   return with_side_losses(model, batch, pass, divisor, [&](const Questions& asked) {
     return has_target_loss(batch)
                ? target_loss(model.logits(asked.hidden, asked.valid), asked.labels, batch, divisor)
@@ -120,8 +121,8 @@ Tensor label_loss(const Transformer& model, const Batch& batch, const Pass& pass
   });
 }
 
-Tensor label_loss(const Transformer& model, const Batch& batch, const Pass& pass, double divisor,
-                  const LabelLoss& own) {
+Tensor label_loss(const model::Transformer& model, const Batch& batch, const model::Pass& pass,
+                  double divisor, const LabelLoss& own) {
   return with_side_losses(model, batch, pass, divisor, [&](const Questions& asked) {
     const Tensor logits = model.logits(asked.hidden, asked.valid);
     const int64_t rows = asked.labels.size();
@@ -133,4 +134,4 @@ Tensor label_loss(const Transformer& model, const Batch& batch, const Pass& pass
   });
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

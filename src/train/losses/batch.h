@@ -4,16 +4,16 @@
 #include <memory>
 #include <vector>
 
-#include "fovea/problem_type.h"
+#include "fovea/model/spec.h"
 #include "ops/units.h"
 #include "transformer/transformer.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // The inputs of one forward pass, and its labels.
 struct Batch {
   // Inputs of the encoder and of the decoder; unset if the model has no such stack.
-  Sequence source, target;
+  model::Sequence source, target;
   // The interval of tokens of each row; other positions are padding. Empty = no padding.
   std::vector<Interval> source_valid, target_valid;
   // The documents of each row of a model with one stack, as in Mask; null = one per row.
@@ -23,7 +23,7 @@ struct Batch {
   Tensor labels;
   // What the outputs of a head for sequences mean. multi_label: `targets` is 1 for each label of
   // the text and -1 for the others. regression: it is the number. Then `labels` are 0.
-  ProblemType problem = ProblemType::single_label;
+  model::ProblemType problem = model::ProblemType::single_label;
   Tensor targets = {};  // f32 [B, L]
   // Spans: for each row, its number among the sequences, and the tokens that can be in the answer.
   std::vector<int64_t> samples = {};
@@ -57,15 +57,15 @@ struct Questions {
   RowUnits units;               // units of these rows
   std::vector<Interval> valid;  // of [B, T, C]
 };
-Questions questions(const Transformer& model, const Batch& batch, Pass pass);
+Questions questions(const model::Transformer& model, const Batch& batch, model::Pass pass);
 // Calls use(logits, begin, end) with the head's outputs for consecutive rows, in blocks that take
 // little memory; not for training.
 void each_block_of_logits(
-    const Transformer& model, const Questions& asked,
+    const model::Transformer& model, const Questions& asked,
     const std::function<void(const Tensor& logits, int64_t begin, int64_t end)>& use);
 
 // The outputs of the head for all rows of Questions.
-Tensor all_logits(const Transformer& model, const Batch& batch, const Pass& pass);
+Tensor all_logits(const model::Transformer& model, const Batch& batch, const model::Pass& pass);
 
 using LabelLoss = std::function<Tensor(const Tensor& logits, const Tensor& labels)>;
 
@@ -74,10 +74,10 @@ using LabelLoss = std::function<Tensor(const Tensor& logits, const Tensor& label
 // probability that label smoothing spreads over all labels. With a distillation, whose rows are
 // those of Questions, the loss has a share of it. If the pass is for training, adds the side losses
 // of the layers, such as the balance of experts, each multiplied by batch.asked / divisor.
-Tensor label_loss(const Transformer& model, const Batch& batch, const Pass& pass, double divisor,
-                  float smoothing = 0, const Distillation* distillation = nullptr);
+Tensor label_loss(const model::Transformer& model, const Batch& batch, const model::Pass& pass,
+                  double divisor, float smoothing = 0, const Distillation* distillation = nullptr);
 // The same with a loss of the caller, as in TrainOptions::loss.
-Tensor label_loss(const Transformer& model, const Batch& batch, const Pass& pass, double divisor,
-                  const LabelLoss& own);
+Tensor label_loss(const model::Transformer& model, const Batch& batch, const model::Pass& pass,
+                  double divisor, const LabelLoss& own);
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -4,7 +4,7 @@
 #include "embed/pooling.h"
 #include "ops/ops.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 // Repeats a number.   x [1] -> [count]
@@ -21,8 +21,8 @@ Tensor contrastive_loss(const Tensor& pictures, const Tensor& texts, const Tenso
   check(texts.shape() == pictures.shape(),
         "contrastive_loss: pictures are {}, texts {}; expected equal shapes [B, C]",
         describe(pictures.shape()), describe(texts.shape()));
-  const Tensor x = scale_columns(unit_length(pictures), repeated(exp(scale), C));
-  const Tensor y = unit_length(texts);
+  const Tensor x = scale_columns(infer::unit_length(pictures), repeated(exp(scale), C));
+  const Tensor y = infer::unit_length(texts);
   if (bias) {
     const Tensor logits = linear(x, y, repeated(bias, B));  // [B, B]
     std::vector<float> signs(static_cast<size_t>(B * B), -1);
@@ -37,4 +37,4 @@ Tensor contrastive_loss(const Tensor& pictures, const Tensor& texts, const Tenso
                       0.5f);
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -2,7 +2,7 @@
 
 #include "tensor/tensor.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // Returns the loss of B pictures and their texts, whose cosines are multiplied by exp(scale): f64
 // [1]. Without a bias, the mean of the cross-entropies of the text of each picture and of the
@@ -12,4 +12,4 @@ namespace fovea {
 Tensor contrastive_loss(const Tensor& pictures, const Tensor& texts, const Tensor& scale,
                         const Tensor& bias);
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -1,6 +1,6 @@
 #include "losses/policy_loss.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 Tensor larger(const Tensor& a, const Tensor& b) {
@@ -38,4 +38,4 @@ Tensor value_loss(const Tensor& values, const ValueTargets& targets, double limi
   return scale(sum(multiply(worst, targets.weights)), 0.5f);
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

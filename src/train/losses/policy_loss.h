@@ -2,7 +2,7 @@
 
 #include "ops/ops.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // What the losses of R tokens compare with; all f32 [R], without gradients.
 struct PolicyTargets {
@@ -30,4 +30,4 @@ struct ValueTargets {
 // values [R] -> [1]
 Tensor value_loss(const Tensor& values, const ValueTargets& targets, double limit);
 
-}  // namespace fovea
+}  // namespace fovea::train

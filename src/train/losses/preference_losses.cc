@@ -2,7 +2,7 @@
 
 #include "ops/ops.h"
 
-namespace fovea {
+namespace fovea::train {
 
 Tensor times(const Tensor& x, double factor) {
   return multiply(x, full(x.shape(), factor, DType::f64, x.device()));
@@ -60,4 +60,4 @@ Tensor simpo_losses(const Tensor& chosen, const Tensor& rejected, double beta, d
   return times(log_sigmoid(plus(times(subtract(chosen, rejected), beta), -gamma)), -1);
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

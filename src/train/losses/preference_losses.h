@@ -2,10 +2,10 @@
 
 #include <utility>
 
-#include "fovea/preferences.h"
+#include "fovea/train/preferences.h"
 #include "tensor/tensor.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // The losses of n pairs or judged answers, each f64 [n]. The formulas are in docs/align.md; their
 // definitions are those of TRL. Letters: r rewards, s sums and a means of the log-probabilities of
@@ -38,4 +38,4 @@ Tensor plus(const Tensor& x, double number);
 // Returns elements 0, 2, 4, ... and 1, 3, 5, ... of f64 [2 n].
 std::pair<Tensor, Tensor> alternating(const Tensor& x);
 
-}  // namespace fovea
+}  // namespace fovea::train

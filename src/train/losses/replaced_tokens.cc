@@ -6,7 +6,7 @@
 #include "base/math.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 // Draws an index with the probabilities of a softmax: the first one whose cumulative probability
@@ -33,32 +33,32 @@ std::vector<int64_t> labelled_places(const Tensor& labels) {
 
 }  // namespace
 
-Spec generator_spec(const Spec& model, double size) {
+model::Spec generator_spec(const model::Spec& model, double size) {
   const auto part = [size](int64_t of) {
     return std::max<int64_t>(1, std::llround(size * static_cast<double>(of)));
   };
-  Spec spec = model;
-  StackSpec& stack = *spec.encoder;
-  AttentionSpec& a = stack.attention;
-  spec.embedding_width = embedding_width_of(model);
+  model::Spec spec = model;
+  model::StackSpec& stack = *spec.encoder;
+  model::AttentionSpec& a = stack.attention;
+  spec.embedding_width = model::embedding_width_of(model);
   a.heads = part(a.heads);
   a.kv_heads = 0;
   spec.width = a.heads * a.head_width;
   stack.ffn.width = part(stack.ffn.width);
   spec.head = {.bias = true, .transform = true, .transform_norm = true};
-  return validated(spec);
+  return model::validated(spec);
 }
 
-void share_embeddings(const Transformer& model, Transformer& generator) {
+void share_embeddings(const model::Transformer& model, model::Transformer& generator) {
   generator.token_embedding = model.token_embedding;
   generator.type_embedding = model.type_embedding;
   generator.encoder.positions.table = model.encoder.positions.table;
   generator.encoder.embedding_norm = model.encoder.embedding_norm;
 }
 
-std::vector<NamedParameter> own_parameters_of(Transformer& generator) {
-  std::vector<NamedParameter> own;
-  generator.each([&](const std::string& name, Parameter& p) {
+std::vector<model::NamedParameter> own_parameters_of(model::Transformer& generator) {
+  std::vector<model::NamedParameter> own;
+  generator.each([&](const std::string& name, model::Parameter& p) {
     const bool shared = name.starts_with("embedding.") || name == "encoder.position" ||
                         name.starts_with("encoder.norm.embedding");
     if (!shared) own.push_back({"generator." + name, &p});
@@ -66,8 +66,8 @@ std::vector<NamedParameter> own_parameters_of(Transformer& generator) {
   return own;
 }
 
-ReplacedTokens replace_tokens(const Transformer& generator, const Batch& batch, const Pass& pass,
-                              double divisor) {
+ReplacedTokens replace_tokens(const model::Transformer& generator, const Batch& batch,
+                              const model::Pass& pass, double divisor) {
   const Questions asked = questions(generator, batch, pass);
   ReplacedTokens result;
   {
@@ -97,7 +97,8 @@ ReplacedTokens replace_tokens(const Transformer& generator, const Batch& batch, 
   return result;
 }
 
-Tensor detection_logits(const Transformer& model, const Batch& batch, const Pass& pass) {
+Tensor detection_logits(const model::Transformer& model, const Batch& batch,
+                        const model::Pass& pass) {
   const Tensor z = all_logits(model, batch, pass);  // [B, T, 1]
   return z.view(batch.labels.shape());
 }
@@ -111,4 +112,4 @@ Tensor detection_loss(const Tensor& z, const Tensor& labels, double divisor) {
   return multiply(sum, full({1}, -1 / divisor, DType::f64, sum.device()));
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -7,18 +7,18 @@
 
 #include "losses/batch.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // Returns the Spec of the generator of a model: its heads, width and hidden widths are multiplied
 // by `size`, the embeddings have the model's width, and the head predicts tokens.
-Spec generator_spec(const Spec& model, double size);
+model::Spec generator_spec(const model::Spec& model, double size);
 
 // Makes the generator use the embeddings of the model: of tokens, types and positions, with their
 // norm (section 3.2).
-void share_embeddings(const Transformer& model, Transformer& generator);
+void share_embeddings(const model::Transformer& model, model::Transformer& generator);
 
 // Returns the parameters that the generator does not share.
-std::vector<NamedParameter> own_parameters_of(Transformer& generator);
+std::vector<model::NamedParameter> own_parameters_of(model::Transformer& generator);
 
 // The losses of one batch, and the input of the model.
 struct ReplacedTokens {
@@ -28,14 +28,15 @@ struct ReplacedTokens {
 // `batch` has masked tokens and their labels; batch.targets f32 [B, T] has a random number from
 // [0, 1) for each token. Draws a token for each masked one from the generator's probabilities; one
 // that equals the original is not replaced.
-ReplacedTokens replace_tokens(const Transformer& generator, const Batch& batch, const Pass& pass,
-                              double divisor);
+ReplacedTokens replace_tokens(const model::Transformer& generator, const Batch& batch,
+                              const model::Pass& pass, double divisor);
 
 // Returns the logits of "replaced" for the tokens of a batch, f32 [B, T].
-Tensor detection_logits(const Transformer& model, const Batch& batch, const Pass& pass);
+Tensor detection_logits(const model::Transformer& model, const Batch& batch,
+                        const model::Pass& pass);
 
 // Returns the sum over tokens of -log sigmoid(z) where the label is 1, and of -log sigmoid(-z)
 // elsewhere, divided by `divisor`.   z [B, T], labels i32 [B, T] in {0, 1} -> f64 [1]
 Tensor detection_loss(const Tensor& z, const Tensor& labels, double divisor);
 
-}  // namespace fovea
+}  // namespace fovea::train

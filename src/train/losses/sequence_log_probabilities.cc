@@ -2,13 +2,13 @@
 
 #include "base/error.h"
 
-namespace fovea {
+namespace fovea::train {
 
-SequenceLogProbabilities sequence_log_probabilities(const Transformer& model, const Batch& batch,
-                                                    const Pass& given) {
+SequenceLogProbabilities sequence_log_probabilities(const model::Transformer& model,
+                                                    const Batch& batch, const model::Pass& given) {
   check(!batch.texts.empty(), "sequence_log_probabilities: no texts; expected at least one");
   std::vector<Tensor> side_losses;
-  Pass pass = given;
+  model::Pass pass = given;
   if (pass.training) pass.side_losses = &side_losses;
   const Questions asked = questions(model, batch, pass);
   const UnitScope units(asked.units);
@@ -31,4 +31,4 @@ Tensor label_counts(const Batch& batch) {
   return counts;
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -2,7 +2,7 @@
 
 #include "losses/batch.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // The log-probabilities of the labels of a batch whose texts are listed (Batch::texts).
 struct SequenceLogProbabilities {
@@ -12,10 +12,10 @@ struct SequenceLogProbabilities {
 };
 // Computes them without storing large logits. The numbers of a text have the same bits whichever
 // texts share its batch. Side losses are computed if the pass is for training.
-SequenceLogProbabilities sequence_log_probabilities(const Transformer& model, const Batch& batch,
-                                                    const Pass& pass);
+SequenceLogProbabilities sequence_log_probabilities(const model::Transformer& model,
+                                                    const Batch& batch, const model::Pass& pass);
 
 // Returns the number of labels of each text: f64 [N], to divide `sums` by.
 Tensor label_counts(const Batch& batch);
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -2,7 +2,7 @@
 
 #include "ops/ops.h"
 
-namespace fovea {
+namespace fovea::train {
 
 Tensor skip_gram_loss(const Tensor& u, const Tensor& v, const Tensor& tokens, const Tensor& others,
                       double divisor) {
@@ -21,4 +21,4 @@ Tensor skip_gram_loss(const Tensor& u, const Tensor& v, const Tensor& tokens, co
   return multiply(sum, full({1}, -1 / divisor, DType::f64, sum.device()));
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -2,7 +2,7 @@
 
 #include "tensor/tensor.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // Returns the loss of skip-gram with negative sampling (Mikolov et al. 2013, eq. 4), divided by
 // `divisor`: the sum over pairs n of -log sigmoid(u[tokens[n]] . v[others[n][0]]), and of -log
@@ -11,4 +11,4 @@ namespace fovea {
 Tensor skip_gram_loss(const Tensor& u, const Tensor& v, const Tensor& tokens, const Tensor& others,
                       double divisor);
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -2,7 +2,7 @@
 
 #include "ops/ops.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 Tensor sum_over(const Tensor& x, double divisor) {
@@ -57,7 +57,7 @@ Tensor target_loss(const Tensor& logits, const Tensor& labels, const Batch& batc
                     -divisor);
   }
   const Tensor targets = cast(batch.targets.to(logits.device()), logits.dtype());
-  if (batch.problem == ProblemType::regression) {
+  if (batch.problem == model::ProblemType::regression) {
     const Tensor errors = subtract(logits, targets);
     return sum_over(multiply(errors, errors), divisor);
   }
@@ -66,4 +66,4 @@ Tensor target_loss(const Tensor& logits, const Tensor& labels, const Batch& batc
                   -divisor * static_cast<double>(logits.dim(-1)));
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

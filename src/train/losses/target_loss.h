@@ -2,7 +2,7 @@
 
 #include "losses/batch.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // Returns whether the loss of a batch is target_loss(), not the cross-entropy of its labels.
 inline bool has_target_loss(const Batch& batch) {
@@ -24,4 +24,4 @@ inline constexpr float kNoToken = -1e9f;
 //   single_label  -w log softmax(logits)[label], where w is the weight of the label
 Tensor target_loss(const Tensor& logits, const Tensor& labels, const Batch& batch, double divisor);
 
-}  // namespace fovea
+}  // namespace fovea::train

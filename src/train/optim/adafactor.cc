@@ -6,7 +6,7 @@
 #include "ops/common.h"
 #include "optim/rules.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 // Shazeer and Stern 2018, algorithms 4 and 5.
@@ -98,4 +98,4 @@ void adafactor_rule(const Trained& it, const Tensor& gradient, const RuleStep& s
   mix_in(weight, 1 - step.rate * step.decay, update, -rate / clip);
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -1,7 +1,7 @@
 #include "base/math.h"
 #include "optim/rules.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // Loshchilov and Hutter 2019, algorithm 2; the kernel has the formula.
 void adamw_rule(const Trained& it, const Tensor& gradient, const RuleStep& step,
@@ -30,4 +30,4 @@ void adamw_rule(const Trained& it, const Tensor& gradient, const RuleStep& step,
                  gradient, adamw, gradient.size());
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

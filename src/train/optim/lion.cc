@@ -1,6 +1,6 @@
 #include "optim/rules.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // Chen et al. 2023, algorithm 2.
 void lion_rule(const Trained& it, const Tensor& gradient, const RuleStep& step,
@@ -13,4 +13,4 @@ void lion_rule(const Trained& it, const Tensor& gradient, const RuleStep& step,
   kernels(gradient).lion(it.parameter->value, it.values[0], gradient, lion, gradient.size());
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -6,7 +6,7 @@
 #include "ops/ops.h"
 #include "optim/rules.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 // The coefficients of the polynomial and the number of its uses, as in Jordan et al. 2024.
@@ -82,4 +82,4 @@ void muon_rule(const Trained& it, const Tensor& gradient, const RuleStep& step,
              static_cast<float>(-rate * scale_of(o.choice.muon_scale, weight.shape())));
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

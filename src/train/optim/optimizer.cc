@@ -5,7 +5,7 @@
 
 #include "base/threads.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 Rule* rule_of(OptimizerKind kind) {
@@ -21,12 +21,14 @@ Rule* rule_of(OptimizerKind kind) {
 
 }  // namespace
 
-Optimizer::Optimizer(const std::vector<NamedParameter>& parameters, const OptimizerOptions& options)
+Optimizer::Optimizer(const std::vector<model::NamedParameter>& parameters,
+                     const OptimizerOptions& options)
     : options_(options) {
   for (const auto& [name, parameter] : parameters) add(name, *parameter, *parameter);
 }
 
-void Optimizer::add(const std::string& name, nn::Parameter& parameter, const Parameter& kind) {
+void Optimizer::add(const std::string& name, nn::Parameter& parameter,
+                    const model::Parameter& kind) {
   const uint32_t number = count_++;
   if (!parameter.trainable) return;
   parameter.value.want_gradient();
@@ -62,7 +64,7 @@ void Optimizer::update(int64_t step, double rate, double norm) {
     const Tensor gradient = it.parameter->value.gradient();
     if (!gradient) return;
     const RuleStep one{.number = step,
-                       .rate = it.role == Role::adapter_up ? rate * o.up_rate : rate,
+                       .rate = it.role == model::Role::adapter_up ? rate * o.up_rate : rate,
                        .decay = it.parameter->decays ? o.weight_decay : 0,
                        .gradient_scale = scale};
     rule_of(it.rule)(it, gradient, one, o);
@@ -84,4 +86,4 @@ std::map<std::string, Tensor> Optimizer::state() const {
   return tensors;
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

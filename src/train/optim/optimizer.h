@@ -6,15 +6,15 @@
 
 #include "optim/rules.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // Updates the trainable parameters among those given, each by its rule.
 class Optimizer {
  public:
   // The parameters must outlive the optimizer. Requests the gradients of the trainable parameters.
-  Optimizer(const std::vector<NamedParameter>& parameters, const OptimizerOptions& options);
+  Optimizer(const std::vector<model::NamedParameter>& parameters, const OptimizerOptions& options);
   // Adds a parameter, trained as `kind` says; `parameter` must outlive the optimizer.
-  void add(const std::string& name, nn::Parameter& parameter, const Parameter& kind);
+  void add(const std::string& name, nn::Parameter& parameter, const model::Parameter& kind);
 
   // Returns the Euclidean norm of all gradients together, summed in double in a fixed order. The
   // norm is not finite if an element of a gradient is not finite.
@@ -35,4 +35,4 @@ class Optimizer {
   uint32_t count_ = 0;  // of all parameters
 };
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -3,17 +3,17 @@
 #include <string>
 #include <vector>
 
-#include "fovea/optimizer.h"
+#include "fovea/train/optimizer.h"
 #include "nn/parameter.h"
-#include "transformer/moments.h"
+#include "optim/moments.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // A parameter that is trained, with the moments that its rule keeps, in the order of moments_of().
 struct Trained {
   std::string name;
   nn::Parameter* parameter;
-  Role role;
+  model::Role role;
   uint32_t index;  // among all parameters
   OptimizerKind rule;
   std::vector<Moment> moments;
@@ -35,4 +35,4 @@ using Rule = void(const Trained& trained, const Tensor& gradient, const RuleStep
                   const OptimizerOptions& options);
 Rule adamw_rule, sgd_rule, lion_rule, adafactor_rule, muon_rule;
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -7,7 +7,7 @@
 
 #include "base/math.h"
 
-namespace fovea {
+namespace fovea::train {
 
 const char* name_of(Schedule schedule) {
   switch (schedule) {
@@ -114,4 +114,4 @@ Growth window_of(const TrainOptions& o, int64_t context) {
   return {std::min(o.window_from, context), context, growing_steps(o)};
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "fovea/train.h"
+#include "fovea/train/train.h"
 
-namespace fovea {
+namespace fovea::train {
 
 struct RateSchedule {
   Schedule kind = Schedule::cosine;
@@ -44,4 +44,4 @@ double mean_passes(const TrainOptions& options, double epoch = 0);
 // Returns the attention window of each step of a model with this context.
 Growth window_of(const TrainOptions& options, int64_t context);
 
-}  // namespace fovea
+}  // namespace fovea::train

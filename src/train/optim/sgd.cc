@@ -1,6 +1,6 @@
 #include "optim/rules.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // Gradient descent with momentum, as in torch.optim.SGD: weight decay is added to the gradient, and
 // m to the weights, which with Nesterov's momentum is g + momentum m (Sutskever et al. 2013,
@@ -16,4 +16,4 @@ void sgd_rule(const Trained& it, const Tensor& gradient, const RuleStep& step,
                         gradient, sgd, gradient.size());
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 
-namespace fovea {
+namespace fovea::train {
 
-WeightAverage::WeightAverage(Transformer& model, int64_t most)
+WeightAverage::WeightAverage(model::Transformer& model, int64_t most)
     : model_(model), mean_(model), most_(static_cast<size_t>(most)) {
   // Parameters that are not trained share their values.
-  mean_.each([&](const std::string&, Parameter& p) {
+  mean_.each([&](const std::string&, model::Parameter& p) {
     p.value = p.trainable ? copy(p.value.detach()) : p.value.detach();
   });
 }
@@ -23,14 +23,14 @@ void WeightAverage::add(double rank) {
     kept_.erase(lowest);
   }
   Weights& now = kept_.emplace_back(Weights{rank, {}});
-  for (const auto& [name, parameter] : parameters_of(model_))
+  for (const auto& [name, parameter] : model::parameters_of(model_))
     if (parameter->trainable) now.by_name[name] = copy(parameter->value.detach());
   recompute();
 }
 
 // Computes the mean in double, from the oldest to the newest weights.
 void WeightAverage::recompute() {
-  mean_.each([&](const std::string& name, Parameter& p) {
+  mean_.each([&](const std::string& name, model::Parameter& p) {
     if (!kept_.front().by_name.contains(name)) return;
     float* out = p.value.data_as<float>();
     for (int64_t i = 0; i < p.value.size(); ++i) {
@@ -56,12 +56,12 @@ std::vector<double> WeightAverage::ranks() const {
   return ranks;
 }
 
-void WeightAverage::restore(const Snapshot& snapshot) {
+void WeightAverage::restore(const model::Snapshot& snapshot) {
   kept_.clear();
   const auto ranks = snapshot.state.value("average_ranks", std::vector<double>());
   for (size_t i = 0; i < std::min(most_, ranks.size()); ++i) {
     Weights& weights = kept_.emplace_back(Weights{ranks[i], {}});
-    for (const auto& [name, parameter] : parameters_of(model_)) {
+    for (const auto& [name, parameter] : model::parameters_of(model_)) {
       if (!parameter->trainable) continue;
       weights.by_name[name] =
           copy(snapshot.tensors.tensor(fmt::format("evaluated.{}.{}", i, name)));
@@ -70,4 +70,4 @@ void WeightAverage::restore(const Snapshot& snapshot) {
   if (!kept_.empty()) recompute();
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -7,13 +7,14 @@
 #include "plan/memory.h"
 #include "transformer/transformer.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 // Returns the number of uses of the token embedding after the first: by another stack, and by the
 // head.
-int64_t further_uses(const Spec& s) {
-  const bool source = s.encoder && s.input.kind == InputKind::tokens && s.source_vocabulary == 0;
+int64_t further_uses(const model::Spec& s) {
+  const bool source =
+      s.encoder && s.input.kind == model::InputKind::tokens && s.source_vocabulary == 0;
   return std::max(0, int{source} + int{s.decoder.has_value()} + int{s.head.tied} - 1);
 }
 
@@ -25,8 +26,9 @@ int64_t sums_of(int64_t passes, const Savings& savings) {
 // Returns the bytes of gradients. Those of one pass are summed in place; those of several passes
 // may be summed by a tree, which keeps several partial sums for each use of a parameter, and the
 // gradient that a pass computes, of which that of the token embedding is usually the largest.
-uint64_t gradient_bytes(const Spec& s, int64_t parameters, int64_t passes, const Savings& savings) {
-  const int64_t embedding = s.vocabulary * embedding_width_of(s);
+uint64_t gradient_bytes(const model::Spec& s, int64_t parameters, int64_t passes,
+                        const Savings& savings) {
+  const int64_t embedding = s.vocabulary * model::embedding_width_of(s);
   const int64_t numbers =
       passes == 1 || savings.added_passes
           ? parameters
@@ -36,16 +38,16 @@ uint64_t gradient_bytes(const Spec& s, int64_t parameters, int64_t passes, const
 
 }  // namespace
 
-int64_t recomputed_layers(const Spec& s, int64_t recompute) {
+int64_t recomputed_layers(const model::Spec& s, int64_t recompute) {
   int64_t layers = 0;
   for (const auto* stack : {&s.encoder, &s.decoder})
     if (*stack) layers += recompute < 0 ? (*stack)->layers : std::min(recompute, (*stack)->layers);
   return layers;
 }
 
-Cost training_cost(const Spec& s, int64_t batch, int64_t context, int64_t passes, DType compute,
-                   const Savings& savings) {
-  const bool two_texts = s.encoder && s.decoder && s.input.kind == InputKind::tokens;
+Cost training_cost(const model::Spec& s, int64_t batch, int64_t context, int64_t passes,
+                   DType compute, const Savings& savings) {
+  const bool two_texts = s.encoder && s.decoder && s.input.kind == model::InputKind::tokens;
   // The source and the target of a text pair have similar lengths.
   const Lengths lengths = lengths_of(s, context, two_texts ? context : 0);
   Cost cost;
@@ -79,4 +81,4 @@ Cost cost_of_part(Cost cost, const TrainedSizes& sizes, int64_t passes, DType co
   return cost;
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

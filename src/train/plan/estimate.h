@@ -1,10 +1,10 @@
 #pragma once
 
 #include "base/dtype.h"
-#include "fovea/spec.h"
-#include "transformer/moments.h"
+#include "fovea/model/spec.h"
+#include "optim/moments.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // The cost of a training step of a model, computed from the Spec.
 struct Cost {
@@ -18,7 +18,7 @@ struct Cost {
 };
 
 // Returns the number of layers that are computed again; `recompute` is that of TrainOptions.
-int64_t recomputed_layers(const Spec& validated, int64_t recompute);
+int64_t recomputed_layers(const model::Spec& validated, int64_t recompute);
 
 // What a run saves of the memory of a step; see TrainOptions.
 struct Savings {
@@ -30,7 +30,7 @@ struct Savings {
 };
 
 // Returns the cost of a step of `passes` forward passes, each over batch * context tokens.
-Cost training_cost(const Spec& validated, int64_t batch, int64_t context, int64_t passes,
+Cost training_cost(const model::Spec& validated, int64_t batch, int64_t context, int64_t passes,
                    DType compute, const Savings& savings = {});
 
 // The sizes of a model of which a part is trained: the bytes of the weights that are not, and of
@@ -45,4 +45,4 @@ struct TrainedSizes {
 Cost cost_of_part(Cost cost, const TrainedSizes& sizes, int64_t passes, DType compute,
                   const Savings& savings = {});
 
-}  // namespace fovea
+}  // namespace fovea::train

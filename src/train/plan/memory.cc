@@ -6,15 +6,15 @@
 #include "cache/page_pool.h"
 #include "ops/ops.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 struct Widths {  // widths of the parts of a token's state in a layer
   double model, queries, keys, values, results, heads;
 };
 
-Widths widths_of(const Spec& s, const StackSpec& stack) {
-  const AttentionSpec& a = stack.attention;
+Widths widths_of(const model::Spec& s, const model::StackSpec& stack) {
+  const model::AttentionSpec& a = stack.attention;
   return {static_cast<double>(s.width),
           static_cast<double>(a.heads * a.head_width),
           static_cast<double>(a.kv_heads * a.head_width),
@@ -24,7 +24,7 @@ Widths widths_of(const Spec& s, const StackSpec& stack) {
 }
 
 // The same for latent attention, whose keys and values belong to all heads.
-Widths latent_widths_of(const Spec& s, const StackSpec& stack) {
+Widths latent_widths_of(const model::Spec& s, const model::StackSpec& stack) {
   Widths w = widths_of(s, stack);
   w.queries = w.keys = static_cast<double>(stack.attention.heads *
                                            (stack.latent.rotary + stack.attention.head_width));
@@ -32,8 +32,8 @@ Widths latent_widths_of(const Spec& s, const StackSpec& stack) {
   return w;
 }
 
-int64_t latent_layers(const StackSpec& stack) {
-  return std::count(stack.mixers.begin(), stack.mixers.end(), MixerKind::latent);
+int64_t latent_layers(const model::StackSpec& stack) {
+  return std::count(stack.mixers.begin(), stack.mixers.end(), model::MixerKind::latent);
 }
 
 // Hidden elements per token in the feed-forward layers: the sum over all layers, and the number in
@@ -42,9 +42,9 @@ struct Hidden {
   double all = 0, widest = 0;
 };
 
-Hidden hidden_of(const StackSpec& stack) {
+Hidden hidden_of(const model::StackSpec& stack) {
   if (!stack.ffn.present) return {};
-  const ExpertsSpec& e = stack.ffn.experts;
+  const model::ExpertsSpec& e = stack.ffn.experts;
   const auto dense = static_cast<double>(stack.ffn.width);
   const auto layers = static_cast<double>(stack.layers);
   if (e.count == 0) return {layers * dense, dense};
@@ -60,11 +60,11 @@ struct Recurrent {
   double bytes = 0;
 };
 
-Recurrent recurrent_of(const StackSpec& stack, double element) {
+Recurrent recurrent_of(const model::StackSpec& stack, double element) {
   Recurrent all;
   for (int64_t layer = 0; layer < stack.layers; ++layer) {
-    if (!is_recurrent(stack, layer)) continue;
-    const Cell cell = cell_of(mixer_of(stack, layer));
+    if (!model::is_recurrent(stack, layer)) continue;
+    const Cell cell = model::cell_of(model::mixer_of(stack, layer));
     ++all.layers;
     all.bytes += static_cast<double>(stack.recurrence.width) *
                  (4 * static_cast<double>(states_of(cell) + kept_of(cell)) +
@@ -77,7 +77,7 @@ Recurrent recurrent_of(const StackSpec& stack, double element) {
 // the residual stream and the statistics of their norms; query, key and value; the output of
 // attention and the sum of its softmax; the hidden elements of the feed-forward layer before and
 // after the activation, or the two factors of a gated one. Norms are computed again.
-double kept(const Spec& s, const StackSpec& stack, double tokens, double element) {
+double kept(const model::Spec& s, const model::StackSpec& stack, double tokens, double element) {
   const Widths w = widths_of(s, stack);
   const double stream = 8 * w.model + 16;
   const auto attention = [element](const Widths& of) {
@@ -96,7 +96,7 @@ double kept(const Spec& s, const StackSpec& stack, double tokens, double element
 }
 
 // Returns the bytes that cross-attention keeps for the backward pass of one sequence.
-double kept_across(const Spec& s, const Lengths& lengths, double element) {
+double kept_across(const model::Spec& s, const Lengths& lengths, double element) {
   const Widths w = widths_of(s, *s.decoder);
   const double of_target = 4 * w.model + 8 + element * (w.queries + w.results) + 4 * w.heads;
   return static_cast<double>(s.decoder->layers) *
@@ -105,15 +105,15 @@ double kept_across(const Spec& s, const Lengths& lengths, double element) {
 }
 
 // Returns the bytes of temporaries in the backward pass of the widest feed-forward layer.
-double passing(const Spec& s, const StackSpec& stack, double tokens, double element) {
+double passing(const model::Spec& s, const model::StackSpec& stack, double tokens, double element) {
   return tokens * (3 * element * hidden_of(stack).widest + 12 * static_cast<double>(s.width));
 }
 
 // Returns the bytes of the logits of `rows` tokens and of their gradients. If they are computed in
 // blocks, these are kept before and after a soft cap, gradients are in the type of the products,
 // and the gradient of the head's input is kept.
-double logit_bytes(const Spec& s, int64_t rows, double element, bool frozen_head) {
-  if (s.head.kind != HeadKind::language_model) return 0;
+double logit_bytes(const model::Spec& s, int64_t rows, double element, bool frozen_head) {
+  if (s.head.kind != model::HeadKind::language_model) return 0;
   const int64_t all = s.vocabulary * rows;
   if (all <= (frozen_head ? kLogitsOfBlock : kLogitsAtOnce)) return 8 * static_cast<double>(all);
   const LogitBlocks blocks = logit_blocks(rows, s.vocabulary);
@@ -126,10 +126,10 @@ double logit_bytes(const Spec& s, int64_t rows, double element, bool frozen_head
 
 }  // namespace
 
-double activation_bytes(const Spec& s, const Lengths& lengths, int64_t batch, double element,
+double activation_bytes(const model::Spec& s, const Lengths& lengths, int64_t batch, double element,
                         const Savings& savings) {
   double bytes = 0, most = 0;
-  const auto add = [&](const StackSpec& stack, int64_t length, double across) {
+  const auto add = [&](const model::StackSpec& stack, int64_t length, double across) {
     const auto tokens = static_cast<double>(length), layers = static_cast<double>(stack.layers);
     const double all = kept(s, stack, tokens, element) + across;
     const double of_layer = all / std::max(layers, 1.0);
@@ -154,17 +154,17 @@ double activation_bytes(const Spec& s, const Lengths& lengths, int64_t batch, do
 namespace {
 
 // Returns the elements of the keys and values that a layer caches for each token.
-double cached_in(const StackSpec& decoder, int64_t layer) {
-  if (is_recurrent(decoder, layer)) return 0;
-  const AttentionSpec& a = decoder.attention;
-  if (mixer_of(decoder, layer) == MixerKind::latent)
+double cached_in(const model::StackSpec& decoder, int64_t layer) {
+  if (model::is_recurrent(decoder, layer)) return 0;
+  const model::AttentionSpec& a = decoder.attention;
+  if (model::mixer_of(decoder, layer) == model::MixerKind::latent)
     return static_cast<double>(decoder.latent.width + decoder.latent.rotary);
   return static_cast<double>(a.kv_heads * (a.head_width + a.value_width));
 }
 
 }  // namespace
 
-double cached_per_token(const Spec& s) {
+double cached_per_token(const model::Spec& s) {
   if (!s.decoder) return 0;
   double elements = 0;
   for (int64_t layer = 0; layer < s.decoder->layers; ++layer)
@@ -172,25 +172,26 @@ double cached_per_token(const Spec& s) {
   return elements;
 }
 
-double cached(const Spec& s, const Lengths& lengths, int64_t batch) {
+double cached(const model::Spec& s, const Lengths& lengths, int64_t batch) {
   if (!s.decoder) return 0;
-  const StackSpec& d = *s.decoder;
-  const PagePool::Layout layout = PagePool::layout_for(d, DType::f32);
-  const PagePool::Size size{batch * pages_for(lengths.target), batch};
+  const model::StackSpec& d = *s.decoder;
+  const model::PagePool::Layout layout = model::PagePool::layout_for(d, DType::f32);
+  const model::PagePool::Size size{batch * model::pages_for(lengths.target), batch};
   double elements = 0;
   for (int64_t layer = 0; layer < d.layers; ++layer) {
-    const int64_t pages = PagePool::pages_of(layout.layer(layer).reach, size);
+    const int64_t pages = model::PagePool::pages_of(layout.layer(layer).reach, size);
     const int64_t tokens = std::min(pages * kPageTokens, batch * lengths.target);
-    elements +=
-        cached_in(d, layer) * static_cast<double>(tokens) +
-        static_cast<double>(state_size(d, layer) * kStateSlots) * static_cast<double>(pages);
+    elements += cached_in(d, layer) * static_cast<double>(tokens) +
+                static_cast<double>(model::state_size(d, layer) * model::kStateSlots) *
+                    static_cast<double>(pages);
   }
   const Widths w = widths_of(s, d);  // for cross-attention
   return elements + (w.keys + w.values) * static_cast<double>(batch) *
                         static_cast<double>(d.layers * lengths.source);
 }
 
-double step_bytes(const Spec& s, const Lengths& lengths, int64_t batch, int64_t step_tokens) {
+double step_bytes(const model::Spec& s, const Lengths& lengths, int64_t batch,
+                  int64_t step_tokens) {
   if (!s.decoder) return 0;
   const Widths w = widths_of(s, *s.decoder);
   const double tokens = static_cast<double>(std::min(step_tokens, batch * lengths.target));
@@ -199,9 +200,9 @@ double step_bytes(const Spec& s, const Lengths& lengths, int64_t batch, int64_t 
   return 4 * (tokens * token + static_cast<double>(s.vocabulary * batch));
 }
 
-double program_bytes(const Spec& s, const Lengths& lengths, int64_t batch) {
+double program_bytes(const model::Spec& s, const Lengths& lengths, int64_t batch) {
   constexpr double kProgram = 20e6;  // measured, with the scratch memory of the threads
   return kProgram + step_bytes(s, lengths, batch);
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -9,7 +9,7 @@
 #include "cache/mixers.h"
 #include "transformer/transformer.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 constexpr double kMost = 1e18;  // far below the limit of int64_t, far above any real model
@@ -59,13 +59,13 @@ PartIndex part_of(const std::string& name) {
 // Visits a model's parameters and adds each to its part.
 class Counter {
  public:
-  Counter(const Spec& spec, const Lengths& lengths)
+  Counter(const model::Spec& spec, const Lengths& lengths)
       : spec_(spec), lengths_(lengths), parts_(kParts) {
     for (int i = 0; i < kParts; ++i) parts_[static_cast<size_t>(i)].name = kNames[i];
   }
 
   // Adds a parameter, as each_parameter() describes it.
-  void add(const std::string& name, const Parameter& p, int64_t copies, double chosen) {
+  void add(const std::string& name, const model::Parameter& p, int64_t copies, double chosen) {
     const PartIndex index = part_of(name);
     PlanPart& part = parts_[index];
     const double count = static_cast<double>(elements(p.shape)) * static_cast<double>(copies);
@@ -74,7 +74,8 @@ class Counter {
     const double active = index == kExperts ? count * chosen : count;
     part.parameters += elements(p.shape) * copies;
     part.active += std::llround(active);
-    if (p.role == Role::matrix || p.role == Role::residual_matrix || p.role == Role::head_matrix)
+    if (p.role == model::Role::matrix || p.role == model::Role::residual_matrix ||
+        p.role == model::Role::head_matrix)
       part.flops += 2 * active * static_cast<double>(readers(name));
   }
 
@@ -87,7 +88,8 @@ class Counter {
   }
   // Returns the number of tokens that the head processes.
   int64_t outputs() const {
-    const bool one = spec_.head.kind == HeadKind::pooled || spec_.head.kind == HeadKind::sequence;
+    const bool one =
+        spec_.head.kind == model::HeadKind::pooled || spec_.head.kind == model::HeadKind::sequence;
     return one ? 1 : spec_.decoder ? lengths_.target : lengths_.source;
   }
 
@@ -103,7 +105,7 @@ class Counter {
     return memory ? lengths_.source : lengths_.target;
   }
 
-  const Spec& spec_;
+  const model::Spec& spec_;
   Lengths lengths_;
   std::vector<PlanPart> parts_;
 };
@@ -111,17 +113,17 @@ class Counter {
 // Visits one layer of each kind: layers differ only in whether they are the first, whether they
 // have experts, and in their mixer. `f` is as in each_parameter().
 template <class Visitor>
-void each_of_stack(const Spec& spec, const StackSpec& stack, Stack::Kind kind,
+void each_of_stack(const model::Spec& spec, const model::StackSpec& stack, model::Stack::Kind kind,
                    const std::string& name, const Visitor& f) {
   struct Alike {
     int64_t layer = 0, count = 0;
   };
-  std::map<std::tuple<bool, bool, MixerKind>, Alike> kinds;
-  const ExpertsSpec& experts = stack.ffn.experts;
+  std::map<std::tuple<bool, bool, model::MixerKind>, Alike> kinds;
+  const model::ExpertsSpec& experts = stack.ffn.experts;
   for (int64_t layer = 0; layer < stack.layers; ++layer) {
     const bool dense =
         std::binary_search(experts.dense_layers.begin(), experts.dense_layers.end(), layer);
-    Alike& alike = kinds[{layer == 0, dense, mixer_of(stack, layer)}];
+    Alike& alike = kinds[{layer == 0, dense, model::mixer_of(stack, layer)}];
     alike.layer = layer;
     ++alike.count;
   }
@@ -129,8 +131,10 @@ void each_of_stack(const Spec& spec, const StackSpec& stack, Stack::Kind kind,
       experts.count == 0 ? 1
                          : static_cast<double>(experts.chosen) / static_cast<double>(experts.count);
   for (const auto& [key, alike] : kinds) {
-    Block block(stack, {}, spec.width, alike.layer, kind == Stack::Kind::decoder_across, 0);
-    const auto visitor = [&, copies = alike.count](const std::string& parameter, Parameter& p) {
+    model::Block block(stack, {}, spec.width, alike.layer,
+                       kind == model::Stack::Kind::decoder_across, 0);
+    const auto visitor = [&, copies = alike.count](const std::string& parameter,
+                                                   model::Parameter& p) {
       f(parameter, p, copies, chosen);
     };
     block.each(visitor, name + ".layer");
@@ -138,38 +142,38 @@ void each_of_stack(const Spec& spec, const StackSpec& stack, Stack::Kind kind,
 }
 
 // Returns the model without its layers, whose number may be large.
-Transformer without_layers(Spec spec) {
+model::Transformer without_layers(model::Spec spec) {
   if (spec.encoder) spec.encoder->layers = 0;
   if (spec.decoder) spec.decoder->layers = 0;
-  return Transformer(spec);
+  return model::Transformer(spec);
 }
 
 // Calls f(name, parameter, copies, chosen) for the parameters of the model; those of equal layers
 // are visited once, with their number as `copies`. `chosen`: fraction of the experts that a token
 // uses.
 template <class Visitor>
-void each_parameter(const Spec& s, const Visitor& f) {
-  without_layers(s).each([&](const std::string& name, Parameter& p) { f(name, p, 1, 1); });
-  if (s.encoder) each_of_stack(s, *s.encoder, Stack::Kind::encoder, "encoder", f);
+void each_parameter(const model::Spec& s, const Visitor& f) {
+  without_layers(s).each([&](const std::string& name, model::Parameter& p) { f(name, p, 1, 1); });
+  if (s.encoder) each_of_stack(s, *s.encoder, model::Stack::Kind::encoder, "encoder", f);
   if (!s.decoder) return;
-  const auto kind = s.encoder ? Stack::Kind::decoder_across : Stack::Kind::decoder;
+  const auto kind = s.encoder ? model::Stack::Kind::decoder_across : model::Stack::Kind::decoder;
   each_of_stack(s, *s.decoder, kind, "decoder", f);
 }
 
 // One product with the key, which has `rotary` more elements in latent attention, and one with the
 // value.
-double pair_flops(const AttentionSpec& a, int64_t rotary = 0) {
+double pair_flops(const model::AttentionSpec& a, int64_t rotary = 0) {
   return 2 * static_cast<double>(a.heads * (a.head_width + rotary + a.value_width));
 }
 
-double self_score_flops(const StackSpec& stack, int64_t length, bool causal) {
-  const AttentionSpec& a = stack.attention;
+double self_score_flops(const model::StackSpec& stack, int64_t length, bool causal) {
+  const model::AttentionSpec& a = stack.attention;
   // The number of attention layers by window and width of the rotated key.
   std::map<std::pair<int64_t, int64_t>, int64_t> layers;
   for (int64_t layer = 0; layer < stack.layers; ++layer) {
-    if (is_recurrent(stack, layer)) continue;
-    const bool latent = mixer_of(stack, layer) == MixerKind::latent;
-    ++layers[{window_of(a, layer), latent ? stack.latent.rotary : 0}];
+    if (model::is_recurrent(stack, layer)) continue;
+    const bool latent = model::mixer_of(stack, layer) == model::MixerKind::latent;
+    ++layers[{model::window_of(a, layer), latent ? stack.latent.rotary : 0}];
   }
   double flops = 0;
   for (const auto& [kind, count] : layers)
@@ -191,7 +195,7 @@ int64_t attention_pairs(int64_t length, bool causal, int64_t window, int64_t glo
   return causal ? seen : 2 * seen - length;  // both directions, with the query itself once
 }
 
-Lengths lengths_of(const Spec& s, int64_t length, int64_t source_length) {
+Lengths lengths_of(const model::Spec& s, int64_t length, int64_t source_length) {
   const auto chosen = [](const char* field, int64_t given, int64_t most) {
     check_field(given >= 0 && given <= most, field,
                 "{} tokens; expected 1 to {}, the model's context", given, most);
@@ -200,8 +204,8 @@ Lengths lengths_of(const Spec& s, int64_t length, int64_t source_length) {
   Lengths lengths;
   if (s.decoder) lengths.target = chosen("length", length, s.context);
   if (!s.encoder) return lengths;
-  const bool text = s.input.kind == InputKind::tokens;
-  const int64_t most = text ? s.context : Input(s.input, s.width).length();
+  const bool text = s.input.kind == model::InputKind::tokens;
+  const int64_t most = text ? s.context : model::Input(s.input, s.width).length();
   const int64_t given = s.decoder ? source_length : length;
   const char* const field = s.decoder ? "source_length" : "length";
   check_field(text || given == 0 || given == most, field,
@@ -210,7 +214,7 @@ Lengths lengths_of(const Spec& s, int64_t length, int64_t source_length) {
   return lengths;
 }
 
-double score_flops(const Spec& s, const Lengths& lengths) {
+double score_flops(const model::Spec& s, const Lengths& lengths) {
   double flops = 0;
   if (s.encoder) flops += self_score_flops(*s.encoder, lengths.source, false);
   if (!s.decoder) return flops;
@@ -219,23 +223,24 @@ double score_flops(const Spec& s, const Lengths& lengths) {
                      static_cast<double>(lengths.source * lengths.target);
 }
 
-std::vector<PlanPart> parts_of(const Spec& s, const Lengths& lengths) {
+std::vector<PlanPart> parts_of(const model::Spec& s, const Lengths& lengths) {
   Counter counter(s, lengths);
-  each_parameter(s, [&](const std::string& name, const Parameter& p, int64_t copies,
+  each_parameter(s, [&](const std::string& name, const model::Parameter& p, int64_t copies,
                         double chosen) { counter.add(name, p, copies, chosen); });
   counter[kScores].flops = score_flops(s, lengths);
   if (s.head.tied)
-    counter[kHead].flops += 2 * static_cast<double>(s.vocabulary * embedding_width_of(s)) *
+    counter[kHead].flops += 2 * static_cast<double>(s.vocabulary * model::embedding_width_of(s)) *
                             static_cast<double>(counter.outputs());
   return counter.present();
 }
 
-uint64_t moment_bytes(const Spec& s, const MomentOptions& options) {
+uint64_t moment_bytes(const model::Spec& s, const MomentOptions& options) {
   uint64_t bytes = 0;
-  each_parameter(s, [&](const std::string& name, const Parameter& p, int64_t copies, double) {
-    bytes += static_cast<uint64_t>(copies) * moment_bytes(name, p, options);
-  });
+  each_parameter(s,
+                 [&](const std::string& name, const model::Parameter& p, int64_t copies, double) {
+                   bytes += static_cast<uint64_t>(copies) * moment_bytes(name, p, options);
+                 });
   return bytes;
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

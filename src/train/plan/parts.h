@@ -2,10 +2,10 @@
 
 #include <vector>
 
-#include "fovea/plan.h"
-#include "transformer/moments.h"
+#include "fovea/train/plan.h"
+#include "optim/moments.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // The number of tokens that each stack reads; 0 if there is no such stack.
 struct Lengths {
@@ -15,16 +15,16 @@ struct Lengths {
 
 // Returns the lengths; a length of 0 is replaced by the model's maximum. Throws InvalidArgument if
 // a length exceeds the maximum.
-Lengths lengths_of(const Spec& validated, int64_t length, int64_t source_length);
+Lengths lengths_of(const model::Spec& validated, int64_t length, int64_t source_length);
 
 // Returns the parts of a model, with the FLOPs of the matrix products for one sequence. The FLOPs
 // of norms, activations, softmax and embeddings are few in comparison and not counted.
-std::vector<PlanPart> parts_of(const Spec& validated, const Lengths& lengths);
+std::vector<PlanPart> parts_of(const model::Spec& validated, const Lengths& lengths);
 
 // Returns the bytes of the moments of all parameters.
-uint64_t moment_bytes(const Spec& validated, const MomentOptions& options);
+uint64_t moment_bytes(const model::Spec& validated, const MomentOptions& options);
 
 // Returns the FLOPs of the products of queries with keys and of weights with values.
-double score_flops(const Spec& validated, const Lengths& lengths);
+double score_flops(const model::Spec& validated, const Lengths& lengths);
 
-}  // namespace fovea
+}  // namespace fovea::train

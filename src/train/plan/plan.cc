@@ -1,4 +1,4 @@
-#include "fovea/plan.h"
+#include "fovea/train/plan.h"
 #include "open/directory.h"
 
 #include "base/fields.h"
@@ -6,7 +6,7 @@
 #include "open/model_parts.h"
 #include "plan/memory.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 constexpr double kHour = 3600;
@@ -20,21 +20,21 @@ double sum_of_flops(const std::vector<PlanPart>& parts) {
 Bytes bytes_of(double numbers) { return {numbers * 4, numbers * 2, numbers, numbers / 2}; }
 
 // Returns the shares at lengths from 256 that grow by a factor of four, and at the model's context.
-std::vector<AttentionShare> attention_shares(const Spec& s) {
+std::vector<AttentionShare> attention_shares(const model::Spec& s) {
   std::vector<AttentionShare> shares;
   const auto add = [&](int64_t length) {
-    const bool text = s.input.kind == InputKind::tokens;
+    const bool text = s.input.kind == model::InputKind::tokens;
     const Lengths lengths = lengths_of(s, s.decoder || text ? length : 0, text ? length : 0);
     shares.push_back({length, score_flops(s, lengths) / sum_of_flops(parts_of(s, lengths))});
   };
   constexpr int64_t kFirst = 256;
-  if (s.decoder || s.input.kind == InputKind::tokens)
+  if (s.decoder || s.input.kind == model::InputKind::tokens)
     for (int64_t length = kFirst; length < s.context; length *= 4) add(length);
   add(s.context);
   return shares;
 }
 
-MemoryPlan memory_of(const Spec& s, const Plan& plan, const Lengths& lengths,
+MemoryPlan memory_of(const model::Spec& s, const Plan& plan, const Lengths& lengths,
                      const PlanOptions& o) {
   const Savings savings = {.recompute = o.recompute,
                            .moments = {{.kind = o.optimizer}, o.moments == MomentPrecision::bits8}};
@@ -50,7 +50,7 @@ MemoryPlan memory_of(const Spec& s, const Plan& plan, const Lengths& lengths,
   return m;
 }
 
-TrainingPlan training_of(const Spec& s, const Plan& plan, const PlanOptions& o) {
+TrainingPlan training_of(const model::Spec& s, const Plan& plan, const PlanOptions& o) {
   TrainingPlan t;
   const auto size = static_cast<double>(plan.active);
   t.optimal_tokens = optimal_tokens(size);
@@ -89,12 +89,12 @@ void visit(PlanOptions& o, OptionVisitor& v) {
   v.number({"price", "price of one device-hour, in any currency"}, o.price, 0, 1e9);
 }
 
-Plan plan(const Spec& given, const PlanOptions& options) {
+Plan plan(const model::Spec& given, const PlanOptions& options) {
   const FloatMode mode;
   check_fields(options);
   check_field(options.moments == MomentPrecision::fp32 || options.optimizer == OptimizerKind::adamw,
               "moments", "8bit with another `optimizer`; expected adamw, or moments of fp32");
-  const Spec s = validated(given);
+  const model::Spec s = model::validated(given);
   const Lengths lengths = lengths_of(s, options.length, options.source_length);
   Plan plan;
   plan.parts = parts_of(s, lengths);
@@ -115,24 +115,25 @@ Plan plan(const Spec& given, const PlanOptions& options) {
 }
 
 InferenceMemory inference_memory(const std::string& path, const PlanOptions& options,
-                                 WeightPrecision precision) {
+                                 model::WeightPrecision precision) {
   const FloatMode mode;
   check_fields(options);
-  const Spec s = validated(read_model_spec(path));
+  const model::Spec s = model::validated(model::read_model_spec(path));
   const Lengths lengths = lengths_of(s, options.length, options.source_length);
-  const WeightSizes sizes = weight_sizes(path, packing_of(precision));
+  const model::WeightSizes sizes = model::weight_sizes(path, model::packing_of(precision));
   InferenceMemory memory;
-  memory.formats = largest_first(sizes.formats);
+  memory.formats = model::largest_first(sizes.formats);
   memory.weights = static_cast<double>(sizes.in_memory());
   const bool all_fp32 = sizes.formats.size() == 1 && sizes.formats.contains("fp32");
   const Bytes cache = bytes_of(cached(s, lengths, options.batch));
   memory.cache = all_fp32 ? cache.fp32 : cache.bf16;
   constexpr double kToken = 400;      // of a tokenizer: measured for the text, the id and the merge
   constexpr double kParts = 8 << 20;  // of weights that are packed late, which do not round
-  memory.program = program_bytes(s, lengths, options.batch) +
-                   (precision < WeightPrecision::int8 ? kParts : 0) +
-                   (comes_with_tokenizer(path) ? kToken * static_cast<double>(s.vocabulary) : 0);
+  memory.program =
+      program_bytes(s, lengths, options.batch) +
+      (precision < model::WeightPrecision::int8 ? kParts : 0) +
+      (model::comes_with_tokenizer(path) ? kToken * static_cast<double>(s.vocabulary) : 0);
   return memory;
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -4,10 +4,10 @@
 #include "base/fields.h"
 #include "base/float_mode.h"
 #include "base/math.h"
-#include "fovea/plan.h"
+#include "fovea/train/plan.h"
 #include "plan/speed.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 constexpr double kTokensPerParameter = 20;  // Hoffmann et al. 2022, table 3
@@ -77,4 +77,4 @@ double flops_of_hours(double hours, const PlanOptions& options) {
   return hours * kHourSeconds * speed * options.utilisation * static_cast<double>(options.devices);
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

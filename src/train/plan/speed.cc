@@ -8,7 +8,7 @@
 #include "kernels/packed.h"
 #include "tensor/tensor.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 constexpr int64_t kSide = 768;  // large enough to run at full rate, small enough for the caches
@@ -92,4 +92,4 @@ double measured_bandwidth(int threads, double seconds) {
   return best_rate(LargeMemory::kBytes, seconds, [&] { memory.read(threads); });
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

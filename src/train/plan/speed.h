@@ -2,7 +2,7 @@
 
 #include "base/dtype.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // The rates of this machine. Each is the best one that was measured within about `seconds`, after a
 // run that is not measured.
@@ -17,4 +17,4 @@ double measured_int8_operations(double seconds);
 // Returns the bytes per second that `threads` threads together read from memory.
 double measured_bandwidth(int threads, double seconds);
 
-}  // namespace fovea
+}  // namespace fovea::train

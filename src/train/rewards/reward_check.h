@@ -2,7 +2,7 @@
 
 #include "rewards/rewards.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // A check of each answer alone: 1 if it holds, else 0.
 class Check : public Reward {
@@ -21,4 +21,4 @@ class Check : public Reward {
 // eq, ne: the answer is the text, or is not. like, ilike: it contains the text, ilike in any case.
 std::unique_ptr<Reward> make_string_check(const std::string& argument);
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -11,7 +11,7 @@
 #include "rewards/reward_check.h"
 #include "unicode/pattern.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 constexpr size_t kSchemaBytes = size_t{1} << 20;
@@ -65,18 +65,18 @@ class ValueCheck : public Check {
 class PatternCheck : public Check {
  public:
   explicit PatternCheck(const std::string& pattern)
-      : pattern_(Pattern::regex(pattern, "rewards: " + pattern)) {}
+      : pattern_(text::Pattern::regex(pattern, "rewards: " + pattern)) {}
 
  private:
   bool holds(const WrittenAnswer& answer) override try {
-    std::vector<Stretch> stretches;
+    std::vector<text::Stretch> stretches;
     pattern_.find(answer.text, stretches);
     return std::any_of(stretches.begin(), stretches.end(),
-                       [](const Stretch& s) { return s.matches; });
+                       [](const text::Stretch& s) { return s.matches; });
   } catch (const Error&) {  // the text exceeds the limits of the search
     return false;
   }
-  Pattern pattern_;
+  text::Pattern pattern_;
 };
 
 class SchemaCheck : public Check {
@@ -86,18 +86,18 @@ class SchemaCheck : public Check {
   uint64_t hash() const override { return hash_bytes(schema_); }
 
  private:
-  SchemaGrammar grammar_of(const std::string& path) const try {
-    return schema_grammar(schema_, Grammar::Bytes().set());
+  text::SchemaGrammar grammar_of(const std::string& path) const try {
+    return text::schema_grammar(schema_, text::Grammar::Bytes().set());
   } catch (const Error& error) {
     fail_field(error.kind(), "rewards", "{}: {}", path, error.what());
   }
 
   bool holds(const WrittenAnswer& answer) override try {
-    GrammarAutomaton automaton(grammar_.grammar, grammar_.root);
+    text::GrammarAutomaton automaton(grammar_.grammar, grammar_.root);
     int32_t state = automaton.start();
     for (const char c : without_space(answer.text)) {
       state = automaton.step(state, static_cast<uint8_t>(c));
-      if (state == GrammarAutomaton::kDead) return false;
+      if (state == text::GrammarAutomaton::kDead) return false;
     }
     return automaton.accepts(state);
   } catch (const Error&) {  // the schema matches the text in too many ways
@@ -105,7 +105,7 @@ class SchemaCheck : public Check {
   }
 
   std::string schema_;
-  SchemaGrammar grammar_;
+  text::SchemaGrammar grammar_;
 };
 
 class LengthCheck : public Check {
@@ -166,4 +166,4 @@ std::unique_ptr<Reward> make_check(const std::string& kind, const std::string& a
   return nullptr;
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

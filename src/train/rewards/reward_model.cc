@@ -4,14 +4,14 @@
 #include "base/fields.h"
 #include "base/hash.h"
 #include "embed/head_states.h"
-#include "fovea/doctor.h"
+#include "fovea/model/model_path.h"
 #include "loop/conversation_text.h"
 #include "open/directory.h"
 #include "rewards/rewards.h"
 #include "tensor/tape.h"
 #include "transformer/pack.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 constexpr size_t kTextsAtOnce = 8;
@@ -23,26 +23,26 @@ class RewardModel : public Reward {
   RewardModel(const std::string& folder, DType compute)
       : compute_(compute),
         model_(opened(folder)),
-        text_(
-            ModelChat::has_template(folder) ? std::optional(ModelChat::open(folder)) : std::nullopt,
-            Tokenizer::open(folder), TrainOn::last),
-        pairs_(model_.spec.encoder && !ModelChat::has_template(folder)
-                   ? std::optional(TextFormat::open(folder, model_.spec))
+        text_(text::ModelChat::has_template(folder) ? std::optional(text::ModelChat::open(folder))
+                                                    : std::nullopt,
+              text::Tokenizer::open(folder), TrainOn::last),
+        pairs_(model_.spec.encoder && !text::ModelChat::has_template(folder)
+                   ? std::optional(infer::TextFormat::open(folder, model_.spec))
                    : std::nullopt),
-        hash_(model_fingerprint(folder)) {}
+        hash_(model::model_fingerprint(folder)) {}
 
   std::vector<double> operator()(const std::vector<WrittenAnswer>& answers) override {
     const NoGradient off;
     std::vector<double> rewards;
     for (size_t begin = 0; begin < answers.size(); begin += kTextsAtOnce) {
-      std::vector<TokenizedText> texts;
+      std::vector<infer::TokenizedText> texts;
       for (size_t i = begin; i < std::min(begin + kTextsAtOnce, answers.size()); ++i)
         texts.push_back(tokens_of(answers[i]));
       std::vector<size_t> all(texts.size());
       std::iota(all.begin(), all.end(), size_t{0});
-      const TokenBatch batch = token_batch(texts, all);
-      const Tensor states = head_states(model_, batch, std::nullopt, compute_);
-      for (const float score : to_floats(head_logits(model_, batch, states)))
+      const infer::TokenBatch batch = infer::token_batch(texts, all);
+      const Tensor states = infer::head_states(model_, batch, std::nullopt, compute_);
+      for (const float score : to_floats(infer::head_logits(model_, batch, states)))
         rewards.push_back(score);
     }
     return rewards;
@@ -52,19 +52,19 @@ class RewardModel : public Reward {
   uint64_t bytes() const override { return bytes_; }
 
  private:
-  Transformer opened(const std::string& folder) {
+  model::Transformer opened(const std::string& folder) {
     check_field(!folder.empty(), "rewards", "model: no directory; expected model:DIR");
-    ModelFiles files = open_model_files(folder, Weights::packed);
-    const HeadSpec& head = files.model.spec.head;
-    check_field(head.kind == HeadKind::sequence && head.labels == 1, "rewards",
+    model::ModelFiles files = model::open_model_files(folder, model::Weights::packed);
+    const model::HeadSpec& head = files.model.spec.head;
+    check_field(head.kind == model::HeadKind::sequence && head.labels == 1, "rewards",
                 "{} is not a sequence classifier with one label; expected a reward model", folder);
-    bytes_ = weight_bytes(files.model);
+    bytes_ = model::weight_bytes(files.model);
     return std::move(files.model);
   }
 
   // As in training, an encoder without a template reads the prompt and the answer as a pair of
   // texts. Of a longer text of a decoder, it reads the end, as much as the context holds.
-  TokenizedText tokens_of(const WrittenAnswer& answer) const {
+  infer::TokenizedText tokens_of(const WrittenAnswer& answer) const {
     Conversation whole = answer.prompt->conversation;
     if (pairs_ && whole.plain)
       return pairs_->pair(pairs_->own_ids(whole.plain->prompt), answer.text);
@@ -81,9 +81,9 @@ class RewardModel : public Reward {
 
   DType compute_;
   uint64_t bytes_ = 0;
-  Transformer model_;
+  model::Transformer model_;
   ConversationText text_;
-  std::optional<TextFormat> pairs_;
+  std::optional<infer::TextFormat> pairs_;
   uint64_t hash_;
 };
 
@@ -93,4 +93,4 @@ std::unique_ptr<Reward> make_reward_model(const std::string& folder, DType compu
   return std::make_unique<RewardModel>(folder, compute);
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

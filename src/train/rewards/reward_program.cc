@@ -16,12 +16,12 @@
 
 #include "base/fields.h"
 #include "base/ordered_json.h"
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
 #include "rewards/rewards.h"
 
 extern char** environ;
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 // The process group of the program, for end_reward_program(); 0 = none runs.
@@ -236,4 +236,4 @@ std::unique_ptr<Reward> make_reward_program(const std::string& command, double s
   return std::make_unique<RewardProgram>(command, seconds, std::move(stop));
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -7,7 +7,7 @@
 #include "base/fields.h"
 #include "base/hash.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 constexpr double kMostWeight = 1e6;  // sums of larger ones are lost in rounding, or infinite
@@ -92,4 +92,4 @@ uint64_t Rewards::bytes() const {
   return bytes;
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

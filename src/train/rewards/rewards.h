@@ -7,10 +7,10 @@
 
 #include "base/dtype.h"
 #include "data/conversations.h"
-#include "fovea/reinforcement.h"
+#include "fovea/train/reinforcement.h"
 #include "loop/task.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // An answer that a model has written.
 struct WrittenAnswer {
@@ -67,4 +67,4 @@ std::unique_ptr<Reward> make_reward_program(const std::string& command, double s
 // Returns the last number of a text, such as -1,234.5; unset if it has no number.
 std::optional<double> last_number(std::string_view text);
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -8,15 +8,15 @@
 #include "unicode/unicode.h"
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 std::string lowercase_text(std::string_view text) {
   std::string lower;
   for (size_t at = 0; at < text.size();) {
-    const utf8::Character character = utf8::first(text.substr(at));
-    for (const char32_t each : unicode::lowercase(character.code_point))
-      if (each != 0) utf8::append(lower, each);
+    const text::utf8::Character character = text::utf8::first(text.substr(at));
+    for (const char32_t each : text::unicode::lowercase(character.code_point))
+      if (each != 0) text::utf8::append(lower, each);
     at += character.bytes;
   }
   return lower;
@@ -124,4 +124,4 @@ std::unique_ptr<Reward> make_string_check(const std::string& argument) {
   return std::make_unique<StringCheck>(argument);
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

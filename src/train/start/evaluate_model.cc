@@ -10,11 +10,11 @@
 #include "loop/examples_task.h"
 #include "open/model_parts.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 // A model in use cannot get the special tokens of a chat template, as in training.
-void check_special_tokens(const ExamplesTask& task, const Tokenizer& tokenizer) {
+void check_special_tokens(const ExamplesTask& task, const text::Tokenizer& tokenizer) {
   const std::vector<std::string> missing = missing_tokens(tokenizer, task);
   check_field(missing.empty(), "chat_template",
               "the tokenizer lacks the special tokens {}; expected the template on which the model "
@@ -23,7 +23,7 @@ void check_special_tokens(const ExamplesTask& task, const Tokenizer& tokenizer) 
 }
 
 // Keeps the first `count` tokens, and computes the bytes of their text.
-void keep_first(TokenSpan& tokens, int64_t count, const Tokenizer& tokenizer) {
+void keep_first(TokenSpan& tokens, int64_t count, const text::Tokenizer& tokenizer) {
   std::vector<int32_t> ids(static_cast<size_t>(count));
   tokens.copy(0, count, ids.data());
   tokens.count = count;
@@ -31,10 +31,10 @@ void keep_first(TokenSpan& tokens, int64_t count, const Tokenizer& tokenizer) {
 }
 
 // Learned positions and stored sinusoids are tables of the context's length.
-void check_context(const Spec& spec, int64_t longest) {
-  const PositionSpec& positions = spec.decoder->position;
-  const bool table = positions.kind == PositionKind::learned ||
-                     (positions.kind == PositionKind::sinusoidal && positions.stored);
+void check_context(const model::Spec& spec, int64_t longest) {
+  const model::PositionSpec& positions = spec.decoder->position;
+  const bool table = positions.kind == model::PositionKind::learned ||
+                     (positions.kind == model::PositionKind::sinusoidal && positions.stored);
   check_field(!table || longest <= spec.context, "context",
               "{}; expected at most {}, the end of the model's table of positions", longest,
               spec.context);
@@ -42,16 +42,17 @@ void check_context(const Spec& spec, int64_t longest) {
 
 }  // namespace
 
-void add_metrics(Evaluation& result, const EvaluationTask& task, const Predictions& found) {
+void add_metrics(infer::Evaluation& result, const infer::EvaluationTask& task,
+                 const infer::Predictions& found) {
   result.objective = task.name;
   result.loss = found.loss;
   result.perplexity = math::exp(found.loss);
   result.tokens = found.labels;
   result.bytes = found.bytes;
-  result.metrics = values_of(task.loss, found);
-  result.bits_per_byte = value_of(result.metrics, "bits_per_byte").value_or(0);
-  for (const auto& metric : values_of(task.metrics, found)) result.metrics.push_back(metric);
-  result.labels = label_report(found);
+  result.metrics = infer::values_of(task.loss, found);
+  result.bits_per_byte = infer::value_of(result.metrics, "bits_per_byte").value_or(0);
+  for (const auto& metric : infer::values_of(task.metrics, found)) result.metrics.push_back(metric);
+  result.labels = infer::label_report(found);
 }
 
 void report_progress(const EvaluationProgress& progress, int64_t n, int64_t count) {
@@ -59,14 +60,16 @@ void report_progress(const EvaluationProgress& progress, int64_t n, int64_t coun
   if (progress && !progress(fraction)) fail(ErrorKind::Failed, "eval: interrupted");
 }
 
-Evaluation evaluate_next_tokens(const Model& model, const std::vector<std::string>& data,
-                                const TextWindows& windows, const EvaluationProgress& progress) {
+infer::Evaluation evaluate_next_tokens(const model::Model& model,
+                                       const std::vector<std::string>& data,
+                                       const TextWindows& windows,
+                                       const EvaluationProgress& progress) {
   const int64_t longest = windows.length;
   check_context(model.spec(), longest);
-  checked_writer(model.spec());
+  infer::checked_writer(model.spec());
   // Enough rows for matrix products at full speed, and few enough that the logits are small.
   constexpr int64_t kTokensAtOnce = 4096;
-  const Tokenizer& tokenizer = model.tokenizer();
+  const text::Tokenizer& tokenizer = model.tokenizer();
   Corpus corpus(std::vector<std::filesystem::path>(data.begin(), data.end()));
   const TokenStore store(corpus, tokenizer, {.validation = 0, .cache = {}});
   TokenSpan tokens = store.training();
@@ -89,16 +92,16 @@ Evaluation evaluate_next_tokens(const Model& model, const std::vector<std::strin
   };
   const int64_t rows = std::max<int64_t>(1, kTokensAtOnce / context);
   const int64_t batches = (whole + rows - 1) / rows;
-  const EvaluationTask& task = evaluation_task("next_token");
+  const infer::EvaluationTask& task = infer::evaluation_task("next_token");
   const int64_t all_batches = batches + (rest > 0 ? 1 : 0);
-  Predictions found =
-      predict(parts_of(model).transformer, DType::f32, task, all_batches, [&](int64_t n) {
+  infer::Predictions found =
+      predict(model::parts_of(model).transformer, DType::f32, task, all_batches, [&](int64_t n) {
         report_progress(progress, n, batches);
         if (n == batches) return window(whole * context, 1, rest);
         return window(n * rows * context, std::min(rows, whole - n * rows), context);
       });
   found.bytes = tokens.bytes;
-  Evaluation result;
+  infer::Evaluation result;
   add_metrics(result, task, found);
   if (const auto unknown = tokenizer.unknown_id()) {
     std::vector<int32_t> ids(4096);
@@ -111,41 +114,44 @@ Evaluation evaluate_next_tokens(const Model& model, const std::vector<std::strin
   return result;
 }
 
-Evaluation evaluate_one_by_one(const Model& model, const std::vector<std::string>& data,
-                               const TextWindows& windows, int64_t batch,
-                               const EvaluationProgress& progress) {
-  Evaluation result;
-  add_metrics(result, evaluation_task("one_by_one"),
+infer::Evaluation evaluate_one_by_one(const model::Model& model,
+                                      const std::vector<std::string>& data,
+                                      const TextWindows& windows, int64_t batch,
+                                      const EvaluationProgress& progress) {
+  infer::Evaluation result;
+  add_metrics(result, infer::evaluation_task("one_by_one"),
               predict_one_by_one(model, data, windows, batch, progress));
   return result;
 }
 
-Evaluation evaluate_by_task(const Model& model, const TrainOptions& options,
-                            const EvaluationProgress& progress,
-                            const std::function<void(Predictions&)>& translate) {
-  const Transformer& transformer = parts_of(model).transformer;
-  const Origin& origin = parts_of(model).origin;
-  const Spec& spec = model.spec();
-  Evaluation result;
+infer::Evaluation evaluate_by_task(const model::Model& model, const TrainOptions& options,
+                                   const EvaluationProgress& progress,
+                                   const std::function<void(infer::Predictions&)>& translate) {
+  const model::Transformer& transformer = model::parts_of(model).transformer;
+  const model::Origin& origin = model::parts_of(model).origin;
+  const model::Spec& spec = model.spec();
+  infer::Evaluation result;
   const Say say = [&](std::string note) { result.notes.push_back(std::move(note)); };
   const std::unique_ptr<ExamplesTask> task =
       open_task(options, spec, ExamplesTask::Purpose::measure);
   check_special_tokens(*task, model.tokenizer());
-  Spec shaped = spec;
+  model::Spec shaped = spec;
   task->shape(shaped, model.tokenizer(), origin, [](const std::string&) {});
   const std::vector<std::string> labels = task->labels();
-  check_field(write_spec(shaped) == write_spec(spec) && (labels.empty() || labels == origin.labels),
+  check_field(model::write_spec(shaped) == model::write_spec(spec) &&
+                  (labels.empty() || labels == origin.labels),
               "labels",
               "the model's head does not have these labels ({}); expected a model that was "
               "trained on them",
               fmt::join(labels, ", "));
-  const auto examples = task->examples(spec, {model.tokenizer(), *parts_of(model).target_tokenizer},
-                                       origin, true, say);
+  const auto examples = task->examples(
+      spec, {model.tokenizer(), *model::parts_of(model).target_tokenizer}, origin, true, say);
   const int64_t batches = examples->validation_batches();
-  Predictions found = task->predict_batches(transformer, DType::f32, batches, [&](int64_t n) {
-    report_progress(progress, n, batches);
-    return examples->validation(n);
-  });
+  infer::Predictions found =
+      task->predict_batches(transformer, DType::f32, batches, [&](int64_t n) {
+        report_progress(progress, n, batches);
+        return examples->validation(n);
+      });
   found.bytes = examples->held_out.bytes;
   task->complete(found);
   if (translate) translate(found);
@@ -154,4 +160,4 @@ Evaluation evaluate_by_task(const Model& model, const TrainOptions& options,
   return result;
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -6,30 +6,34 @@
 #include <string>
 #include <vector>
 
-#include "fovea/evaluate.h"
-#include "fovea/train.h"
+#include "fovea/infer/metrics.h"
+#include "fovea/train/train.h"
 #include "metrics/predictions.h"
 #include "tasks/pseudo_perplexity.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // Sets the results that follow from the predictions.
-void add_metrics(Evaluation& result, const EvaluationTask& task, const Predictions& found);
+void add_metrics(infer::Evaluation& result, const infer::EvaluationTask& task,
+                 const infer::Predictions& found);
 
 // Passes the fraction of `n` of `count` steps to the callback. Throws Failed if it returns false.
 void report_progress(const EvaluationProgress& progress, int64_t n, int64_t count);
 
 // Predicts each token of text files but the first, in consecutive windows. A length of 0 is the
 // context.
-Evaluation evaluate_next_tokens(const Model& model, const std::vector<std::string>& data,
-                                const TextWindows& windows, const EvaluationProgress& progress);
+infer::Evaluation evaluate_next_tokens(const model::Model& model,
+                                       const std::vector<std::string>& data,
+                                       const TextWindows& windows,
+                                       const EvaluationProgress& progress);
 // Returns the results of predict_one_by_one().
-Evaluation evaluate_one_by_one(const Model& model, const std::vector<std::string>& data,
-                               const TextWindows& windows, int64_t batch,
-                               const EvaluationProgress& progress);
+infer::Evaluation evaluate_one_by_one(const model::Model& model,
+                                      const std::vector<std::string>& data,
+                                      const TextWindows& windows, int64_t batch,
+                                      const EvaluationProgress& progress);
 // Evaluates as in training, but on all data; `translate` may add translations to the predictions.
-Evaluation evaluate_by_task(const Model& model, const TrainOptions& options,
-                            const EvaluationProgress& progress,
-                            const std::function<void(Predictions&)>& translate);
+infer::Evaluation evaluate_by_task(const model::Model& model, const TrainOptions& options,
+                                   const EvaluationProgress& progress,
+                                   const std::function<void(infer::Predictions&)>& translate);
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -8,7 +8,7 @@
 #include "base/hash.h"
 #include "data/task_tokenizer.h"
 #include "data/train_tokenizer.h"
-#include "fovea/doctor.h"
+#include "fovea/model/model_path.h"
 #include "loop/adapters.h"
 #include "loop/check_options.h"
 #include "loop/examples_task.h"
@@ -24,20 +24,21 @@
 #include "transformer/grow_vocabulary.h"
 #include "transformer/pack.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 // Returns the Spec of the checkpoint to start from, possibly with a shorter context.
-Spec spec_to_start_from(const Spec& given, const ModelFiles& files) {
-  Spec spec = files.model.spec;
+model::Spec spec_to_start_from(const model::Spec& given, const model::ModelFiles& files) {
+  model::Spec spec = files.model.spec;
   if (given.context > 0 && given.context < spec.context && !spec.encoder &&
-      spec.decoder->position.kind == PositionKind::none)
+      spec.decoder->position.kind == model::PositionKind::none)
     spec.context = given.context;
   return spec;
 }
 
 // Returns the dropout of the run: that of the checkpoint, or what is given instead.
-DropoutSpec choose_dropout(const TrainOptions& o, const DropoutSpec& given, DropoutSpec dropout) {
+model::DropoutSpec choose_dropout(const TrainOptions& o, const model::DropoutSpec& given,
+                                  model::DropoutSpec dropout) {
   const auto choose = [&](const char* field, float value, float& chosen) {
     if (o.given && std::find(o.given->begin(), o.given->end(), field) != o.given->end())
       chosen = value;
@@ -52,33 +53,35 @@ DropoutSpec choose_dropout(const TrainOptions& o, const DropoutSpec& given, Drop
 
 namespace {
 
-TranslationTokenizers choose_tokenizers(const Job& job, ExamplesTask& task, const Spec& spec) {
+text::TranslationTokenizers choose_tokenizers(const Job& job, ExamplesTask& task,
+                                              const model::Spec& spec) {
   const TrainOptions& o = job.options;
   if (!task.reads_text()) {
-    const Tokenizer unused = task.make_tokenizer(spec);
+    const text::Tokenizer unused = task.make_tokenizer(spec);
     return {unused, unused};
   }
-  if (job.snapshot) return TranslationTokenizers::open(o.out);
+  if (job.snapshot) return text::TranslationTokenizers::open(o.out);
   if (o.from.empty()) {
-    if (!o.distillation.teacher.empty()) return TranslationTokenizers::open(o.distillation.teacher);
-    if (is_folder(o.tokenizer)) return TranslationTokenizers::open(o.tokenizer);
-    Tokenizer made = task.make_tokenizer(spec);
+    if (!o.distillation.teacher.empty())
+      return text::TranslationTokenizers::open(o.distillation.teacher);
+    if (is_folder(o.tokenizer)) return text::TranslationTokenizers::open(o.tokenizer);
+    text::Tokenizer made = task.make_tokenizer(spec);
     if (spec.token_types > 1 && is_trained_choice(o.tokenizer)) made = with_token_types(made);
     return {made, made};
   }
   // If the checkpoint has no tokenizer, options.tokenizer names a directory that has one.
-  if (has_vocabulary(o.from)) return TranslationTokenizers::open(o.from);
-  return TranslationTokenizers::open(is_folder(o.tokenizer) ? o.tokenizer : base_of(o.from));
+  if (text::has_vocabulary(o.from)) return text::TranslationTokenizers::open(o.from);
+  return text::TranslationTokenizers::open(is_folder(o.tokenizer) ? o.tokenizer : base_of(o.from));
 }
 
 // Adapts the Spec to the task and the tokenizer. Returns whether the model needs a new head.
-bool shape(Spec& spec, ExamplesTask& task, const Tokenizer& tokenizer, const Origin& origin,
-           const std::string& from, const Say& say) {
-  const Spec before = spec;
+bool shape(model::Spec& spec, ExamplesTask& task, const text::Tokenizer& tokenizer,
+           const model::Origin& origin, const std::string& from, const Say& say) {
+  const model::Spec before = spec;
   task.shape(spec, tokenizer, origin, say);
-  const bool new_head = write_spec(before) != write_spec(spec);
+  const bool new_head = model::write_spec(before) != model::write_spec(spec);
   if (!task.reads_text()) {
-    spec = validated(spec);
+    spec = model::validated(spec);
     return new_head;
   }
   const int64_t most = spec.vocabulary + std::ssize(task.needed_tokens());
@@ -89,70 +92,71 @@ bool shape(Spec& spec, ExamplesTask& task, const Tokenizer& tokenizer, const Ori
          from, tokenizer.size(), spec.vocabulary);
   }
   spec.vocabulary = std::max<int64_t>(spec.vocabulary, tokenizer.size());
-  spec = validated(spec);
+  spec = model::validated(spec);
   return new_head;
 }
 
 // Initialises the parameters that the checkpoint lacks, as in a new model.
-void initialise_missing(Transformer& model, uint64_t seed) {
-  Transformer fresh(model.spec);
-  initialise(fresh, seed);
+void initialise_missing(model::Transformer& model, uint64_t seed) {
+  model::Transformer fresh(model.spec);
+  model::initialise(fresh, seed);
   std::map<std::string, Tensor> values;
-  fresh.each([&](const std::string& name, Parameter& p) { values[name] = p.value; });
-  model.each([&](const std::string& name, Parameter& p) {
+  fresh.each([&](const std::string& name, model::Parameter& p) { values[name] = p.value; });
+  model.each([&](const std::string& name, model::Parameter& p) {
     if (!p.value && !p.packed) p.value = values.at(name);
   });
 }
 
 // How the weights at the start of the run differ from those of the checkpoint.
 struct Beginning {
-  std::optional<ModelFiles> opened = {};  // a frozen base, which was opened before
+  std::optional<model::ModelFiles> opened = {};  // a frozen base, which was opened before
   bool new_head = false;
   int64_t known = 0, added = 0;  // tokens of the checkpoint, and special tokens that it lacks
 };
 
 // Sets the weights at the start of the run.
-void begin_model(Job& job, const Spec& spec, Beginning& beginning, const Say& say) {
+void begin_model(Job& job, const model::Spec& spec, Beginning& beginning, const Say& say) {
   const TrainOptions& o = job.options;
   if (o.from.empty()) {
-    job.model = Transformer(spec);
-    initialise(job.model, o.seed);
+    job.model = model::Transformer(spec);
+    model::initialise(job.model, o.seed);
     job.plan.from = "random weights";
     return;
   }
   const auto [weights, packing] = base_weights(o.lora);
   const std::string base = base_of(o.from);
-  ModelFiles files = beginning.new_head ? open_with_head(base, weights, packing, spec.head)
-                     : beginning.opened ? *std::exchange(beginning.opened, {})
-                                        : open_model_files(base, weights, packing);
+  model::ModelFiles files = beginning.new_head
+                                ? model::open_with_head(base, weights, packing, spec.head)
+                            : beginning.opened ? *std::exchange(beginning.opened, {})
+                                               : model::open_model_files(base, weights, packing);
   for (std::string& warning : files.warnings) say(std::move(warning));
   job.model = std::move(files.model);
   if (!files.missing.empty()) initialise_missing(job.model, o.seed);
-  if (beginning.added > 0) grow_vocabulary(job.model, spec.vocabulary, beginning.known);
+  if (beginning.added > 0) model::grow_vocabulary(job.model, spec.vocabulary, beginning.known);
   job.model.spec = spec;  // its context may be shorter, as requested
   job.plan.from = o.from;
 }
 
 // Returns the length of the rows, or the maximum length if it differs from batch to batch.
-int64_t longest_sequence(const Examples& examples, const Spec& spec) {
+int64_t longest_sequence(const Examples& examples, const model::Spec& spec) {
   const Batch batch = examples.training(0);
   return batch.units > 0 ? batch.labels.dim(1) : spec.context;
 }
 
 // Opens the teacher of the task, if the options name one, and adds its cost to the plan.
-void add_teacher(Job& job, ExamplesTask& task, const Spec& spec,
-                 const TranslationTokenizers& tokenizers, const Say& say) {
+void add_teacher(Job& job, ExamplesTask& task, const model::Spec& spec,
+                 const text::TranslationTokenizers& tokenizers, const Say& say) {
   const TrainOptions& o = job.options;
   const DistillationOptions& d = o.distillation;
   if (d.teacher.empty()) return;
-  const TranslationTokenizers own = TranslationTokenizers::open(d.teacher);
+  const text::TranslationTokenizers own = text::TranslationTokenizers::open(d.teacher);
   for (const auto& [mine, its] :
        {std::pair{&tokenizers.source, &own.source}, {&tokenizers.target, &own.target}}) {
-    const std::string found = difference(*mine, *its);
+    const std::string found = text::difference(*mine, *its);
     check_field(found.empty(), "teacher", "its tokenizer differs: {}; expected that of the student",
                 found);
   }
-  const bool words = spec.head.kind == HeadKind::language_model;
+  const bool words = spec.head.kind == model::HeadKind::language_model;
   auto teacher = std::make_unique<Teacher>(
       TeacherOptions{
           .path = d.teacher,
@@ -197,7 +201,7 @@ void add_own_cost(Job& job, const ExamplesTask& task) {
   job.plan.activation_bytes = std::max(job.plan.activation_bytes, task.writing_bytes());
 }
 
-void plan_data(Job& job, const Spec& spec, const Examples& examples, const Say& say) {
+void plan_data(Job& job, const model::Spec& spec, const Examples& examples, const Say& say) {
   TrainPlan& plan = job.plan;
   const TrainOptions& o = job.options;
   plan.spec = spec;
@@ -215,16 +219,16 @@ void plan_data(Job& job, const Spec& spec, const Examples& examples, const Say& 
                     plan.epochs));
 }
 
-nlohmann::ordered_json settings(const Job& job, Spec spec, const Tokenizer& tokenizer,
+nlohmann::ordered_json settings(const Job& job, model::Spec spec, const text::Tokenizer& tokenizer,
                                 const Examples& examples) {
   nlohmann::ordered_json s;
   spec.dropout = job.dropout;
-  s["spec"] = nlohmann::ordered_json::parse(write_spec(spec));
+  s["spec"] = nlohmann::ordered_json::parse(model::write_spec(spec));
   s["data"] = fmt::format("{:016x}", examples.hash);
   s["tokenizer_hash"] = fmt::format("{:016x}", tokenizer.hash());
   s["precision"] = name_of(job.compute);
-  if (job.options.lora.rank > 0) s["base"] = hash_text(model_fingerprint(job.options.from));
-  if (job.start) s["adapter"] = hash_text(model_fingerprint(job.adapter, false));
+  if (job.options.lora.rank > 0) s["base"] = hash_text(model::model_fingerprint(job.options.from));
+  if (job.start) s["adapter"] = hash_text(model::model_fingerprint(job.adapter, false));
   s["evaluated_part"] = job.evaluated_part;
   s["epoch_passes"] = passes_of(job.options, examples.passes_per_epoch()).epoch;
   s["teacher"] = job.teacher_hash != 0 ? hash_text(job.teacher_hash) : "";
@@ -241,21 +245,22 @@ void refuse_added_tokens(int64_t added) {
 }
 
 // Opens the model of options.from, and reads the adapter at the start of the run, if there is one.
-ModelFiles open_initial(Job& job) {
+model::ModelFiles open_initial(Job& job) {
   const TrainOptions& o = job.options;
   const auto [weights, packing] = base_weights(o.lora);
-  ModelFiles files = open_model_files(
-      base_of(o.from), weights == Weights::owned ? Weights::mapped : weights, packing);
-  job.base_bytes = weight_bytes(files.model);
+  model::ModelFiles files = model::open_model_files(
+      base_of(o.from), weights == model::Weights::owned ? model::Weights::mapped : weights,
+      packing);
+  job.base_bytes = model::weight_bytes(files.model);
   if (!job.adapter.empty())
-    job.start = std::make_shared<const Adapter>(
+    job.start = std::make_shared<const model::Adapter>(
         read_start_adapter(job.adapter, *files.origin.family, files.model));
   return files;
 }
 
 }  // namespace
 
-Job prepare(const Spec& given, TrainOptions options, bool read_only, const Say& say,
+Job prepare(const model::Spec& given, TrainOptions options, bool read_only, const Say& say,
             const std::function<bool(double fraction)>& reading) {
   if (trains_towers(given, options)) return prepare_towers(given, options, say);
   Job job;
@@ -263,15 +268,16 @@ Job prepare(const Spec& given, TrainOptions options, bool read_only, const Say& 
   check_options(options);
   job.options = options;
   open_snapshot(job, say);
-  Spec spec = given;
-  Origin origin;
+  model::Spec spec = given;
+  model::Origin origin;
   Beginning beginning;
   if (!options.from.empty()) {
-    ModelFiles files = open_initial(job);
+    model::ModelFiles files = open_initial(job);
     spec = spec_to_start_from(given, files);
     origin = std::move(files.origin);
     origin.save_all_as(DType::f32);
-    if (base_weights(options.lora).weights != Weights::owned) beginning.opened = std::move(files);
+    if (base_weights(options.lora).weights != model::Weights::owned)
+      beginning.opened = std::move(files);
   }
   refuse_unused(options, objective_of(options, spec), spec);
   job.dropout = choose_dropout(options, given.dropout, spec.dropout);
@@ -281,18 +287,18 @@ Job prepare(const Spec& given, TrainOptions options, bool read_only, const Say& 
   job.task = std::move(opened);
   task->watch(reading);
   job.options.best_by = choose_best_by(options.best_by, task->evaluation());
-  TranslationTokenizers tokenizers = choose_tokenizers(job, *task, spec);
+  text::TranslationTokenizers tokenizers = choose_tokenizers(job, *task, spec);
   beginning.known = tokenizers.source.size();
   if (!task->needed_tokens().empty())
     tokenizers.source = tokenizers.target = with_needed_tokens(tokenizers.source, *task, say);
-  const Tokenizer& tokenizer = tokenizers.source;
+  const text::Tokenizer& tokenizer = tokenizers.source;
   beginning.added = tokenizer.size() - beginning.known;
   if (options.lora.rank > 0) refuse_added_tokens(beginning.added);
   beginning.new_head = shape(spec, *task, tokenizer, origin, options.from, say);
   if (options.from.empty()) origin = task->origin(spec, tokenizer);
   if (const auto labels = task->labels(); !labels.empty()) origin.labels = labels;
   origin.problem = task->problem();
-  job.family = &family_to_save(spec, origin);
+  job.family = &model::family_to_save(spec, origin);
   check_field(options.lora.rank == 0 || job.family == origin.family, "lora",
               "the format of {} has no names for the new head; expected `labels` of another model",
               options.from);
@@ -315,4 +321,4 @@ Job prepare(const Spec& given, TrainOptions options, bool read_only, const Say& 
   return job;
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -2,13 +2,13 @@
 #include "loop/run.h"
 #include "start/prepare.h"
 
-namespace fovea {
+namespace fovea::train {
 
-TrainPlan plan_training(const Spec& spec, const TrainOptions& options) {
+TrainPlan plan_training(const model::Spec& spec, const TrainOptions& options) {
   return plan_run([&](const Say& say) { return prepare(spec, options, true, say); });
 }
 
-TrainResult train(const Spec& spec, const TrainOptions& options,
+TrainResult train(const model::Spec& spec, const TrainOptions& options,
                   const std::function<bool(const TrainPlan&)>& planned,
                   const std::function<bool(const TrainProgress&)>& progress,
                   const std::function<bool(double fraction)>& reading,
@@ -20,4 +20,4 @@ TrainResult train(const Spec& spec, const TrainOptions& options,
   return {.interrupted = true};
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -1,9 +1,9 @@
-#include "fovea/train_embedder.h"
+#include "fovea/train/train_embedder.h"
 
 #include "loop/run.h"
 #include "tasks/embedder_task.h"
 
-namespace fovea {
+namespace fovea::train {
 
 TrainPlan plan_embedder_training(const EmbedderTraining& training) {
   return plan_run([&](const Say& say) { return prepare_embedder(training, say); });
@@ -18,4 +18,4 @@ TrainResult train_embedder(const EmbedderTraining& training,
       progress, pausing);
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -9,7 +9,7 @@
 #include "loop/special_tokens.h"
 #include "tasks/label_examples.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 constexpr int64_t kUsualWindow = 256;  // estimated tokens per window, for the plan
@@ -20,8 +20,8 @@ constexpr int64_t kSharedTokens = 128;
 // A window of a context: the question it belongs to, and the bytes of each token in the context.
 struct Window {
   size_t question = 0;
-  int64_t first = 0;           // the first token of the context in the window
-  std::vector<Offsets> bytes;  // of the tokens from `first` on
+  int64_t first = 0;                 // the first token of the context in the window
+  std::vector<text::Offsets> bytes;  // of the tokens from `first` on
 };
 
 // Finds the answer to a question in its context (Rajpurkar et al. 2016), by the first and the last
@@ -36,9 +36,9 @@ class AnswersTask : public ExamplesTask {
       training_.questions.resize(most);
     held_out_ = training_;
     if (purpose == Purpose::measure) return;
-    for (const bool given :
-         {!options.class_weights.empty(), options.label_smoothing != 0,
-          options.problem_type != ProblemType::automatic, !options.distillation.teacher.empty()})
+    for (const bool given : {!options.class_weights.empty(), options.label_smoothing != 0,
+                             options.problem_type != model::ProblemType::automatic,
+                             !options.distillation.teacher.empty()})
       check_field(!given, "labels",
                   "questions are given with an option of labels (`class_weights`, "
                   "`label_smoothing`, `problem_type` or `teacher`); expected none of them");
@@ -51,7 +51,7 @@ class AnswersTask : public ExamplesTask {
     }
   }
 
-  Tokenizer make_tokenizer(const Spec& spec) override {
+  text::Tokenizer make_tokenizer(const model::Spec& spec) override {
     const EachText texts = [this](const auto& use) {
       for (const std::string& context : training_.contexts) use(context);
       for (const LabelledQuestion& question : training_.questions) use(question.text);
@@ -59,29 +59,32 @@ class AnswersTask : public ExamplesTask {
     return make_task_tokenizer(TokenizerUse::masking, texts, options_.tokenizer, spec.context);
   }
 
-  void shape(Spec& spec, const Tokenizer& tokenizer, const Origin& origin,
+  void shape(model::Spec& spec, const text::Tokenizer& tokenizer, const model::Origin& origin,
              const Say& say) override {
-    check_field(!(spec.encoder && spec.decoder) && spec.input.kind == InputKind::tokens, "labels",
+    check_field(!(spec.encoder && spec.decoder) && spec.input.kind == model::InputKind::tokens,
+                "labels",
                 "questions need a model of text with one stack; expected an encoder or a "
                 "decoder-only model");
-    if (spec.head.kind == HeadKind::span) return;
+    if (spec.head.kind == model::HeadKind::span) return;
     check_field(purpose_ == Purpose::train, "labels",
                 "questions need a model with a head for answers; expected one that was trained on "
                 "questions");
     const bool fresh = origin.family == nullptr;
     if (fresh) set_padding(spec, tokenizer);
-    const Family& family = fresh ? family_of_new(spec, tokenizer) : *origin.family;
-    spec.head = head_of(family, spec, HeadKind::span, 2);
+    const model::Family& family = fresh ? family_of_new(spec, tokenizer) : *origin.family;
+    spec.head = model::head_of(family, spec, model::HeadKind::span, 2);
     if (!fresh) say("a new head for answers");
   }
 
-  PassSize pass_size(const Spec& spec) const override {
+  PassSize pass_size(const model::Spec& spec) const override {
     return {options_.batch, std::min(length_of(spec), kUsualWindow)};
   }
 
-  std::unique_ptr<Examples> examples(const Spec& spec, const TranslationTokenizers& tokenizers,
-                                     const Origin&, bool, const Say& say) override {
-    const TextFormat format = TextFormat::of(tokenizers.source, spec, options_.length);
+  std::unique_ptr<Examples> examples(const model::Spec& spec,
+                                     const text::TranslationTokenizers& tokenizers,
+                                     const model::Origin&, bool, const Say& say) override {
+    const infer::TextFormat format =
+        infer::TextFormat::of(tokenizers.source, spec, options_.length);
     std::vector<Window> windows;
     const int64_t asked = std::ssize(training_.questions);
     LabelledTokens learnt = windows_of(training_, format, windows);
@@ -90,7 +93,7 @@ class AnswersTask : public ExamplesTask {
                       windows.size(), format.most()));
     windows_.clear();
     LabelledTokens held_out = windows_of(held_out_, format, windows_);
-    const LabelExamples::Settings settings{ProblemType::single_label, options_.batch, 0,
+    const LabelExamples::Settings settings{model::ProblemType::single_label, options_.batch, 0,
                                            options_.seed};
     auto examples =
         std::make_unique<LabelExamples>(std::move(learnt), std::move(held_out), settings, spec);
@@ -98,18 +101,18 @@ class AnswersTask : public ExamplesTask {
     return examples;
   }
 
-  EvaluationTask evaluation() const override { return evaluation_task("answers"); }
+  infer::EvaluationTask evaluation() const override { return infer::evaluation_task("answers"); }
 
   // The answer to a question is the most likely one of all windows. If some questions have none, it
   // is empty where "no answer" is more likely in its most likely window.
   // The windows of a question are judged together.
   void limit_evaluation(double) override {}
-  void complete(Predictions& found) const override {
+  void complete(infer::Predictions& found) const override {
     const std::vector<LabelledQuestion>& questions = held_out_.questions;
-    std::vector<SpanPrediction> best(questions.size());
-    for (SpanPrediction& each : best) each.score = each.none = -kNever;
+    std::vector<infer::SpanPrediction> best(questions.size());
+    for (infer::SpanPrediction& each : best) each.score = each.none = -kNever;
     std::vector<double> none(questions.size(), kNever);
-    for (const SpanPrediction& span : found.spans) {
+    for (const infer::SpanPrediction& span : found.spans) {
       const size_t question = windows_[static_cast<size_t>(span.sample)].question;
       if (span.score > best[question].score) best[question] = span;
       none[question] = std::min(none[question], span.none);
@@ -129,7 +132,7 @@ class AnswersTask : public ExamplesTask {
  private:
   static constexpr double kNever = 1e300;
 
-  int64_t length_of(const Spec& spec) const {
+  int64_t length_of(const model::Spec& spec) const {
     return options_.length > 0 ? std::min(options_.length, spec.context) : spec.context;
   }
 
@@ -148,7 +151,7 @@ class AnswersTask : public ExamplesTask {
                 "holds out all questions; expected a smaller fraction, or more contexts");
   }
 
-  std::string text_of(const SpanPrediction& span) const {
+  std::string text_of(const infer::SpanPrediction& span) const {
     const Window& window = windows_[static_cast<size_t>(span.sample)];
     const auto bytes = [&](int64_t token) {
       return window.bytes[static_cast<size_t>(token - window.first)];
@@ -158,13 +161,13 @@ class AnswersTask : public ExamplesTask {
     return held_out_.contexts[question.context].substr(begin, end - std::min(begin, end));
   }
 
-  static LabelledTokens windows_of(const QuestionSet& set, const TextFormat& format,
+  static LabelledTokens windows_of(const QuestionSet& set, const infer::TextFormat& format,
                                    std::vector<Window>& windows) {
     LabelledTokens tokens;
     for (size_t i = 0; i < set.questions.size(); ++i) {
       const LabelledQuestion& question = set.questions[i];
       const std::vector<int32_t> asked = format.own_ids(question.text);
-      const Encoding context = format.tokenizer().encoding(
+      const text::Encoding context = format.tokenizer().encoding(
           set.contexts[question.context], {.add_special_tokens = false, .truncate_and_pad = false});
       const int64_t around = std::ssize(asked) + format.added_to_pair();
       const int64_t room = format.most() - around;
@@ -175,7 +178,7 @@ class AnswersTask : public ExamplesTask {
       const auto step = static_cast<size_t>(room - std::min(kSharedTokens, room / 2));
       for (size_t begin = 0;; begin += step) {
         const size_t end = std::min(context.ids.size(), begin + static_cast<size_t>(room));
-        const TokenizedText read =
+        const infer::TokenizedText read =
             format.framed(asked, std::span(context.ids).subspan(begin, end - begin));
         const auto& bytes = context.byte_offsets;
         Window window{i,
@@ -216,4 +219,4 @@ std::unique_ptr<ExamplesTask> make_answers_task(const TrainOptions& options,
   return std::make_unique<AnswersTask>(options, purpose);
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

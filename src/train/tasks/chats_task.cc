@@ -8,7 +8,7 @@
 #include "tasks/conversations_task.h"
 #include "tasks/packed_examples.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 // Predicts the answers of conversations.
@@ -27,16 +27,18 @@ class ChatsTask : public ConversationsTask {
     }
   }
 
-  void shape(Spec& spec, const Tokenizer& tokenizer, const Origin&, const Say& say) override {
+  void shape(model::Spec& spec, const text::Tokenizer& tokenizer, const model::Origin&,
+             const Say& say) override {
     check_shares_rows(spec, Objective::chats);
     chat_ = open_chat(tokenizer);
     render(spec, tokenizer, say);
   }
 
-  PassSize pass_size(const Spec&) const override { return {options_.batch, row_, true}; }
+  PassSize pass_size(const model::Spec&) const override { return {options_.batch, row_, true}; }
 
-  std::unique_ptr<Examples> examples(const Spec& spec, const TranslationTokenizers& tokenizers,
-                                     const Origin&, bool, const Say&) override {
+  std::unique_ptr<Examples> examples(const model::Spec& spec,
+                                     const text::TranslationTokenizers& tokenizers,
+                                     const model::Origin&, bool, const Say&) override {
     const int32_t padding = static_cast<int32_t>(
         spec.padding >= 0 ? spec.padding : end_id(tokenizers.source).value_or(0));
     auto examples = std::make_unique<PackedExamples>(
@@ -47,7 +49,7 @@ class ChatsTask : public ConversationsTask {
     return examples;
   }
 
-  EvaluationTask evaluation() const override { return evaluation_task("chats"); }
+  infer::EvaluationTask evaluation() const override { return infer::evaluation_task("chats"); }
 
  private:
   // The texts of a part, before they are packed.
@@ -58,7 +60,7 @@ class ChatsTask : public ConversationsTask {
 
   // Converts the records to tokens. Without validation data, evenly spaced records are held out,
   // with all their texts.
-  void render(const Spec& spec, const Tokenizer& tokenizer, const Say& say) {
+  void render(const model::Spec& spec, const text::Tokenizer& tokenizer, const Say& say) {
     const ConversationText text(chat_, tokenizer, options_.train_on);
     Rendered training, held_out;
     SpecialNames names(tokenizer);
@@ -123,7 +125,7 @@ class ChatsTask : public ConversationsTask {
   }
 
   void finish(const Rendered& training, const Rendered& held_out, int64_t longest,
-              const Tokenizer& tokenizer) {
+              const text::Tokenizer& tokenizer) {
     row_ = std::min(longest, useful_row(training, held_out));
     groups_ = groups_of(data_.files, training.files);
     example_ = parts_of(training.texts.front(), tokenizer);
@@ -167,4 +169,4 @@ std::unique_ptr<ExamplesTask> make_chats_task(const TrainOptions& options,
   return std::make_unique<ChatsTask>(options, purpose);
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

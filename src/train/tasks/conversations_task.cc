@@ -8,7 +8,7 @@
 #include "chat/builtin_templates.h"
 #include "loop/special_tokens.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 constexpr int64_t kLongestChat = 1024;  // default limit of a row, as for plain text
@@ -16,7 +16,7 @@ constexpr int64_t kLongestChat = 1024;  // default limit of a row, as for plain 
 }  // namespace
 
 std::vector<std::string> ConversationsTask::needed_tokens() const {
-  const BuiltinTemplate* const builtin = find_builtin_template(options_.chat_template);
+  const text::BuiltinTemplate* const builtin = text::find_builtin_template(options_.chat_template);
   return builtin == nullptr ? std::vector<std::string>() : builtin->tokens;
 }
 
@@ -30,56 +30,58 @@ std::string ConversationsTask::ends_json() const {
   return written.dump(2) + "\n";
 }
 
-std::map<std::string, std::string> ConversationsTask::snapshot_files(Transformer& model) const {
+std::map<std::string, std::string> ConversationsTask::snapshot_files(
+    model::Transformer& model) const {
   auto files = ExamplesTask::snapshot_files(model);
   if (!files.empty()) files["generation_config.json"] = ends_json();
   return files;
 }
 
-void ConversationsTask::write_model(const std::string& folder, Transformer& model) const {
+void ConversationsTask::write_model(const std::string& folder, model::Transformer& model) const {
   const std::optional<int32_t> end = setting().tokenizers.source.eos_id();
   if (options_.lora.rank > 0) {
     ExamplesTask::write_model(folder, model);
     return write_file_atomically(folder + "/generation_config.json", ends_json());
   }
-  Origin origin = setting().origin;
+  model::Origin origin = setting().origin;
   if (const std::vector<int32_t> all = ends(origin); !ends_.empty()) {
     origin.generation =
-        nlohmann::ordered_json::parse(generation_config_json(model.spec, origin, end));
+        nlohmann::ordered_json::parse(model::generation_config_json(model.spec, origin, end));
     auto& written = origin.generation["eos_token_id"];
     written = all;
     if (all.size() == 1) written = all[0];
   }
-  save_model_files(folder, model, end, origin);
+  model::save_model_files(folder, model, end, origin);
 }
 
-ExamplesTask::SamplePrompt ConversationsTask::sample_prompt(const Transformer& model) const {
+ExamplesTask::SamplePrompt ConversationsTask::sample_prompt(const model::Transformer& model) const {
   if (std::ssize(prompt_) >= model.spec.context) return {};
   return {prompt_, ends(setting().origin)};
 }
 
-std::optional<ModelChat> ConversationsTask::open_chat(const Tokenizer& tokenizer) const {
-  return fovea::open_chat(options_.chat_template, template_folder(), tokenizer);
+std::optional<text::ModelChat> ConversationsTask::open_chat(
+    const text::Tokenizer& tokenizer) const {
+  return train::open_chat(options_.chat_template, template_folder(), tokenizer);
 }
 
-int64_t ConversationsTask::longest_row(const Spec& spec) const {
+int64_t ConversationsTask::longest_row(const model::Spec& spec) const {
   return std::min(spec.context, options_.length > 0 ? options_.length : kLongestChat);
 }
 
-void ConversationsTask::check_shares_rows(const Spec& spec, Objective objective) const {
-  check_field(spec.decoder && !spec.encoder && spec.head.kind == HeadKind::language_model,
+void ConversationsTask::check_shares_rows(const model::Spec& spec, Objective objective) const {
+  check_field(spec.decoder && !spec.encoder && spec.head.kind == model::HeadKind::language_model,
               objective_field(options_),
               "{} does not suit the model; expected a decoder with a language-model head",
               name_of(objective));
   for (int64_t layer = 0; layer < spec.decoder->layers; ++layer) {
-    check_field(!is_recurrent(*spec.decoder, layer), objective_field(options_),
+    check_field(!model::is_recurrent(*spec.decoder, layer), objective_field(options_),
                 "{} does not suit recurrent layers, whose state continues in the next text of "
                 "a row; expected a model without them",
                 name_of(objective));
   }
 }
 
-void ConversationsTask::find_ends(const TrainedText& text, const Tokenizer& tokenizer) {
+void ConversationsTask::find_ends(const TrainedText& text, const text::Tokenizer& tokenizer) {
   for (size_t i = 0; i < text.ids.size(); ++i) {
     const bool last = text.trained[i] && (i + 1 == text.ids.size() || !text.trained[i + 1]);
     if (last && tokenizer.is_special(text.ids[i]) &&
@@ -88,7 +90,7 @@ void ConversationsTask::find_ends(const TrainedText& text, const Tokenizer& toke
   }
 }
 
-std::vector<int32_t> ConversationsTask::ends(const Origin& origin) const {
+std::vector<int32_t> ConversationsTask::ends(const model::Origin& origin) const {
   std::vector<int32_t> all = end_ids_of(origin, setting().tokenizers.source);
   for (const int32_t id : ends_)
     if (std::find(all.begin(), all.end(), id) == all.end()) all.push_back(id);
@@ -96,9 +98,10 @@ std::vector<int32_t> ConversationsTask::ends(const Origin& origin) const {
 }
 
 std::vector<ExamplePart> ConversationsTask::parts_of(const TrainedText& text,
-                                                     const Tokenizer& tokenizer, int64_t number) {
+                                                     const text::Tokenizer& tokenizer,
+                                                     int64_t number) {
   std::vector<ExamplePart> parts;
-  StreamingDecoder decoder(tokenizer);
+  text::StreamingDecoder decoder(tokenizer);
   // A text that an encoder reads as a pair has no marks: all of it is scored.
   const auto trained = [&](size_t i) { return text.trained.empty() || text.trained[i]; };
   for (size_t i = 0; i < text.ids.size(); ++i) {
@@ -109,4 +112,4 @@ std::vector<ExamplePart> ConversationsTask::parts_of(const TrainedText& text,
   return parts;
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -11,7 +11,6 @@
 #include "data/permutation.h"
 #include "embed/batching.h"
 #include "embed/example_files.h"
-#include "embed/learned_pooling.h"
 #include "embed/losses.h"
 #include "families/static_embedding.h"
 #include "formats/peft/config.h"
@@ -20,28 +19,30 @@
 #include "loop/recommended.h"
 #include "loop/settings.h"
 #include "loop/trainer.h"
+#include "tasks/learned_pooling.h"
 #include "tensor/tape.h"
 #include "transformer/pack.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
-using Texts = std::vector<TokenizedText>;
+using Texts = std::vector<infer::TokenizedText>;
 
 constexpr int64_t kBatchTokens = 2048;  // maximum tokens per pass, including padding
 
 // Trains an embedder on pairs, triplets or scored pairs.
 class EmbedderTask : public TrainingTask {
  public:
-  EmbedderTask(const EmbedderTraining& training, SentenceModel model, const Spec& spec)
+  EmbedderTask(const EmbedderTraining& training, infer::SentenceModel model,
+               const model::Spec& spec)
       : training_(training),
         origin_(std::move(model.origin)),
         modules_(std::move(model.modules)),
         format_(std::move(model.format)),
-        examples_(read_text_examples(training.data)) {
+        examples_(infer::read_text_examples(training.data)) {
     if (training.learn_pooling != LearnedPooling::none)
       pooling_ = std::make_unique<TrainedPooling>(training.learn_pooling, modules_, spec);
-    if (!training.validation.empty()) validation_ = read_scored_pairs(training.validation);
+    if (!training.validation.empty()) validation_ = infer::read_scored_pairs(training.validation);
     check(training.validation.empty() || validation_.size() >= 2,
           "{}: {} pairs; expected at least 2", training.validation, validation_.size());
     for (const int64_t d : training.dimensions)
@@ -58,50 +59,50 @@ class EmbedderTask : public TrainingTask {
   int64_t held_out() const { return std::ssize(validation_); }
   int64_t batches_per_epoch() const { return (count() + training_.batch - 1) / training_.batch; }
   double tokens_per_example() const;
-  const Tokenizer& tokenizer() const { return format_.tokenizer(); }
+  const text::Tokenizer& tokenizer() const { return format_.tokenizer(); }
 
-  std::vector<NamedParameter> own_parameters() const override {
-    return pooling_ ? pooling_->parameters() : std::vector<NamedParameter>();
+  std::vector<model::NamedParameter> own_parameters() const override {
+    return pooling_ ? pooling_->parameters() : std::vector<model::NamedParameter>();
   }
   // A step would change the pooling.
   bool measures_steps() const override { return pooling_ == nullptr; }
-  StepLoss backward(const Transformer& model, int64_t step) const override;
+  StepLoss backward(const model::Transformer& model, int64_t step) const override;
   double steps_per_epoch() const override { return static_cast<double>(batches_per_epoch()); }
-  EvaluationTask evaluation() const override;
+  infer::EvaluationTask evaluation() const override;
   bool evaluates() const override { return !validation_.empty(); }
   bool evaluates_start() const override { return evaluates(); }
-  Predictions predict(const Transformer& model) const override;
-  void write_model(const std::string& folder, Transformer& model) const override;
+  infer::Predictions predict(const model::Transformer& model) const override;
+  void write_model(const std::string& folder, model::Transformer& model) const override;
 
  private:
-  Tensor vectors(const Transformer& model, const TokenBatch& batch) const {
-    return text_vectors(model, pooling_ ? pooling_->modules() : modules_, batch, 0, DType::f32,
-                        nullptr, training_.recompute);
+  Tensor vectors(const model::Transformer& model, const infer::TokenBatch& batch) const {
+    return infer::text_vectors(model, pooling_ ? pooling_->modules() : modules_, batch, 0,
+                               DType::f32, nullptr, training_.recompute);
   }
-  Tensor vectors(const Transformer& model, const Texts& texts) const {
-    return in_batches(texts, modules_.width, kBatchTokens,
-                      [&](const TokenBatch& batch) { return vectors(model, batch); });
+  Tensor vectors(const model::Transformer& model, const Texts& texts) const {
+    return infer::in_batches(texts, modules_.width, kBatchTokens,
+                             [&](const infer::TokenBatch& batch) { return vectors(model, batch); });
   }
   Texts tokenized(const std::vector<const std::string*>& texts) const {
-    return tokenize_all(texts.size(), [&](size_t i) { return format_.text(*texts[i]); });
+    return infer::tokenize_all(texts.size(), [&](size_t i) { return format_.text(*texts[i]); });
   }
   std::vector<size_t> examples_of(int64_t step) const;
   Tensor loss(const Tensor& a, const Tensor& b, const std::vector<float>& scores) const;
-  void pass_on(const Transformer& model, const Texts& texts, const Tensor& gradient) const;
+  void pass_on(const model::Transformer& model, const Texts& texts, const Tensor& gradient) const;
 
   const EmbedderTraining training_;
-  const Origin origin_;
-  const SentenceModules modules_;
+  const model::Origin origin_;
+  const infer::SentenceModules modules_;
   std::unique_ptr<TrainedPooling> pooling_;  // null: it is not trained
-  const TextFormat format_;
-  const TextExamples examples_;
-  std::vector<ScoredPair> validation_;
+  const infer::TextFormat format_;
+  const infer::TextExamples examples_;
+  std::vector<infer::ScoredPair> validation_;
 };
 
 // Caches gradients (Gao et al. 2021, arXiv:2101.06983): the loss of all vectors gives the gradient
 // of each vector. Then the texts pass through the model again, a few at a time, to propagate these
 // gradients. Memory therefore does not limit the number of negatives in a step.
-TrainingTask::StepLoss EmbedderTask::backward(const Transformer& model, int64_t step) const {
+TrainingTask::StepLoss EmbedderTask::backward(const model::Transformer& model, int64_t step) const {
   std::vector<const std::string*> anchors, candidates;
   std::vector<float> scores;
   for (const size_t i : examples_of(step)) {
@@ -109,7 +110,7 @@ TrainingTask::StepLoss EmbedderTask::backward(const Transformer& model, int64_t 
     candidates.push_back(&examples_.positives[i]);
     if (!examples_.scores.empty()) scores.push_back(examples_.scores[i]);
   }
-  if (examples_.kind == ExampleKind::triplets)
+  if (examples_.kind == infer::ExampleKind::triplets)
     for (const size_t i : examples_of(step)) candidates.push_back(&examples_.negatives[i]);
   const Texts sides[] = {tokenized(anchors), tokenized(candidates)};
   Tensor a = vectors(model, sides[0]), b = vectors(model, sides[1]);
@@ -121,7 +122,7 @@ TrainingTask::StepLoss EmbedderTask::backward(const Transformer& model, int64_t 
   for (const auto& [texts, gradient] :
        {std::pair(&sides[0], a.gradient()), {&sides[1], b.gradient()}}) {
     pass_on(model, *texts, gradient);
-    for (const TokenizedText& text : *texts) result.tokens += std::ssize(text.ids);
+    for (const infer::TokenizedText& text : *texts) result.tokens += std::ssize(text.ids);
   }
   return result;
 }
@@ -144,68 +145,70 @@ Tensor EmbedderTask::loss(const Tensor& a, const Tensor& b,
   widths.insert(modules_.width);
   Tensor sum;
   for (const int64_t width : widths) {
-    const Tensor x = first_dimensions(a, width), y = first_dimensions(b, width);
-    const Tensor part = examples_.kind == ExampleKind::scored
-                            ? cosine_loss(x, y, scores)
-                            : ranking_loss(x, y, static_cast<float>(training_.temperature));
+    const Tensor x = infer::first_dimensions(a, width), y = infer::first_dimensions(b, width);
+    const Tensor part = examples_.kind == infer::ExampleKind::scored
+                            ? infer::cosine_loss(x, y, scores)
+                            : infer::ranking_loss(x, y, static_cast<float>(training_.temperature));
     sum = sum ? add(sum, part) : part;
   }
   return sum;
 }
 
-void EmbedderTask::pass_on(const Transformer& model, const Texts& texts,
+void EmbedderTask::pass_on(const model::Transformer& model, const Texts& texts,
                            const Tensor& gradient) const {
   const int64_t width = gradient.dim(1);
-  for (const std::vector<size_t>& chosen : batches_by_length(texts, kBatchTokens)) {
+  for (const std::vector<size_t>& chosen : infer::batches_by_length(texts, kBatchTokens)) {
     const Tensor wanted = empty({std::ssize(chosen), width});
     for (size_t i = 0; i < chosen.size(); ++i)
       std::copy_n(gradient.data_as<float>() + static_cast<int64_t>(chosen[i]) * width, width,
                   wanted.data_as<float>() + static_cast<int64_t>(i) * width);
-    fovea::backward(inner_product(vectors(model, token_batch(texts, chosen)), wanted));
+    fovea::backward(
+        infer::inner_product(vectors(model, infer::token_batch(texts, chosen)), wanted));
   }
 }
 
 // Returns the evaluation task "similarity" with only Spearman's correlation, which selects the best
 // weights.
-EvaluationTask EmbedderTask::evaluation() const {
-  EvaluationTask task = evaluation_task("similarity");
-  std::erase_if(task.metrics, [&](const Metric& metric) { return metric.name != task.decisive; });
+infer::EvaluationTask EmbedderTask::evaluation() const {
+  infer::EvaluationTask task = infer::evaluation_task("similarity");
+  std::erase_if(task.metrics,
+                [&](const infer::Metric& metric) { return metric.name != task.decisive; });
   return task;
 }
 
-Predictions EmbedderTask::predict(const Transformer& model) const {
+infer::Predictions EmbedderTask::predict(const model::Transformer& model) const {
   std::vector<const std::string*> first, second;
-  for (const ScoredPair& pair : validation_) {
+  for (const infer::ScoredPair& pair : validation_) {
     first.push_back(&pair.first);
     second.push_back(&pair.second);
   }
   const NoGradient no_gradient;
-  const Tensor a = unit_length(vectors(model, tokenized(first))),
-               b = unit_length(vectors(model, tokenized(second)));
-  Predictions found;
+  const Tensor a = infer::unit_length(vectors(model, tokenized(first))),
+               b = infer::unit_length(vectors(model, tokenized(second)));
+  infer::Predictions found;
   for (size_t i = 0; i < validation_.size(); ++i) {
     const auto row = static_cast<int64_t>(i);
     const double cosine =
-        inner_product(a.rows(row, row + 1), b.rows(row, row + 1)).data_as<float>()[0];
+        infer::inner_product(a.rows(row, row + 1), b.rows(row, row + 1)).data_as<float>()[0];
     found.similarities.emplace_back(cosine, validation_[i].score);
   }
   return found;
 }
 
-void EmbedderTask::write_model(const std::string& path, Transformer& model) const {
+void EmbedderTask::write_model(const std::string& path, model::Transformer& model) const {
   StagedFolder folder(path);
-  const std::string source = transformer_folder(training_.model);
+  const std::string source = model::transformer_folder(training_.model);
   const std::string target = folder.path() + source.substr(training_.model.size());
   make_directories(target);
-  copy_modules(training_.model, folder.path(), model.spec.width);
+  model::copy_modules(training_.model, folder.path(), model.spec.width);
   if (modules_.static_vectors) {
-    write_static(target, model.token_embedding.value, tokenizer());
+    model::write_static(target, model.token_embedding.value, tokenizer());
     return folder.commit("modules.json");
   }
   if (training_.lora.rank > 0)
-    save_adapter(target, model, origin_, facts_of(training_.lora, source));
+    model::save_adapter(target, model, origin_, facts_of(training_.lora, source));
   else
-    save_model_files(target, model, std::nullopt, origin_);
+    model::save_model_files(target, model, std::nullopt, origin_);
   tokenizer().save(target);
   if (pooling_) pooling_->write(folder.path());
   folder.commit("modules.json");
@@ -220,16 +223,17 @@ double EmbedderTask::tokens_per_example() const {
     for (const auto* side : {&examples_.anchors, &examples_.positives, &examples_.negatives})
       if (!side->empty()) texts.push_back(&(*side)[static_cast<size_t>(i)]);
   int64_t tokens = 0;
-  for (const TokenizedText& text : tokenized(texts)) tokens += std::ssize(text.ids);
+  for (const infer::TokenizedText& text : tokenized(texts)) tokens += std::ssize(text.ids);
   return static_cast<double>(tokens) / static_cast<double>(examples);
 }
 
 void check_options(const EmbedderTraining& t) {
   check_fields(t);
   check_out(t.out);
-  check_adapter_options(t.lora, transformer_folder(t.model));
-  check_field(t.lora.rank == 0 || !holds_adapter(transformer_folder(t.model)), "model",
-              "{}: is an adapter; expected a model, such as one that it is merged into", t.model);
+  check_adapter_options(t.lora, model::transformer_folder(t.model));
+  check_field(t.lora.rank == 0 || !model::holds_adapter(model::transformer_folder(t.model)),
+              "model", "{}: is an adapter; expected a model, such as one that it is merged into",
+              t.model);
   check_field(
       t.freeze.empty() || t.lora.rank == 0, "freeze",
       "given with `lora`, which trains only the adapters of `lora_targets`; expected one of "
@@ -260,16 +264,16 @@ TrainOptions core_options(const EmbedderTraining& training, int64_t steps) {
   options.keep = training.keep;
   options.patience = training.patience;
   options.sample_every = 0;
-  options.best_by = evaluation_task("similarity").decisive;
+  options.best_by = infer::evaluation_task("similarity").decisive;
   options.bad_steps = 1;
   options.allow_change = training.allow_change;
   return options;
 }
 
-nlohmann::ordered_json settings(const EmbedderTraining& t, const Spec& spec,
-                                const Tokenizer& tokenizer) {
+nlohmann::ordered_json settings(const EmbedderTraining& t, const model::Spec& spec,
+                                const text::Tokenizer& tokenizer) {
   nlohmann::ordered_json s;
-  s["spec"] = nlohmann::ordered_json::parse(write_spec(spec));
+  s["spec"] = nlohmann::ordered_json::parse(model::write_spec(spec));
   s["data"] = hash_text(hash_bytes(read_file(t.data)));
   s["tokenizer_hash"] = fmt::format("{:016x}", tokenizer.hash());
   s["precision"] = name_of(DType::f32);
@@ -279,7 +283,7 @@ nlohmann::ordered_json settings(const EmbedderTraining& t, const Spec& spec,
 
 // Sets the plan. In each step, the texts pass through the model twice, once without gradients; this
 // takes 4/3 of the operations of a usual step.
-void plan_embedder(Job& job, const EmbedderTask& task, const Spec& spec) {
+void plan_embedder(Job& job, const EmbedderTask& task, const model::Spec& spec) {
   TrainPlan& plan = job.plan;
   const double tokens = std::max(1.0, task.tokens_per_example()),
                examples = static_cast<double>(std::min(job.options.batch, task.count()));
@@ -305,19 +309,19 @@ void plan_embedder(Job& job, const EmbedderTask& task, const Spec& spec) {
 Job prepare_embedder(const EmbedderTraining& training, const Say& say) {
   check_options(training);
   const auto [weights, packing] = base_weights(training.lora);
-  SentenceModel model = SentenceModel::open(training.model, weights, packing);
-  keep_all_elements(model.modules);
+  infer::SentenceModel model = infer::SentenceModel::open(training.model, weights, packing);
+  infer::keep_all_elements(model.modules);
   for (const std::string& warning : model.warnings) say(warning);
-  Transformer transformer = std::move(model.transformer);
-  const Spec spec = transformer.spec;
-  const Family& family = family_to_save(spec, model.origin);
+  model::Transformer transformer = std::move(model.transformer);
+  const model::Spec spec = transformer.spec;
+  const model::Family& family = model::family_to_save(spec, model.origin);
   auto opened = std::make_unique<EmbedderTask>(training, std::move(model), spec);
   EmbedderTask* const task = opened.get();
   say(task->first_record());
   Job job;
   job.task = std::move(opened);
   job.family = &family;
-  job.base_bytes = weight_bytes(transformer);
+  job.base_bytes = model::weight_bytes(transformer);
   job.options = core_options(training, training.epochs * task->batches_per_epoch());
   open_snapshot(job, say);
   plan_embedder(job, *task, spec);
@@ -331,4 +335,4 @@ Job prepare_embedder(const EmbedderTraining& training, const Say& say) {
   return job;
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -9,7 +9,7 @@
 #include "image/augment.h"
 #include "image/rand_augment.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 // Substreams of the random numbers of rows, apart from those of LengthBatches.
@@ -70,18 +70,20 @@ void ImageExamples::mix(Batch& batch, int64_t pass) const {
   batch.source.signal = mixed;
 }
 
-Image ImageExamples::augmented(const Image& image, int64_t pass, int64_t row,
-                               const std::string& name) const {
+media::Image ImageExamples::augmented(const media::Image& image, int64_t pass, int64_t row,
+                                      const std::string& name) const {
   const ImageAugmentation& a = settings_.augmentation;
-  const ImageProcessor& p = settings_.processor;
+  const media::ImageProcessor& p = settings_.processor;
   Random random = random_of(pass, row);
   const bool flips = a.flip && random.uniform() < 0.5f;
-  const Image seen =
-      a.crop >= 1
-          ? p.fitted(image, name)
-          : resized(fovea::part_of(image, random_part(image.height, image.width, a.crop, random)),
-                    p.height(), p.width(), p.resampling);
-  return rand_augmented(flips ? mirrored(seen) : seen, a.operations, a.magnitude, random);
+  const media::Image seen =
+      a.crop >= 1 ? p.fitted(image, name)
+                  : media::resized(
+                        fovea::media::part_of(
+                            image, media::random_part(image.height, image.width, a.crop, random)),
+                        p.height(), p.width(), p.resampling);
+  return media::rand_augmented(flips ? media::mirrored(seen) : seen, a.operations, a.magnitude,
+                               random);
 }
 
 Batch ImageExamples::of(const ImageFiles& files, const std::vector<int64_t>& samples,
@@ -93,9 +95,9 @@ Batch ImageExamples::of(const ImageFiles& files, const std::vector<int64_t>& sam
   float* pixels = batch.source.signal.data_as<float>();
   parallel_tasks(B, [&](int64_t row) {
     const auto i = static_cast<size_t>(samples[static_cast<size_t>(row)]);
-    const Image image = read_image(files.files[i]);
-    const Image seen = pass < 0 ? settings_.processor.fitted(image, files.files[i])
-                                : augmented(image, pass, row, files.files[i]);
+    const media::Image image = media::read_image(files.files[i]);
+    const media::Image seen = pass < 0 ? settings_.processor.fitted(image, files.files[i])
+                                       : augmented(image, pass, row, files.files[i]);
     settings_.processor.normalise(seen, pixels + row * 3 * S * S);
     batch.labels.data_as<int32_t>()[row] = files.labels[i];
   });
@@ -119,4 +121,4 @@ Batch ImageExamples::validation(int64_t n) const {
   return of(validation_, samples, -1);
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -5,11 +5,11 @@
 
 #include "data/length_batches.h"
 #include "fovea/core/random.h"
-#include "fovea/train.h"
+#include "fovea/train/train.h"
 #include "image/processor.h"
 #include "loop/examples.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // Files of pictures and the index of each label.
 struct ImageFiles {
@@ -21,7 +21,7 @@ struct ImageFiles {
 class ImageExamples : public Examples {
  public:
   struct Settings {
-    ImageProcessor processor;
+    media::ImageProcessor processor;
     ImageAugmentation augmentation;
     int64_t batch = 1;   // pictures in a forward pass
     int64_t tokens = 0;  // of a picture
@@ -42,11 +42,12 @@ class ImageExamples : public Examples {
   // Mixes each picture with that of the mirrored row.
   void mix(Batch& batch, int64_t pass) const;
   Random random_of(int64_t pass, int64_t row) const;
-  Image augmented(const Image& image, int64_t pass, int64_t row, const std::string& name) const;
+  media::Image augmented(const media::Image& image, int64_t pass, int64_t row,
+                         const std::string& name) const;
 
   ImageFiles training_, validation_;
   Settings settings_;
   LengthBatches batches_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -4,12 +4,12 @@
 #include "base/files.h"
 #include "data/labelled_images.h"
 #include "data/task_tokenizer.h"
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
 #include "loop/examples_task.h"
 #include "losses/batch.h"
 #include "tasks/image_examples.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 // Predicts the label of a picture.
@@ -29,39 +29,40 @@ class ImagesTask : public ExamplesTask {
   }
 
   bool reads_text() const override { return false; }
-  Tokenizer make_tokenizer(const Spec&) override {
+  text::Tokenizer make_tokenizer(const model::Spec&) override {
     constexpr int64_t kContext = 16;  // unused, like the tokenizer
     const EachText letters = [](const auto& use) { use("a"); };
     return make_task_tokenizer(TokenizerUse::masking, letters, "char", kContext);
   }
 
-  void shape(Spec& spec, const Tokenizer&, const Origin& origin, const Say& say) override {
-    const bool image = spec.input.kind == InputKind::image && !spec.decoder;
+  void shape(model::Spec& spec, const text::Tokenizer&, const model::Origin& origin,
+             const Say& say) override {
+    const bool image = spec.input.kind == model::InputKind::image && !spec.decoder;
     check_field(image, "images", "the model does not read pictures; expected an encoder of images");
     check_field(spec.input.channels == 3, "images",
                 "the model reads pictures with {} channels; expected 3", spec.input.channels);
     const bool fresh = origin.family == nullptr;
-    if (!fresh && spec.head.kind == HeadKind::sequence && takes_over(origin)) return;
-    spec.head = head_of(fresh ? family_for(validated(spec)) : *origin.family, spec,
-                        HeadKind::sequence, std::ssize(names_));
+    if (!fresh && spec.head.kind == model::HeadKind::sequence && takes_over(origin)) return;
+    spec.head = model::head_of(fresh ? model::family_for(model::validated(spec)) : *origin.family,
+                               spec, model::HeadKind::sequence, std::ssize(names_));
     if (!fresh) say(fmt::format("a new head for {} labels", names_.size()));
   }
 
   std::vector<std::string> labels() const override { return names_; }
-  ProblemType problem() const override { return ProblemType::single_label; }
-  PassSize pass_size(const Spec& spec) const override {
-    return {options_.batch, Input(spec.input, spec.width).length()};
+  model::ProblemType problem() const override { return model::ProblemType::single_label; }
+  PassSize pass_size(const model::Spec& spec) const override {
+    return {options_.batch, model::Input(spec.input, spec.width).length()};
   }
-  PassSize loaded_size(const Spec& spec) const override { return pass_size(spec); }
-  EvaluationTask evaluation() const override { return evaluation_task("labels"); }
+  PassSize loaded_size(const model::Spec& spec) const override { return pass_size(spec); }
+  infer::EvaluationTask evaluation() const override { return infer::evaluation_task("labels"); }
 
-  std::unique_ptr<Examples> examples(const Spec& spec, const TranslationTokenizers&, const Origin&,
-                                     bool, const Say&) override {
+  std::unique_ptr<Examples> examples(const model::Spec& spec, const text::TranslationTokenizers&,
+                                     const model::Origin&, bool, const Say&) override {
     const int64_t side = spec.input.size;
     if (options_.from.empty())
       processor_.resize = {side, side, 0};
     else
-      processor_ = ImageProcessor::open(options_.from);
+      processor_ = media::ImageProcessor::open(options_.from);
     check_field(processor_.height() == side && processor_.width() == side, "from",
                 "its preprocessor_config.json makes pictures of {} x {} pixels; expected {} x {}, "
                 "as the model reads",
@@ -74,13 +75,13 @@ class ImagesTask : public ExamplesTask {
     return examples;
   }
 
-  void write_model(const std::string& folder, Transformer& model) const override {
+  void write_model(const std::string& folder, model::Transformer& model) const override {
     ExamplesTask::write_model(folder, model);
     write_file_atomically(folder + "/preprocessor_config.json", processor_.json());
   }
 
  protected:
-  Tensor loss(const Transformer& model, const Batch& batch, const Pass& pass,
+  Tensor loss(const model::Transformer& model, const Batch& batch, const model::Pass& pass,
               double divisor) const override {
     if (!batch.second_labels) return ExamplesTask::loss(model, batch, pass, divisor);
     const Questions asked = questions(model, batch, pass);
@@ -94,7 +95,7 @@ class ImagesTask : public ExamplesTask {
  private:
   // Uses the labels of the checkpoint's head if they include those of the data; returns whether
   // they do.
-  bool takes_over(const Origin& origin) {
+  bool takes_over(const model::Origin& origin) {
     const auto known = [&](const std::string& name) {
       return std::find(origin.labels.begin(), origin.labels.end(), name) != origin.labels.end();
     };
@@ -117,7 +118,7 @@ class ImagesTask : public ExamplesTask {
 
   LabelledImages training_, validation_;
   std::vector<std::string> names_;
-  ImageProcessor processor_;
+  media::ImageProcessor processor_;
 };
 
 }  // namespace
@@ -127,4 +128,4 @@ std::unique_ptr<ExamplesTask> make_images_task(const TrainOptions& options,
   return std::make_unique<ImagesTask>(options, purpose);
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 LengthBatches batches_of(const LabelledTokens& texts, const LabelExamples::Settings& settings) {
@@ -19,14 +19,14 @@ Examples::Part part_of(const LabelledTokens& texts) {
 }  // namespace
 
 LabelExamples::LabelExamples(LabelledTokens training, LabelledTokens validation,
-                             const Settings& settings, const Spec& spec)
+                             const Settings& settings, const model::Spec& spec)
     : LengthExamples(
           std::move(training), std::move(validation),
           [=](const LabelledTokens& texts) { return batches_of(texts, settings); }, part_of),
       settings_(settings),
       encodes_(spec.encoder.has_value()),
       decodes_(spec.decoder.has_value()),
-      by_token_(spec.head.kind == HeadKind::token),
+      by_token_(spec.head.kind == model::HeadKind::token),
       has_types_(spec.token_types > 1),
       padding_(static_cast<int32_t>(std::max<int64_t>(spec.padding, 0))),
       outputs_(spec.head.labels) {}
@@ -37,7 +37,7 @@ void LabelExamples::read(const LabelledTokens& texts, const std::vector<int64_t>
                          Batch& batch) const {
   const int64_t T = texts.ids.longest(samples);
   const auto sequence = [&] {
-    Sequence read;
+    model::Sequence read;
     read.ids = texts.ids.rows(samples, T, padding_);
     if (has_types_) read.types = texts.types.rows(samples, T, 0);
     return read;
@@ -47,7 +47,7 @@ void LabelExamples::read(const LabelledTokens& texts, const std::vector<int64_t>
   if (encodes_) batch.source = sequence(), batch.source_valid = valid;
   if (decodes_) batch.target = sequence(), batch.target_valid = valid;
   if (encodes_ && decodes_)
-    batch.target.ids = moved_by_one(batch.target.ids, settings_.decoder_start);
+    batch.target.ids = model::moved_by_one(batch.target.ids, settings_.decoder_start);
 }
 
 Batch LabelExamples::of(const LabelledTokens& texts, const std::vector<int64_t>& samples) const {
@@ -76,4 +76,4 @@ Batch LabelExamples::of(const LabelledTokens& texts, const std::vector<int64_t>&
   return batch;
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

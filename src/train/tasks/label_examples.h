@@ -5,7 +5,7 @@
 #include "tasks/length_examples.h"
 #include "tasks/sequences.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // Texts as ids, with the type of each token, and their labels: one per text or one per token; below
 // 0 = no prediction.
@@ -23,7 +23,7 @@ class LabelExamples : public LengthExamples<LabelledTokens> {
  public:
   static constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
   struct Settings {
-    ProblemType problem = ProblemType::single_label;
+    model::ProblemType problem = model::ProblemType::single_label;
     int64_t batch = 1;  // maximum number of texts, of similar length, in one forward pass
     // Encoder-decoders: the decoder reads the text shifted by one, after this token.
     int32_t decoder_start = 0;
@@ -31,7 +31,7 @@ class LabelExamples : public LengthExamples<LabelledTokens> {
     int64_t tokens = kNoLimit;  // maximum number of tokens in one forward pass of several texts
   };
   LabelExamples(LabelledTokens training, LabelledTokens validation, const Settings& settings,
-                const Spec& spec);
+                const model::Spec& spec);
 
  private:
   Batch of(const LabelledTokens& texts, const std::vector<int64_t>& samples) const override;
@@ -44,4 +44,4 @@ class LabelExamples : public LengthExamples<LabelledTokens> {
   int64_t outputs_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::train

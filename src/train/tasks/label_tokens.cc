@@ -3,20 +3,20 @@
 #include <algorithm>
 
 #include "base/fields.h"
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
 #include "records/table.h"
 
-namespace fovea {
+namespace fovea::train {
 
-LabelTokens::LabelTokens(TextFormat format, std::vector<std::string> names)
+LabelTokens::LabelTokens(infer::TextFormat format, std::vector<std::string> names)
     : format_(std::move(format)), names_(std::move(names)) {}
 
 LabelledTokens LabelTokens::operator()(const LabelledTexts& texts) {
   LabelledTokens tokens;
   for (const LabelledText& row : texts.rows) {
     std::vector<int32_t> labels = {0};
-    const TokenizedText found = texts.by_word ? words_of(row, labels) : tokens_of(row);
-    if (!texts.by_word && texts.problem == ProblemType::single_label)
+    const infer::TokenizedText found = texts.by_word ? words_of(row, labels) : tokens_of(row);
+    if (!texts.by_word && texts.problem == model::ProblemType::single_label)
       labels = {number_of(row.label, row.place)};
     else if (!texts.by_word)
       add_targets(row, texts.problem, tokens.targets);
@@ -39,22 +39,24 @@ int32_t LabelTokens::number_of(const std::string& label, const std::string& plac
   return static_cast<int32_t>(at - names_.begin());
 }
 
-void LabelTokens::add_targets(const LabelledText& row, ProblemType problem,
+void LabelTokens::add_targets(const LabelledText& row, model::ProblemType problem,
                               std::vector<float>& targets) const {
-  if (problem == ProblemType::regression) return targets.push_back(static_cast<float>(row.number));
+  if (problem == model::ProblemType::regression)
+    return targets.push_back(static_cast<float>(row.number));
   const size_t first = targets.size();
   targets.resize(first + names_.size(), -1.0f);
   for (const std::string& label : row.labels)
     targets[first + static_cast<size_t>(number_of(label, row.place))] = 1;
 }
 
-TokenizedText LabelTokens::tokens_of(const LabelledText& row) const {
+infer::TokenizedText LabelTokens::tokens_of(const LabelledText& row) const {
   if (row.pair.empty()) return format_.text(row.text);
   return format_.pair(format_.own_ids(row.text), row.pair);
 }
 
-TokenizedText LabelTokens::words_of(const LabelledText& row, std::vector<int32_t>& labels) const {
-  const Encoding own =
+infer::TokenizedText LabelTokens::words_of(const LabelledText& row,
+                                           std::vector<int32_t>& labels) const {
+  const text::Encoding own =
       format_.tokenizer().encoding(fmt::format("{}", fmt::join(row.words, " ")),
                                    {.add_special_tokens = false, .truncate_and_pad = false});
   const std::vector<int32_t> all = labels_of_words(row, own);
@@ -69,7 +71,7 @@ TokenizedText LabelTokens::words_of(const LabelledText& row, std::vector<int32_t
 // Returns the label of each token of the joined words: the first token of a word has the word's
 // label; other tokens have -1, no label.
 std::vector<int32_t> LabelTokens::labels_of_words(const LabelledText& row,
-                                                  const Encoding& found) const {
+                                                  const text::Encoding& found) const {
   std::vector<int32_t> labels(found.ids.size(), -1);
   size_t token = 0, begin = 0;
   for (size_t word = 0; word < row.words.size(); ++word) {
@@ -124,7 +126,7 @@ std::vector<float> class_weights(const std::string& asked, const std::vector<std
     begin = end + 1;
     const size_t sign = item.rfind('=');
     const double weight =
-        sign == item.npos ? -1 : finite_number(item.substr(sign + 1)).value_or(-1);
+        sign == item.npos ? -1 : text::finite_number(item.substr(sign + 1)).value_or(-1);
     check_field(weight >= 0, "class_weights",
                 "\"{}\"; expected balanced, or NAME=WEIGHT,... with weights of at least 0",
                 excerpt(item));
@@ -137,4 +139,4 @@ std::vector<float> class_weights(const std::string& asked, const std::vector<std
   return weights;
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

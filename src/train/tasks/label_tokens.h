@@ -4,13 +4,13 @@
 #include "embed/text_format.h"
 #include "tasks/label_examples.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // Turns labelled texts into tokens, and their labels into numbers or targets.
 class LabelTokens {
  public:
   // `names`: the labels.
-  LabelTokens(TextFormat format, std::vector<std::string> names);
+  LabelTokens(infer::TextFormat format, std::vector<std::string> names);
 
   // Throws BadFile if a label is not among the names.
   LabelledTokens operator()(const LabelledTexts& texts);
@@ -18,13 +18,14 @@ class LabelTokens {
 
  private:
   int32_t number_of(const std::string& label, const std::string& place) const;
-  TokenizedText tokens_of(const LabelledText& row) const;
+  infer::TokenizedText tokens_of(const LabelledText& row) const;
   // Sets the labels too: those of the tokens that are kept, and none for special tokens.
-  TokenizedText words_of(const LabelledText& row, std::vector<int32_t>& labels) const;
-  std::vector<int32_t> labels_of_words(const LabelledText& row, const Encoding& found) const;
-  void add_targets(const LabelledText& row, ProblemType problem, std::vector<float>& targets) const;
+  infer::TokenizedText words_of(const LabelledText& row, std::vector<int32_t>& labels) const;
+  std::vector<int32_t> labels_of_words(const LabelledText& row, const text::Encoding& found) const;
+  void add_targets(const LabelledText& row, model::ProblemType problem,
+                   std::vector<float>& targets) const;
 
-  TextFormat format_;
+  infer::TextFormat format_;
   std::vector<std::string> names_;
   int64_t cut_ = 0;
 };
@@ -34,4 +35,4 @@ class LabelTokens {
 std::vector<float> class_weights(const std::string& asked, const std::vector<std::string>& names,
                                  const LabelledTokens& texts);
 
-}  // namespace fovea
+}  // namespace fovea::train

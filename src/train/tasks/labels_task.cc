@@ -10,7 +10,7 @@
 #include "tasks/label_examples.h"
 #include "tasks/label_tokens.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 constexpr int64_t kUsualText = 64;       // estimated tokens per text, for the plan
@@ -19,8 +19,8 @@ constexpr int64_t kTokensAtOnce = 4096;  // of an evaluation: limits the memory 
 const char* kind_of(const LabelledTexts& texts) {
   if (texts.by_word) return "one label per word";
   switch (texts.problem) {
-    case ProblemType::regression: return "a number per text";
-    case ProblemType::multi_label: return "several labels per text";
+    case model::ProblemType::regression: return "a number per text";
+    case model::ProblemType::multi_label: return "several labels per text";
     default: return "one label per text";
   }
 }
@@ -39,10 +39,10 @@ class LabelsTask : public ExamplesTask {
     }
     summary_ = summary_of(training_);
     check_loss();
-    if (training_.problem == ProblemType::single_label)
+    if (training_.problem == model::ProblemType::single_label)
       check(names_.size() >= 2, "{}: has only one label, \"{}\"; expected at least two",
             options.labels.front(), names_.front());
-    check(!names_.empty() || training_.problem == ProblemType::regression,
+    check(!names_.empty() || training_.problem == model::ProblemType::regression,
           "{}: its texts have no labels; expected at least one", options.labels.front());
     if (!options.validation_labels.empty()) {
       validation_ = read_labelled(options.validation_labels, training_.problem);
@@ -54,7 +54,7 @@ class LabelsTask : public ExamplesTask {
     }
   }
 
-  Tokenizer make_tokenizer(const Spec& spec) override {
+  text::Tokenizer make_tokenizer(const model::Spec& spec) override {
     const EachText texts = [this](const auto& use) {
       for (const LabelledText& row : training_.rows) {
         for (const std::string* text : {&row.text, &row.pair})
@@ -67,22 +67,23 @@ class LabelsTask : public ExamplesTask {
                                options_.tokenizer, spec.context);
   }
 
-  void shape(Spec& spec, const Tokenizer& tokenizer, const Origin& origin,
+  void shape(model::Spec& spec, const text::Tokenizer& tokenizer, const model::Origin& origin,
              const Say& say) override {
     const bool both = spec.encoder && spec.decoder;
-    check_field(spec.input.kind == InputKind::tokens, "labels",
+    check_field(spec.input.kind == model::InputKind::tokens, "labels",
                 "the model does not read text; expected a model for text");
     check_field(!both || !training_.by_word, "labels",
                 "labels of words do not suit an encoder-decoder; expected an encoder or a "
                 "decoder-only model");
-    const HeadKind kind = training_.by_word ? HeadKind::token : HeadKind::sequence;
+    const model::HeadKind kind =
+        training_.by_word ? model::HeadKind::token : model::HeadKind::sequence;
     if (spec.head.kind == kind && takes_over(spec, origin)) return;
     const bool fresh = origin.family == nullptr;
     if (fresh) set_padding(spec, tokenizer);
-    const Family& family = fresh ? family_of_new(spec, tokenizer) : *origin.family;
-    const std::string before = write_spec(spec);
-    spec.head = head_of(family, spec, kind, outputs());
-    const bool same = write_spec(spec) == before;
+    const model::Family& family = fresh ? family_of_new(spec, tokenizer) : *origin.family;
+    const std::string before = model::write_spec(spec);
+    spec.head = model::head_of(family, spec, kind, outputs());
+    const bool same = model::write_spec(spec) == before;
     set_classifier_padding(spec, tokenizer, origin);
     if (fresh) return;
     if (same) {
@@ -95,28 +96,30 @@ class LabelsTask : public ExamplesTask {
   }
 
   std::vector<std::string> labels() const override { return names_; }
-  ProblemType problem() const override {
-    return training_.by_word ? ProblemType::automatic : training_.problem;
+  model::ProblemType problem() const override {
+    return training_.by_word ? model::ProblemType::automatic : training_.problem;
   }
 
-  PassSize pass_size(const Spec& spec) const override {
+  PassSize pass_size(const model::Spec& spec) const override {
     return {options_.batch, std::min(spec.context, kUsualText)};
   }
 
-  Origin origin(const Spec& spec, const Tokenizer& tokenizer) const override {
-    return spec.encoder && spec.decoder ? encoder_decoder_origin(spec, tokenizer) : Origin();
+  model::Origin origin(const model::Spec& spec, const text::Tokenizer& tokenizer) const override {
+    return spec.encoder && spec.decoder ? encoder_decoder_origin(spec, tokenizer) : model::Origin();
   }
 
-  std::unique_ptr<Examples> examples(const Spec& spec, const TranslationTokenizers& tokenizers,
-                                     const Origin& origin, bool, const Say& say) override {
-    const Tokenizer& tokenizer = tokenizers.source;
+  std::unique_ptr<Examples> examples(const model::Spec& spec,
+                                     const text::TranslationTokenizers& tokenizers,
+                                     const model::Origin& origin, bool, const Say& say) override {
+    const text::Tokenizer& tokenizer = tokenizers.source;
     const bool both = spec.encoder && spec.decoder;
     if (purpose_ == Purpose::train)
       for (const std::string& line : summary_) say(line);
     if (training_.empty + validation_.empty > 0)
       say(fmt::format("{} empty texts are skipped", training_.empty + validation_.empty));
     const bool measured = purpose_ == Purpose::measure;
-    const TextFormat format = TextFormat::of(tokenizer, spec, measured ? 0 : options_.length);
+    const infer::TextFormat format =
+        infer::TextFormat::of(tokenizer, spec, measured ? 0 : options_.length);
     LabelTokens tokens(format, names_);
     LabelledTokens learnt = tokens(training_), held_out = learnt;
     if (purpose_ == Purpose::train) {
@@ -126,7 +129,7 @@ class LabelsTask : public ExamplesTask {
             class_weights(options_.class_weights, names_, learnt));
       say_names_of_tokens(tokenizer, say);
     }
-    if (training_.by_word && !mark_entities(names_) &&
+    if (training_.by_word && !infer::mark_entities(names_) &&
         std::find(names_.begin(), names_.end(), "O") != names_.end())
       say("the labels have no prefixes such as B- and I-, so entities are not counted");
     if (tokens.cut() > 0)
@@ -140,44 +143,46 @@ class LabelsTask : public ExamplesTask {
     return examples;
   }
 
-  EvaluationTask evaluation() const override {
-    if (training_.problem == ProblemType::multi_label) return evaluation_task("label_sets");
-    if (training_.problem == ProblemType::regression) return evaluation_task("numbers");
-    if (!training_.by_word) return evaluation_task("labels");
-    EvaluationTask task = evaluation_task("words");
-    if (!mark_entities(names_))
+  infer::EvaluationTask evaluation() const override {
+    if (training_.problem == model::ProblemType::multi_label)
+      return infer::evaluation_task("label_sets");
+    if (training_.problem == model::ProblemType::regression)
+      return infer::evaluation_task("numbers");
+    if (!training_.by_word) return infer::evaluation_task("labels");
+    infer::EvaluationTask task = infer::evaluation_task("words");
+    if (!infer::mark_entities(names_))
       std::erase_if(task.metrics,
-                    [](const Metric& metric) { return metric.name.starts_with("entity"); });
+                    [](const infer::Metric& metric) { return metric.name.starts_with("entity"); });
     return task;
   }
 
  private:
   int64_t outputs() const {
-    return training_.problem == ProblemType::regression ? 1 : std::ssize(names_);
+    return training_.problem == model::ProblemType::regression ? 1 : std::ssize(names_);
   }
 
   // Refuses options that the loss of these labels does not have.
   void check_loss() const {
     const char* kind = kind_of(training_);
-    const bool one = training_.problem == ProblemType::single_label;
+    const bool one = training_.problem == model::ProblemType::single_label;
     const bool has_weights = !options_.class_weights.empty();
     check_field(one || options_.label_smoothing == 0, "label_smoothing",
                 "given for {}; expected 0, or one label per text", kind);
     check_field(one || options_.distillation.teacher.empty(), "teacher",
                 "given for {}; expected one label per text", kind);
-    const ProblemType asked = options_.problem_type;
-    check_field(
-        !training_.by_word || asked == ProblemType::automatic || asked == ProblemType::single_label,
-        "problem_type", "given for {}; expected automatic", kind);
-    check_field(!has_weights || training_.problem != ProblemType::regression, "class_weights",
-                "given for {}; expected labels", kind);
+    const model::ProblemType asked = options_.problem_type;
+    check_field(!training_.by_word || asked == model::ProblemType::automatic ||
+                    asked == model::ProblemType::single_label,
+                "problem_type", "given for {}; expected automatic", kind);
+    check_field(!has_weights || training_.problem != model::ProblemType::regression,
+                "class_weights", "given for {}; expected labels", kind);
     check_field(!has_weights || options_.label_smoothing == 0, "class_weights",
                 "given with `label_smoothing`; expected one of them");
     check_field(!has_weights || options_.distillation.teacher.empty(), "class_weights",
                 "given with `teacher`; expected one of them");
   }
 
-  void say_names_of_tokens(const Tokenizer& tokenizer, const Say& say) const {
+  void say_names_of_tokens(const text::Tokenizer& tokenizer, const Say& say) const {
     SpecialNames names(tokenizer);
     for (const LabelledText& row : training_.rows) {
       for (const std::string* text : {&row.text, &row.pair}) names.add(*text);
@@ -202,8 +207,8 @@ class LabelsTask : public ExamplesTask {
 
   // Uses the head of the checkpoint if it has one output for a number, or all labels of the data;
   // returns whether it does.
-  bool takes_over(const Spec& spec, const Origin& origin) {
-    if (training_.problem == ProblemType::regression) return spec.head.labels == 1;
+  bool takes_over(const model::Spec& spec, const model::Origin& origin) {
+    if (training_.problem == model::ProblemType::regression) return spec.head.labels == 1;
     const std::vector<std::string>& known = origin.labels;
     const bool all = std::all_of(names_.begin(), names_.end(), [&](const std::string& name) {
       return std::find(known.begin(), known.end(), name) != known.end();
@@ -223,4 +228,4 @@ std::unique_ptr<ExamplesTask> make_labels_task(const TrainOptions& options,
   return std::make_unique<LabelsTask>(options, purpose);
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

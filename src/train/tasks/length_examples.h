@@ -6,7 +6,7 @@
 #include "data/length_batches.h"
 #include "loop/examples.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // Samples of different lengths, in batches of similar length. Data holds the tokens of all samples.
 template <class Data>
@@ -42,4 +42,4 @@ class LengthExamples : public Examples {
   std::optional<LengthBatches> validation_batches_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 std::vector<int32_t> lengths_of(const LabelledSequences& texts) {
@@ -101,4 +101,4 @@ Batch PackedExamples::validation(int64_t n) const {
   return of(validation_, {first, last});
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

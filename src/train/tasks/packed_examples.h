@@ -4,7 +4,7 @@
 #include "loop/examples.h"
 #include "tasks/sequences.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // Texts as ids, with the label of each token: the next token if that is trained, else -1.
 struct LabelledSequences {
@@ -51,4 +51,4 @@ class PackedExamples : public Examples {
   std::vector<std::vector<int64_t>> validation_rows_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::train

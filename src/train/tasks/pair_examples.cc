@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 LengthBatches batches_of(const TokenPairs& pairs, int64_t budget, uint64_t seed) {
@@ -49,4 +49,4 @@ Batch PairExamples::of(const TokenPairs& pairs, const std::vector<int64_t>& samp
   return batch;
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

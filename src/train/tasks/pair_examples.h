@@ -3,7 +3,7 @@
 #include "tasks/length_examples.h"
 #include "tasks/sequences.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // Sources and targets, including special tokens.
 struct TokenPairs {
@@ -29,4 +29,4 @@ class PairExamples : public LengthExamples<TokenPairs> {
   PairTokens tokens_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -3,13 +3,13 @@
 #include "data/conversations.h"
 #include "data/task_tokenizer.h"
 #include "data/text_pairs.h"
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
 #include "generate/translation.h"
 #include "loop/examples_task.h"
 #include "loop/special_tokens.h"
 #include "tasks/pair_examples.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 // Estimated tokens per sentence, for the plan.
@@ -46,7 +46,7 @@ class PairsTask : public ExamplesTask {
     }
   }
 
-  Tokenizer make_tokenizer(const Spec& spec) override {
+  text::Tokenizer make_tokenizer(const model::Spec& spec) override {
     const EachText both = [this](const auto& use) {
       for (const auto* side : {&training_.sources, &training_.targets})
         for (const std::string& text : *side) use(text);
@@ -54,34 +54,36 @@ class PairsTask : public ExamplesTask {
     return make_task_tokenizer(TokenizerUse::translation, both, options_.tokenizer, spec.context);
   }
 
-  void shape(Spec& spec, const Tokenizer& tokenizer, const Origin& origin, const Say&) override {
-    check_field(spec.encoder && spec.decoder && spec.input.kind == InputKind::tokens &&
-                    spec.head.kind == HeadKind::language_model,
+  void shape(model::Spec& spec, const text::Tokenizer& tokenizer, const model::Origin& origin,
+             const Say&) override {
+    check_field(spec.encoder && spec.decoder && spec.input.kind == model::InputKind::tokens &&
+                    spec.head.kind == model::HeadKind::language_model,
                 options_.pairs.empty() ? "data" : "pairs",
                 "the model is not a text encoder-decoder with a language-model head; expected "
                 "one, such as the preset translate");
     if (origin.family == nullptr) set_padding(spec, tokenizer);
   }
 
-  PassSize pass_size(const Spec& spec) const override {
+  PassSize pass_size(const model::Spec& spec) const override {
     const int64_t length = std::min(spec.context, kUsualSentence);
     return {std::max<int64_t>(1, options_.batch_tokens / length), length};
   }
 
-  Origin origin(const Spec& spec, const Tokenizer& tokenizer) const override {
+  model::Origin origin(const model::Spec& spec, const text::Tokenizer& tokenizer) const override {
     return encoder_decoder_origin(spec, tokenizer);
   }
 
-  std::unique_ptr<Examples> examples(const Spec& spec, const TranslationTokenizers& tokenizers,
-                                     const Origin& origin, bool, const Say& say) override {
-    const Tokenizer& tokenizer = tokenizers.target;
+  std::unique_ptr<Examples> examples(const model::Spec& spec,
+                                     const text::TranslationTokenizers& tokenizers,
+                                     const model::Origin& origin, bool, const Say& say) override {
+    const text::Tokenizer& tokenizer = tokenizers.target;
     check(end_id(tokenizer).has_value(),
           "tokenizer: it has no end-of-text token; expected eos_token in "
           "tokenizer_config.json, or a token </s>");
     PairTokens tokens;
     tokens.start = decoder_start(tokenizer, origin);
     tokenizers_ = tokenizers;
-    rules_ = rules_of(origin, {*end_id(tokenizer)});
+    rules_ = infer::rules_of(origin, {*end_id(tokenizer)});
     rules_.start = tokens.start;
     tokens.padding =
         static_cast<int32_t>(spec.padding >= 0 ? spec.padding : padding_id(tokenizer).value_or(0));
@@ -115,8 +117,8 @@ class PairsTask : public ExamplesTask {
     return examples;
   }
 
-  EvaluationTask evaluation() const override {
-    EvaluationTask task = evaluation_task("pairs");
+  infer::EvaluationTask evaluation() const override {
+    infer::EvaluationTask task = infer::evaluation_task("pairs");
     if (options_.bleu_lines == 0) {
       task.metrics.clear();
       task.decisive = "loss";
@@ -125,17 +127,17 @@ class PairsTask : public ExamplesTask {
   }
 
   // Adds greedy translations of the first held-out sources to the predictions.
-  Predictions predict(const Transformer& model) const override {
-    Predictions found = ExamplesTask::predict(model);
+  infer::Predictions predict(const model::Transformer& model) const override {
+    infer::Predictions found = ExamplesTask::predict(model);
     const auto count = static_cast<size_t>(
         evaluated(std::min(std::ssize(validation_.sources), options_.bleu_lines)));
     if (count == 0) return found;
     auto& translations = found.translations.emplace();
     size_t read = 0;
-    TranslateOptions greedy;
+    infer::TranslateOptions greedy;
     greedy.beams = 1;
     greedy.source_prefix = options_.source_prefix;
-    translate(
+    infer::translate(
         {.model = model,
          .tokenizer = &tokenizers_->target,
          .rules = rules_,
@@ -146,7 +148,7 @@ class PairsTask : public ExamplesTask {
           if (read == count) return std::nullopt;
           return validation_.sources[read++];
         },
-        [&](const Translation& translation) {
+        [&](const infer::Translation& translation) {
           translations.emplace_back(translation.best[0].text,
                                     validation_.targets[translations.size()]);
           return true;
@@ -155,8 +157,8 @@ class PairsTask : public ExamplesTask {
   }
 
  private:
-  TokenPairs tokenized(const TextPairs& texts, const Spec& spec,
-                       const TranslationTokenizers& tokenizers) {
+  TokenPairs tokenized(const TextPairs& texts, const model::Spec& spec,
+                       const text::TranslationTokenizers& tokenizers) {
     TokenPairs pairs;
     for (size_t i = 0; i < texts.sources.size(); ++i) {
       const std::vector<int32_t> source = translation_ids(
@@ -175,8 +177,8 @@ class PairsTask : public ExamplesTask {
 
   TextPairs training_, validation_;
   int64_t too_long_ = 0;
-  std::optional<TranslationTokenizers> tokenizers_;  // for translation
-  GenerationRules rules_;
+  std::optional<text::TranslationTokenizers> tokenizers_;  // for translation
+  infer::GenerationRules rules_;
 };
 
 }  // namespace
@@ -186,4 +188,4 @@ std::unique_ptr<ExamplesTask> make_pairs_task(const TrainOptions& options,
   return std::make_unique<PairsTask>(options, purpose);
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -7,7 +7,7 @@
 #include "base/hash.h"
 #include "fovea/core/random.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 constexpr uint32_t kPreferenceSubstream = 21;  // of Stream::shuffle
@@ -195,7 +195,7 @@ Batch PreferenceExamples::padded_rows(const std::vector<int64_t>& numbers) const
   const Sequences& ids = all_.texts.ids;
   const int64_t T = ids.longest(numbers);
   Batch batch;
-  Sequence& read = options_.decodes ? batch.target : batch.source;
+  model::Sequence& read = options_.decodes ? batch.target : batch.source;
   read.ids = ids.rows(numbers, T, options_.padding);
   if (all_.types.count() > 0) read.types = all_.types.rows(numbers, T, 0);
   batch.labels = full({std::ssize(numbers)}, 0, DType::i32);
@@ -208,4 +208,4 @@ Batch PreferenceExamples::padded_rows(const std::vector<int64_t>& numbers) const
   return batch;
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

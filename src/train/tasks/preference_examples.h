@@ -7,7 +7,7 @@
 #include "loop/examples.h"
 #include "tasks/packed_examples.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // Preferences as texts. Record i has the texts 2 i and 2 i + 1: a prompt with the chosen and with
 // the rejected answer; or a judged answer, and the same prompt with the answer of another record.
@@ -69,4 +69,4 @@ class PreferenceExamples : public Examples {
   PreferenceBatching options_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -6,10 +6,10 @@
 #include "chat/builtin_templates.h"
 #include "loop/special_tokens.h"
 
-namespace fovea {
+namespace fovea::train {
 
-PreferenceTextMaker::PreferenceTextMaker(const std::optional<ModelChat>& chat,
-                                         const Tokenizer& tokenizer, const Options& options)
+PreferenceTextMaker::PreferenceTextMaker(const std::optional<text::ModelChat>& chat,
+                                         const text::Tokenizer& tokenizer, const Options& options)
     : text_(chat, tokenizer, options.train_on), options_(options) {
   if (chat) options_.pairs.reset();
 }
@@ -44,9 +44,9 @@ TrainedText PreferenceTextMaker::text_of(const Conversation& conversation,
     check_field(conversation.plain.has_value(), "chat_template",
                 "not given, but {} is a conversation and the model has no template; expected {}, "
                 "or a file",
-                conversation.place, builtin_template_names());
-    const TextFormat& format = *options_.pairs;
-    TokenizedText found =
+                conversation.place, text::builtin_template_names());
+    const infer::TextFormat& format = *options_.pairs;
+    infer::TokenizedText found =
         format.pair(format.own_ids(conversation.plain->prompt), conversation.plain->completion);
     types = found.all_types();
     cut = found.cut > 0;
@@ -126,4 +126,4 @@ void PreferenceTextMaker::report(const Say& say) const {
   if (equal_ > 0) say(fmt::format("{} pairs of equal answers are skipped", equal_));
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -5,7 +5,7 @@
 #include "loop/conversation_text.h"
 #include "loop/job.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // The two texts of a record, and its value: see PreferenceTexts.
 struct PreferenceText {
@@ -25,13 +25,13 @@ class PreferenceTextMaker {
     int64_t longest;   // most tokens of a text
     TooLong too_long;  // what becomes of longer texts
     // Of an encoder: without a template, the prompt and the answer are a pair of texts.
-    std::optional<TextFormat> pairs = {};
+    std::optional<infer::TextFormat> pairs = {};
     // Of an encoder-decoder: the prompt is its source, and the answer its target, which begins with
     // the token `start`. Else null.
-    const TranslationTokenizers* translation = nullptr;
+    const text::TranslationTokenizers* translation = nullptr;
     int32_t start = 0;
   };
-  PreferenceTextMaker(const std::optional<ModelChat>& chat, const Tokenizer& tokenizer,
+  PreferenceTextMaker(const std::optional<text::ModelChat>& chat, const text::Tokenizer& tokenizer,
                       const Options& options);
 
   // Return the texts; unset if one is too long or has no trained token, or if both are equal.
@@ -60,4 +60,4 @@ class PreferenceTextMaker {
   int64_t long_ = 0, untrained_ = 0, equal_ = 0;
 };
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -6,7 +6,7 @@
 #include "data/corpus.h"
 #include "data/held_out.h"
 #include "data/preferences.h"
-#include "fovea/doctor.h"
+#include "fovea/model/model_path.h"
 #include "kernels/isa.h"
 #include "kernels/sum_tree.h"
 #include "loop/adapters.h"
@@ -20,10 +20,10 @@
 #include "tasks/preference_text.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
-using PairRewards = Predictions::Rewards;
+using PairRewards = infer::Predictions::Rewards;
 
 constexpr int64_t kUsualAnswer = 64;  // estimated tokens of an answer, for the plan
 
@@ -50,7 +50,7 @@ class PreferencesTask : public ConversationsTask {
 
   void watch(const std::function<bool(double)>& reading) override { watch_ = reading; }
 
-  void shape(Spec& spec, const Tokenizer& tokenizer, const Origin& origin,
+  void shape(model::Spec& spec, const text::Tokenizer& tokenizer, const model::Origin& origin,
              const Say& say) override {
     if (objective_ == Objective::reward) {
       shape_head(spec, tokenizer, origin, say);
@@ -68,13 +68,14 @@ class PreferencesTask : public ConversationsTask {
 
   std::vector<std::string> labels() const override { return names_; }
 
-  PassSize pass_size(const Spec& spec) const override {
+  PassSize pass_size(const model::Spec& spec) const override {
     const int64_t texts = options_.batch * (objective_ == Objective::kto ? 1 : 2);
     return {texts, usual_ > 0 ? usual_ : std::min(spec.context, kUsualAnswer)};
   }
 
-  std::unique_ptr<Examples> examples(const Spec& spec, const TranslationTokenizers& tokenizers,
-                                     const Origin& origin, bool, const Say& say) override {
+  std::unique_ptr<Examples> examples(const model::Spec& spec,
+                                     const text::TranslationTokenizers& tokenizers,
+                                     const model::Origin& origin, bool, const Say& say) override {
     if (row_ == 0) render(spec, tokenizers, decoder_start(tokenizers.target, origin), say);
     if (spec.token_types <= 1) texts_.types = {};
     auto made = std::make_unique<PreferenceExamples>(
@@ -98,29 +99,31 @@ class PreferencesTask : public ConversationsTask {
     return made;
   }
 
-  EvaluationTask evaluation() const override { return evaluation_task(name_of(objective_)); }
+  infer::EvaluationTask evaluation() const override {
+    return infer::evaluation_task(name_of(objective_));
+  }
 
   // A reward is no label, which a table of labels could count.
-  void complete(Predictions&) const override {}
+  void complete(infer::Predictions&) const override {}
 
-  void begin(const Transformer& model, int64_t first) override {
+  void begin(const model::Transformer& model, int64_t first) override {
     if (!has_reference()) return;
     const PreferenceOptions& o = options_.preferences;
     reference_.emplace(o.cache.empty() ? options_.out + "/reference" : o.cache, identity());
     reference_->open();
     const std::vector<int64_t> records = unknown_records(first);
-    std::optional<ModelFiles> opened;
+    std::optional<model::ModelFiles> opened;
     if (first > 0 && !records.empty()) opened = initial_model(model);
     // Without its adapters, a model is the initial one, also if the run began with an adapter.
     const bool adapted = !opened && options_.lora.rank > 0;
     compute_reference(opened ? opened->model : adapted ? without_adapters(model) : model, records);
   }
 
-  StepLoss backward(const Transformer& model, int64_t step) const override {
-    Predictions found;
+  StepLoss backward(const model::Transformer& model, int64_t step) const override {
+    infer::Predictions found;
     const auto divisor = static_cast<double>(options_.batch * pass_options().passes.at(step));
     StepLoss result = backward_by_passes(
-        *examples_, step, pass_options(), [&](const Batch& batch, const Pass& pass, double) {
+        *examples_, step, pass_options(), [&](const Batch& batch, const model::Pass& pass, double) {
           const Scores scores = score(model, batch, pass, found.rewards);
           Tensor loss = times(sum(scores.losses), 1 / divisor);
           if (scores.side_loss)
@@ -129,16 +132,16 @@ class PreferencesTask : public ConversationsTask {
           return loss;
         });
     found.rewards.paired = objective_ != Objective::kto;
-    result.metrics = values_of(evaluation().metrics, found);
+    result.metrics = infer::values_of(evaluation().metrics, found);
     return result;
   }
 
-  Predictions predict_batches(const Transformer& model, DType dtype, int64_t count,
-                              const std::function<Batch(int64_t n)>& batch) const override {
+  infer::Predictions predict_batches(const model::Transformer& model, DType dtype, int64_t count,
+                                     const std::function<Batch(int64_t n)>& batch) const override {
     const NoGradient off;
-    Pass pass;
+    model::Pass pass;
     pass.compute = dtype;
-    Predictions found;
+    infer::Predictions found;
     std::vector<double> losses;
     for (int64_t n = 0; n < count; ++n) {
       const Scores scores = score(model, batch(n), pass, found.rewards);
@@ -150,7 +153,7 @@ class PreferencesTask : public ConversationsTask {
     return found;
   }
 
-  void write_model(const std::string& folder, Transformer& model) const override {
+  void write_model(const std::string& folder, model::Transformer& model) const override {
     if (objective_ == Objective::reward || translates(model.spec))
       // Without the end tokens of chats. NOLINTNEXTLINE(bugprone-parent-virtual-call)
       return ExamplesTask::write_model(folder, model);
@@ -163,9 +166,9 @@ class PreferencesTask : public ConversationsTask {
     Tensor side_loss;  // f64 [1], or unset
   };
 
-  static bool translates(const Spec& spec) {
-    return spec.encoder && spec.decoder && spec.input.kind == InputKind::tokens &&
-           spec.head.kind == HeadKind::language_model;
+  static bool translates(const model::Spec& spec) {
+    return spec.encoder && spec.decoder && spec.input.kind == model::InputKind::tokens &&
+           spec.head.kind == model::HeadKind::language_model;
   }
   bool has_reference() const {
     return objective_ == Objective::kto ||
@@ -187,12 +190,13 @@ class PreferencesTask : public ConversationsTask {
   }
 
   // Gives the model a head with one output, unless it has one.
-  void shape_head(Spec& spec, const Tokenizer& tokenizer, const Origin& origin, const Say& say) {
-    check_field(!(spec.encoder && spec.decoder) && spec.input.kind == InputKind::tokens,
+  void shape_head(model::Spec& spec, const text::Tokenizer& tokenizer, const model::Origin& origin,
+                  const Say& say) {
+    check_field(!(spec.encoder && spec.decoder) && spec.input.kind == model::InputKind::tokens,
                 objective_field(options_),
                 "reward does not suit the model; expected an encoder or a decoder for text");
     names_ = {"reward"};
-    if (spec.head.kind == HeadKind::sequence && spec.head.labels == 1) {
+    if (spec.head.kind == model::HeadKind::sequence && spec.head.labels == 1) {
       if (origin.labels.size() == 1) names_ = origin.labels;
       return;
     }
@@ -200,17 +204,17 @@ class PreferencesTask : public ConversationsTask {
                 "{} holds preferences, but the model has no head with one output; expected a "
                 "reward model",
                 options_.data.front());
-    spec.head = head_of(*origin.family, spec, HeadKind::sequence, 1);
+    spec.head = model::head_of(*origin.family, spec, model::HeadKind::sequence, 1);
     set_classifier_padding(spec, tokenizer, origin);
     say("a new head with one output");
   }
 
   // Converts the records to tokens. Without validation data, evenly spaced ones are held out.
   // `start`: the start token of the decoder of an encoder-decoder.
-  void render(const Spec& spec, const TranslationTokenizers& tokenizers, int32_t start,
+  void render(const model::Spec& spec, const text::TranslationTokenizers& tokenizers, int32_t start,
               const Say& say) {
     const int64_t longest = longest_row(spec);
-    const Tokenizer& tokenizer = tokenizers.target;
+    const text::Tokenizer& tokenizer = tokenizers.target;
     const bool both = objective_ != Objective::reward && translates(spec);
     PreferenceTextMaker maker(
         chat_, tokenizer,
@@ -218,8 +222,8 @@ class PreferencesTask : public ConversationsTask {
          .rewards = objective_ == Objective::reward,
          .longest = longest,
          .too_long = options_.too_long,
-         .pairs =
-             spec.decoder ? std::nullopt : std::optional(TextFormat::of(tokenizer, spec, longest)),
+         .pairs = spec.decoder ? std::nullopt
+                               : std::optional(infer::TextFormat::of(tokenizer, spec, longest)),
          .translation = both ? &tokenizers : nullptr,
          .start = start});
     std::vector<const Preference*> training, held;
@@ -266,7 +270,7 @@ class PreferencesTask : public ConversationsTask {
 
   // Returns the index of the file of each record that is added.
   std::vector<size_t> add_records(const std::vector<const Preference*>& records,
-                                  PreferenceTextMaker& maker, const Tokenizer& tokenizer) {
+                                  PreferenceTextMaker& maker, const text::Tokenizer& tokenizer) {
     std::vector<size_t> files;
     const auto add = [&](const std::optional<PreferenceText>& made, size_t file) {
       if (!made) return;
@@ -296,7 +300,7 @@ class PreferencesTask : public ConversationsTask {
     return files;
   }
 
-  void add_made(const PreferenceText& made, const Tokenizer& tokenizer) {
+  void add_made(const PreferenceText& made, const text::Tokenizer& tokenizer) {
     if (example_.empty()) {
       add_example(made.source, made.first, tokenizer, 0);
       if (objective_ != Objective::kto) add_example(made.source, made.second, tokenizer, 1);
@@ -309,7 +313,7 @@ class PreferencesTask : public ConversationsTask {
   }
 
   void add_example(const std::vector<int32_t>& source, const TrainedText& text,
-                   const Tokenizer& tokenizer, int64_t number) {
+                   const text::Tokenizer& tokenizer, int64_t number) {
     const TrainedText prompt{source, std::vector<bool>(source.size(), false)};
     for (const TrainedText* each : {&prompt, &text})
       for (ExamplePart& part : parts_of(*each, tokenizer, number))
@@ -317,7 +321,7 @@ class PreferencesTask : public ConversationsTask {
   }
 
   void add_text(const TrainedText& text, const std::vector<int32_t>& types,
-                const Tokenizer& tokenizer) {
+                const text::Tokenizer& tokenizer) {
     if (!text.trained.empty()) find_ends(text, tokenizer);
     texts_.texts.ids.add(text.ids);
     texts_.texts.labels.add(labels_of_text(text));
@@ -326,7 +330,7 @@ class PreferencesTask : public ConversationsTask {
 
   // Computes the losses and adds the rewards. The tensors of a batch of pairs alternate between
   // chosen and rejected answers.
-  Scores score(const Transformer& model, const Batch& batch, const Pass& pass,
+  Scores score(const model::Transformer& model, const Batch& batch, const model::Pass& pass,
                PairRewards& rewards) const {
     if (objective_ == Objective::reward) return score_rewards(model, batch, pass, rewards);
     const SequenceLogProbabilities found = sequence_log_probabilities(model, batch, pass);
@@ -357,8 +361,8 @@ class PreferencesTask : public ConversationsTask {
     return {losses, found.side_loss};
   }
 
-  Scores score_rewards(const Transformer& model, const Batch& batch, const Pass& given,
-                       PairRewards& rewards) const {
+  Scores score_rewards(const model::Transformer& model, const Batch& batch,
+                       const model::Pass& given, PairRewards& rewards) const {
     const Questions asked = questions(model, batch, given);
     const UnitScope units(asked.units);
     const Tensor outputs = model.logits(asked.hidden, asked.valid);
@@ -369,9 +373,10 @@ class PreferencesTask : public ConversationsTask {
   }
 
   // Estimates KL(model || reference) from answers to other prompts, without a gradient; at least 0.
-  double divergence(const Transformer& model, const Batch& judged, const Pass& given) const {
+  double divergence(const model::Transformer& model, const Batch& judged,
+                    const model::Pass& given) const {
     const NoGradient off;
-    Pass pass;
+    model::Pass pass;
     pass.compute = given.compute;
     const Batch batch = examples_->mismatched(judged);
     const Tensor sums = sequence_log_probabilities(model, batch, pass).sums;
@@ -415,7 +420,7 @@ class PreferencesTask : public ConversationsTask {
 
   // Returns a hash of what the log-probabilities of the initial model depend on, besides the texts.
   uint64_t identity() const {
-    return hash_bytes(fmt::format("{:016x} {} {} {}", model_fingerprint(options_.from),
+    return hash_bytes(fmt::format("{:016x} {} {} {}", model::model_fingerprint(options_.from),
                                   numeric_class(compute()), setting().spec.vocabulary,
                                   static_cast<int>(options_.lora.base)));
   }
@@ -438,17 +443,19 @@ class PreferencesTask : public ConversationsTask {
   }
 
   // Opens the initial model again, for a resumed run whose results of it are lost.
-  ModelFiles initial_model(const Transformer& model) const {
+  model::ModelFiles initial_model(const model::Transformer& model) const {
     const auto [weights, packing] = base_weights(options_.lora);
-    ModelFiles files = open_model_files(
-        base_of(options_.from), weights == Weights::owned ? Weights::mapped : weights, packing);
+    model::ModelFiles files = model::open_model_files(
+        base_of(options_.from), weights == model::Weights::owned ? model::Weights::mapped : weights,
+        packing);
     check_field(files.model.spec.vocabulary == model.spec.vocabulary, "reference_cache",
                 "lacks texts, and the tokens of the chat template were added to the model; "
                 "expected the directory of the earlier part of the run");
     return files;
   }
 
-  void compute_reference(const Transformer& model, const std::vector<int64_t>& records) const {
+  void compute_reference(const model::Transformer& model,
+                         const std::vector<int64_t>& records) const {
     const auto keep = [&](const Batch& batch) {
       std::vector<uint64_t> keys;
       for (const Batch::Text& text : batch.texts) keys.push_back(examples_->key(text.number));
@@ -485,4 +492,4 @@ std::unique_ptr<ExamplesTask> make_preferences_task(const TrainOptions& options,
   return std::make_unique<PreferencesTask>(options, purpose, objective);
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

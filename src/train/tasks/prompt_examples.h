@@ -3,7 +3,7 @@
 #include "data/weighted_order.h"
 #include "loop/examples.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // The prompts of a run in the order of their use; each epoch has another order. A task writes the
 // answers itself, so there are no batches.
@@ -40,4 +40,4 @@ class PromptExamples : public Examples {
   int64_t batch_, steps_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::train

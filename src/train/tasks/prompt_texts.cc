@@ -8,12 +8,13 @@
 #include "loop/conversation_text.h"
 #include "loop/special_tokens.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 class PromptReader {
  public:
-  PromptReader(const Spec& spec, const std::optional<ModelChat>& chat, const Tokenizer& tokenizer)
+  PromptReader(const model::Spec& spec, const std::optional<text::ModelChat>& chat,
+               const text::Tokenizer& tokenizer)
       : spec_(spec), chat_(chat), tokenizer_(tokenizer), text_(chat, tokenizer, TrainOn::last) {}
 
   // Adds a prompt to a part, unless it is too long. Returns whether it does.
@@ -43,13 +44,13 @@ class PromptReader {
     check_field(chat_.has_value() || conversation.plain.has_value(), "chat_template",
                 "not given, but {} is a conversation and the model has no template; expected {}, "
                 "or a file",
-                conversation.place, builtin_template_names());
+                conversation.place, text::builtin_template_names());
     return text_.prompt(conversation);
   }
 
-  const Spec& spec_;
-  const std::optional<ModelChat>& chat_;
-  const Tokenizer& tokenizer_;
+  const model::Spec& spec_;
+  const std::optional<text::ModelChat>& chat_;
+  const text::Tokenizer& tokenizer_;
   ConversationText text_;
   int64_t longest_ = 0, long_ = 0;
 };
@@ -64,9 +65,9 @@ int64_t PromptTexts::tokens() const {
   return std::llround(all);
 }
 
-PromptTexts prompt_texts(Prompts data, Prompts validation, double share, const Spec& spec,
-                         const std::optional<ModelChat>& chat, const Tokenizer& tokenizer,
-                         const Say& say) {
+PromptTexts prompt_texts(Prompts data, Prompts validation, double share, const model::Spec& spec,
+                         const std::optional<text::ModelChat>& chat,
+                         const text::Tokenizer& tokenizer, const Say& say) {
   PromptReader reader(spec, chat, tokenizer);
   PromptTexts made;
   std::vector<size_t> files;
@@ -89,4 +90,4 @@ PromptTexts prompt_texts(Prompts data, Prompts validation, double share, const S
   return made;
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

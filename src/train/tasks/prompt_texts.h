@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "data/conversations.h"
-#include "fovea/chat.h"
-#include "fovea/tokenizer.h"
+#include "fovea/text/chat.h"
+#include "fovea/text/tokenizer.h"
 #include "loop/job.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // A prompt and its tokens: those before the answer, or of an encoder-decoder the encoder's input.
 struct PromptText {
@@ -30,8 +30,8 @@ struct PromptTexts {
 // of all. Those that leave no room for an answer in the context are skipped and reported by `say`.
 // `chat`: the chat template; unset if the model has none. Throws BadFile if none are left for
 // training, and InvalidArgument if a prompt does not suit the model.
-PromptTexts prompt_texts(Prompts data, Prompts validation, double share, const Spec& spec,
-                         const std::optional<ModelChat>& chat, const Tokenizer& tokenizer,
-                         const Say& say);
+PromptTexts prompt_texts(Prompts data, Prompts validation, double share, const model::Spec& spec,
+                         const std::optional<text::ModelChat>& chat,
+                         const text::Tokenizer& tokenizer, const Say& say);
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -9,7 +9,7 @@
 #include "loop/special_tokens.h"
 #include "open/model_parts.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 // The tokens first .. first + rows - 1 of the window of `length` tokens that begins at `start`.
@@ -51,16 +51,18 @@ Batch masked_one_by_one(const TokenSpan& tokens, const WindowPart& asked, const 
 
 }  // namespace
 
-Predictions predict_one_by_one(const Model& model, const std::vector<std::string>& data,
-                               const TextWindows& windows, int64_t batch,
-                               const EvaluationProgress& progress) {
-  const Spec& spec = model.spec();
-  const Tokenizer& tokenizer = model.tokenizer();
+infer::Predictions predict_one_by_one(const model::Model& model,
+                                      const std::vector<std::string>& data,
+                                      const TextWindows& windows, int64_t batch,
+                                      const EvaluationProgress& progress) {
+  const model::Spec& spec = model.spec();
+  const text::Tokenizer& tokenizer = model.tokenizer();
   const auto mask = first_id(tokenizer, {"[MASK]", "<mask>"});
-  check_field(spec.encoder && !spec.decoder && spec.head.kind == HeadKind::language_model && mask,
-              "one_by_one",
-              "requires a language-model head and a mask token; expected a text encoder with "
-              "both");
+  check_field(
+      spec.encoder && !spec.decoder && spec.head.kind == model::HeadKind::language_model && mask,
+      "one_by_one",
+      "requires a language-model head and a mask token; expected a text encoder with "
+      "both");
   const Around around = around_text(tokenizer);
   const int64_t window = windows.length - std::ssize(around.before) - std::ssize(around.after);
   check_field(window >= 1, "one_by_one",
@@ -75,12 +77,12 @@ Predictions predict_one_by_one(const Model& model, const std::vector<std::string
                            : tokens.count;
   const std::vector<WindowPart> parts = all_tokens(read, window, batch);
   const auto count = std::ssize(parts);
-  return predict(parts_of(model).transformer, DType::f32, evaluation_task("one_by_one"), count,
-                 [&](int64_t n) {
+  return predict(model::parts_of(model).transformer, DType::f32,
+                 infer::evaluation_task("one_by_one"), count, [&](int64_t n) {
                    if (progress && !progress(static_cast<double>(n) / static_cast<double>(count)))
                      fail(ErrorKind::Failed, "eval: interrupted");
                    return masked_one_by_one(tokens, parts[static_cast<size_t>(n)], around, *mask);
                  });
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -1,9 +1,13 @@
 #pragma once
 
-#include "fovea/evaluate.h"
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "fovea/model/model.h"
 #include "metrics/predictions.h"
 
-namespace fovea {
+namespace fovea::train {
 
 using EvaluationProgress = std::function<bool(double fraction)>;
 
@@ -16,8 +20,9 @@ struct TextWindows {
 // from which the pseudo-perplexity follows (Salazar et al. 2020). The length of windows includes
 // special tokens. Uses `batch` copies of a window at a time; in each copy, a
 // different token is masked.
-Predictions predict_one_by_one(const Model& model, const std::vector<std::string>& data,
-                               const TextWindows& windows, int64_t batch,
-                               const EvaluationProgress& progress);
+infer::Predictions predict_one_by_one(const model::Model& model,
+                                      const std::vector<std::string>& data,
+                                      const TextWindows& windows, int64_t batch,
+                                      const EvaluationProgress& progress);
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -21,7 +21,7 @@
 #include "tasks/prompt_texts.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 // The seed of the answers to the n-th use of a prompt in the run.
@@ -36,8 +36,8 @@ struct ReinforcementState {
   WrittenBatch batch;
   int64_t left = 0;  // steps on `batch` that are still to be taken
   double kl_weight = 0;
-  std::optional<Transformer> reference;
-  Linear value_head;  // of ppo
+  std::optional<model::Transformer> reference;
+  model::Linear value_head;  // of ppo
 };
 
 // Writes answers to prompts and trains those with high rewards: GRPO and PPO.
@@ -59,12 +59,14 @@ class ReinforcementTask : public ExamplesTask {
     }
   }
 
-  Tokenizer make_tokenizer(const Spec&) override { return Tokenizer::open(options_.tokenizer); }
+  text::Tokenizer make_tokenizer(const model::Spec&) override {
+    return text::Tokenizer::open(options_.tokenizer);
+  }
 
-  void shape(Spec& spec, const Tokenizer& tokenizer, const Origin& origin,
+  void shape(model::Spec& spec, const text::Tokenizer& tokenizer, const model::Origin& origin,
              const Say& say) override {
-    const bool writes = spec.decoder && spec.head.kind == HeadKind::language_model &&
-                        spec.input.kind == InputKind::tokens;
+    const bool writes = spec.decoder && spec.head.kind == model::HeadKind::language_model &&
+                        spec.input.kind == model::InputKind::tokens;
     check_field(writes, "objective",
                 "{} does not suit the model; expected a decoder or an encoder-decoder for text, "
                 "with a language-model head",
@@ -80,11 +82,11 @@ class ReinforcementTask : public ExamplesTask {
       say("the model has no end token, so all answers have the maximum length");
   }
 
-  std::vector<ExamplePart> example(const Tokenizer& tokenizer) const override {
+  std::vector<ExamplePart> example(const text::Tokenizer& tokenizer) const override {
     return {{tokenizer.decode(texts_.training.front().ids), false, 0}};
   }
 
-  PassSize pass_size(const Spec& spec) const override {
+  PassSize pass_size(const model::Spec& spec) const override {
     const int64_t length = translates_ ? std::max(texts_.longest, o_.answer_tokens + 1)
                                        : texts_.longest + o_.answer_tokens;
     const int64_t answers = std::min(options_.batch, o_.prompts * o_.answers);
@@ -92,7 +94,7 @@ class ReinforcementTask : public ExamplesTask {
             .length = std::min(spec.context, length),
             .outputs = answers * (o_.answer_tokens + 1)};  // with an end token
   }
-  PassSize loaded_size(const Spec& spec) const override { return pass_size(spec); }
+  PassSize loaded_size(const model::Spec& spec) const override { return pass_size(spec); }
   double passes_per_step() const override {
     const auto answers = static_cast<double>(o_.prompts * o_.answers),
                updates = static_cast<double>(training().updates());
@@ -106,8 +108,9 @@ class ReinforcementTask : public ExamplesTask {
   }
   uint64_t writing_bytes() const override { return writing_bytes_; }
 
-  std::unique_ptr<Examples> examples(const Spec& spec, const TranslationTokenizers& tokenizers,
-                                     const Origin& origin, bool, const Say&) override {
+  std::unique_ptr<Examples> examples(const model::Spec& spec,
+                                     const text::TranslationTokenizers& tokenizers,
+                                     const model::Origin& origin, bool, const Say&) override {
     rewards_ = std::make_unique<Rewards>(o_, compute());
     for (const auto* part : {&texts_.training, &texts_.held_out})
       for (const PromptText& each : *part) rewards_->require(each.prompt);
@@ -116,11 +119,11 @@ class ReinforcementTask : public ExamplesTask {
                                                       : end_id(tokenizers.source).value_or(0));
     state_->kl_weight = training().kl_weight();
     if (ppo_) add_value_head(spec);
-    Transformer shapes(spec);
-    copy_bytes_ = static_cast<uint64_t>(parameter_count(shapes)) * sizeof(float);
+    model::Transformer shapes(spec);
+    copy_bytes_ = static_cast<uint64_t>(model::parameter_count(shapes)) * sizeof(float);
     writing_bytes_ = std::max(
-        fovea::writing_bytes(shapes, o_.prompts, texts_.longest, sampling()),
-        fovea::writing_bytes(shapes, std::ssize(held_out_asked()), texts_.longest, greedy()));
+        train::writing_bytes(shapes, o_.prompts, texts_.longest, sampling()),
+        train::writing_bytes(shapes, std::ssize(held_out_asked()), texts_.longest, greedy()));
     auto examples = std::make_unique<PromptExamples>(texts_.groups, o_.prompts,
                                                      training().updates(), options_.seed);
     examples->learnt = {
@@ -134,11 +137,13 @@ class ReinforcementTask : public ExamplesTask {
     return examples;
   }
 
-  EvaluationTask evaluation() const override { return evaluation_task("written_answers"); }
+  infer::EvaluationTask evaluation() const override {
+    return infer::evaluation_task("written_answers");
+  }
   bool evaluates() const override { return !texts_.held_out.empty(); }
   bool evaluates_start() const override { return true; }
   bool measures_steps() const override { return false; }
-  std::vector<NamedParameter> own_parameters() const override {
+  std::vector<model::NamedParameter> own_parameters() const override {
     if (!ppo_) return {};
     return {{"value_head.weight", &state_->value_head.weight},
             {"value_head.bias", &state_->value_head.bias}};
@@ -150,16 +155,16 @@ class ReinforcementTask : public ExamplesTask {
     all["answers.kl_weight"] = full({1}, state_->kl_weight, DType::f64);
     return all;
   }
-  void restore(const Snapshot& snapshot) const override {
+  void restore(const model::Snapshot& snapshot) const override {
     state_->kl_weight = number_of(snapshot.tensors.tensor("answers.kl_weight"));
     const int64_t updates = training().updates(), taken = snapshot.step % updates;
     state_->left = taken == 0 ? 0 : updates - taken;
     if (taken > 0) state_->batch = WrittenBatch::restored(snapshot);
   }
 
-  StepLoss backward(const Transformer& model, int64_t step) const override {
+  StepLoss backward(const model::Transformer& model, int64_t step) const override {
     const int64_t updates = training().updates(), n = step / updates;
-    MetricValues written;
+    infer::MetricValues written;
     if (step % updates == 0) written = explore(model, n);
     state_->left = updates - step % updates - 1;
     StepLoss found = backward_on_batch(model, ppo_ ? &state_->value_head : nullptr, state_->batch,
@@ -167,32 +172,34 @@ class ReinforcementTask : public ExamplesTask {
     found.metrics.insert(found.metrics.begin(), written.begin(), written.end());
     return found;
   }
-  std::string first_bad_tensor(Transformer& model, int64_t step) const override {
-    // The batches are not those of examples. NOLINTNEXTLINE(bugprone-parent-virtual-call)
+  std::string first_bad_tensor(model::Transformer& model, int64_t step) const override {
     return TrainingTask::first_bad_tensor(model, step);
   }
 
-  Predictions predict(const Transformer& model) const override {
+  infer::Predictions predict(const model::Transformer& model) const override {
     const std::vector<const PromptText*> asked = held_out_asked();
-    const std::vector<Generation> answers =
+    const std::vector<infer::Generation> answers =
         written(model, asked, std::vector<uint64_t>(asked.size()), greedy());
-    Predictions found;
+    infer::Predictions found;
     found.written_rewards = (*rewards_)(judged(asked, answers)).total;
     double tokens = 0;
-    for (const Generation& answer : answers) tokens += static_cast<double>(length_of(answer));
+    for (const infer::Generation& answer : answers)
+      tokens += static_cast<double>(length_of(answer));
     found.answer_tokens = tokens / static_cast<double>(answers.size());
     return found;
   }
 
   bool losses_fall() const override { return false; }
-  bool writes_samples(const Transformer&) const override { return options_.sample_tokens > 0; }
-  std::string sample(const Transformer& model, int64_t) const override {
+  bool writes_samples(const model::Transformer&) const override {
+    return options_.sample_tokens > 0;
+  }
+  std::string sample(const model::Transformer& model, int64_t) const override {
     if (options_.sample_tokens <= 0) return {};
     const PromptText& first =
         texts_.held_out.empty() ? texts_.training.front() : texts_.held_out.front();
     Writing writing = greedy();
     writing.tokens = std::min(writing.tokens, options_.sample_tokens);
-    const std::vector<Generation> answers = written(model, {&first}, {0}, writing);
+    const std::vector<infer::Generation> answers = written(model, {&first}, {0}, writing);
     const std::string prompt = setting().tokenizers.source.decode(first.ids);
     return prompt + (translates_ ? "\n" : "") + answers[0].text;
   }
@@ -215,8 +222,9 @@ class ReinforcementTask : public ExamplesTask {
             .recompute = options_.recompute};
   }
 
-  void check_tokens_of_template(const Tokenizer& tokenizer) const {
-    const BuiltinTemplate* const builtin = find_builtin_template(options_.chat_template);
+  void check_tokens_of_template(const text::Tokenizer& tokenizer) const {
+    const text::BuiltinTemplate* const builtin =
+        text::find_builtin_template(options_.chat_template);
     if (builtin == nullptr) return;
     for (const std::string& token : builtin->tokens)
       check_field(tokenizer.id_of(token).has_value(), "chat_template",
@@ -225,7 +233,8 @@ class ReinforcementTask : public ExamplesTask {
                   token);
   }
 
-  std::vector<int32_t> ends_of(const Origin& origin, const Tokenizer& tokenizer) const {
+  std::vector<int32_t> ends_of(const model::Origin& origin,
+                               const text::Tokenizer& tokenizer) const {
     std::vector<int32_t> ends = end_ids_of(origin, tokenizer);
     if (const auto end = end_id(tokenizer); translates_ && ends.empty() && end)
       ends.push_back(*end);
@@ -234,15 +243,17 @@ class ReinforcementTask : public ExamplesTask {
 
   // A token that the checkpoint forces to be the first one precedes the answer. None is forced to
   // be the last one: an answer ends where the policy ends it.
-  void set_rules(const Origin& origin, const Tokenizer& tokenizer) {
-    rules_ = rules_of(origin, ends_of(origin, tokenizer));
+  void set_rules(const model::Origin& origin, const text::Tokenizer& tokenizer) {
+    rules_ = infer::rules_of(origin, ends_of(origin, tokenizer));
     rules_.forced_last = {};
-    if (rules_.forced_first && fovea::ends(rules_, {}, *rules_.forced_first))
+    if (rules_.forced_first && fovea::infer::ends(rules_, {}, *rules_.forced_first))
       rules_.forced_first = {};
     if (translates_) rules_.start = decoder_start(tokenizer, origin);
   }
   int64_t forced() const { return rules_.forced_first ? 1 : 0; }
-  int64_t length_of(const Generation& answer) const { return std::ssize(answer.ids) - forced(); }
+  int64_t length_of(const infer::Generation& answer) const {
+    return std::ssize(answer.ids) - forced();
+  }
 
   Writing sampling() const {
     return {.answers = o_.answers,
@@ -264,23 +275,23 @@ class ReinforcementTask : public ExamplesTask {
     return asked;
   }
 
-  void add_value_head(const Spec& spec) const {
-    state_->value_head = Linear(spec.width, 1, true);
+  void add_value_head(const model::Spec& spec) const {
+    state_->value_head = model::Linear(spec.width, 1, true);
     state_->value_head.weight.value = zeros({1, spec.width});
     state_->value_head.bias.value = zeros({1});
   }
 
-  std::vector<Generation> written(const Transformer& model,
-                                  const std::vector<const PromptText*>& prompts,
-                                  const std::vector<uint64_t>& seeds,
-                                  const Writing& writing) const {
+  std::vector<infer::Generation> written(const model::Transformer& model,
+                                         const std::vector<const PromptText*>& prompts,
+                                         const std::vector<uint64_t>& seeds,
+                                         const Writing& writing) const {
     std::vector<const std::vector<int32_t>*> ids;
     for (const PromptText* each : prompts) ids.push_back(&each->ids);
     return write_answers(model, setting().tokenizers.target, rules_, ids, seeds, writing);
   }
 
   std::vector<WrittenAnswer> judged(const std::vector<const PromptText*>& prompts,
-                                    const std::vector<Generation>& answers) const {
+                                    const std::vector<infer::Generation>& answers) const {
     const size_t each = answers.size() / prompts.size();
     std::vector<WrittenAnswer> all;
     for (size_t i = 0; i < answers.size(); ++i)
@@ -290,7 +301,7 @@ class ReinforcementTask : public ExamplesTask {
 
   // Writes the n-th batch of answers and computes all that its steps compare with. Returns numbers
   // for the log.
-  MetricValues explore(const Transformer& model, int64_t n) const {
+  infer::MetricValues explore(const model::Transformer& model, int64_t n) const {
     std::vector<const PromptText*> prompts;
     std::vector<uint64_t> seeds;
     for (const size_t i : dynamic_cast<const PromptExamples&>(loaded()).prompts(n)) {
@@ -298,12 +309,12 @@ class ReinforcementTask : public ExamplesTask {
                                       static_cast<uint64_t>(n * o_.prompts + std::ssize(prompts))));
       prompts.push_back(&texts_.training[i]);
     }
-    const std::vector<Generation> answers = written(model, prompts, seeds, sampling());
+    const std::vector<infer::Generation> answers = written(model, prompts, seeds, sampling());
     const Rewards::Scores scores = (*rewards_)(judged(prompts, answers));
     WrittenBatch& batch = state_->batch;
     batch = collected(prompts, answers);
     read(model, batch);
-    MetricValues metrics = metrics_of(scores, answers);
+    infer::MetricValues metrics = metrics_of(scores, answers);
     if (ppo_) {
       set_advantages_by_token(scores.total, batch);
     } else {
@@ -313,11 +324,11 @@ class ReinforcementTask : public ExamplesTask {
   }
 
   WrittenBatch collected(const std::vector<const PromptText*>& prompts,
-                         const std::vector<Generation>& answers) const {
+                         const std::vector<infer::Generation>& answers) const {
     const size_t each = answers.size() / prompts.size();
     WrittenBatch batch;
     for (size_t i = 0; i < answers.size(); ++i) {
-      const Generation& answer = answers[i];
+      const infer::Generation& answer = answers[i];
       const std::vector<int32_t>& prompt = prompts[i / each]->ids;
       std::vector<int32_t>& ids = batch.ids.emplace_back(prompt);
       if (translates_) {
@@ -334,7 +345,7 @@ class ReinforcementTask : public ExamplesTask {
 
   // Reads the answers with the policy, if its numbers are needed before the first step, and with
   // the reference.
-  void read(const Transformer& model, WrittenBatch& batch) const {
+  void read(const model::Transformer& model, WrittenBatch& batch) const {
     if (ppo_ || training().updates() > 1) {
       TokenNumbers found =
           read_tokens(model, ppo_ ? &state_->value_head : nullptr, batch, training());
@@ -346,11 +357,11 @@ class ReinforcementTask : public ExamplesTask {
   }
 
   // Returns the initial model: the weights without the adapters, or those of `from`.
-  const Transformer& reference(const Transformer& model) const {
+  const model::Transformer& reference(const model::Transformer& model) const {
     if (!state_->reference && options_.lora.rank > 0) {
       state_->reference = without_adapters(model);  // shares the frozen weights
     } else if (!state_->reference) {
-      state_->reference = open_model_files(options_.from, Weights::mapped).model;
+      state_->reference = model::open_model_files(options_.from, model::Weights::mapped).model;
     }
     return *state_->reference;
   }
@@ -396,19 +407,20 @@ class ReinforcementTask : public ExamplesTask {
                                             static_cast<int64_t>(batch.count()), o_.kl_horizon);
   }
 
-  MetricValues metrics_of(const Rewards::Scores& scores,
-                          const std::vector<Generation>& answers) const {
+  infer::MetricValues metrics_of(const Rewards::Scores& scores,
+                                 const std::vector<infer::Generation>& answers) const {
     const auto count = static_cast<double>(answers.size());
-    const double mean = mean_of(scores.total);
+    const double mean = infer::mean_of(scores.total);
     double squares = 0, tokens = 0, ended = 0;
     for (const double reward : scores.total) squares += (reward - mean) * (reward - mean);
-    for (const Generation& answer : answers) {
+    for (const infer::Generation& answer : answers) {
       tokens += static_cast<double>(length_of(answer));
       ended += answer.end_id >= 0;
     }
-    MetricValues metrics = {{"reward", mean}, {"reward_deviation", std::sqrt(squares / count)}};
+    infer::MetricValues metrics = {{"reward", mean},
+                                   {"reward_deviation", std::sqrt(squares / count)}};
     for (size_t i = 0; i < scores.by_name.size(); ++i)
-      metrics.emplace_back("reward_" + rewards_->names()[i], mean_of(scores.by_name[i]));
+      metrics.emplace_back("reward_" + rewards_->names()[i], infer::mean_of(scores.by_name[i]));
     metrics.emplace_back("answer_tokens", tokens / count);
     metrics.emplace_back("ended", ended / count);
     if (ppo_) metrics.emplace_back("kl_weight", state_->kl_weight);
@@ -418,11 +430,11 @@ class ReinforcementTask : public ExamplesTask {
   const ReinforcementOptions o_;
   bool ppo_;
   Prompts data_, validation_;
-  std::optional<ModelChat> chat_;
+  std::optional<text::ModelChat> chat_;
   PromptTexts texts_;
   bool translates_ = false;  // the model is an encoder-decoder
   std::unique_ptr<Rewards> rewards_;
-  GenerationRules rules_;
+  infer::GenerationRules rules_;
   int32_t padding_ = 0;
   uint64_t data_hash_ = 0;
   uint64_t copy_bytes_ = 0;     // of a second copy of the weights
@@ -438,4 +450,4 @@ std::unique_ptr<ExamplesTask> make_reinforcement_task(const TrainOptions& option
   return std::make_unique<ReinforcementTask>(options, purpose, objective);
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -6,7 +6,7 @@
 #include "tasks/text_task.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 constexpr uint32_t kDrawnSubstream = 19;  // of Stream::shuffle: numbers that draw tokens
@@ -40,11 +40,11 @@ class ReplacedTokensTask : public TextTask {
                 "given with replaced_tokens; expected another objective");
   }
 
-  void shape(Spec& spec, const Tokenizer& tokenizer, const Origin& origin,
+  void shape(model::Spec& spec, const text::Tokenizer& tokenizer, const model::Origin& origin,
              const Say& say) override {
-    check_field(spec.encoder && !spec.decoder && spec.input.kind == InputKind::tokens, "objective",
-                "replaced_tokens does not suit the model; expected a text encoder");
-    spec.head = {.kind = HeadKind::token,
+    check_field(spec.encoder && !spec.decoder && spec.input.kind == model::InputKind::tokens,
+                "objective", "replaced_tokens does not suit the model; expected a text encoder");
+    spec.head = {.kind = model::HeadKind::token,
                  .labels = 1,
                  .bias = true,
                  .transform = true,
@@ -52,13 +52,15 @@ class ReplacedTokensTask : public TextTask {
     TextTask::shape(spec, tokenizer, origin, say);
   }
 
-  std::unique_ptr<Examples> examples(const Spec& spec, const TranslationTokenizers& tokenizers,
-                                     const Origin& origin, bool read_only,
+  std::unique_ptr<Examples> examples(const model::Spec& spec,
+                                     const text::TranslationTokenizers& tokenizers,
+                                     const model::Origin& origin, bool read_only,
                                      const Say& say) override {
-    generator_ = std::make_unique<Transformer>(generator_spec(spec, options_.generator_size));
-    initialise(*generator_, options_.seed + 1);
+    generator_ =
+        std::make_unique<model::Transformer>(generator_spec(spec, options_.generator_size));
+    model::initialise(*generator_, options_.seed + 1);
     int64_t own = 0;
-    for (const NamedParameter& each : own_parameters_of(*generator_))
+    for (const model::NamedParameter& each : own_parameters_of(*generator_))
       own += elements(each.parameter->shape);
     generator_numbers_ = static_cast<uint64_t>(own);
     say(fmt::format("a generator of {} parameters, and the embeddings of the model", own));
@@ -67,34 +69,34 @@ class ReplacedTokensTask : public TextTask {
 
   // The weights, their gradients and two moments.
   uint64_t other_bytes() const override { return 4 * sizeof(float) * generator_numbers_; }
-  std::vector<NamedParameter> own_parameters() const override {
+  std::vector<model::NamedParameter> own_parameters() const override {
     return own_parameters_of(*generator_);
   }
   bool measures_steps() const override { return false; }
   bool repeats() const override { return false; }
   bool losses_fall() const override { return false; }
 
-  StepLoss backward(const Transformer& model, int64_t step) const override {
+  StepLoss backward(const model::Transformer& model, int64_t step) const override {
     parts_ = {};
     StepLoss loss = TextTask::backward(model, step);
     loss.metrics = {{"generator_loss", parts_.generator}, {"detection_loss", parts_.detection}};
     return loss;
   }
 
-  Predictions predict_batches(const Transformer& model, DType compute, int64_t count,
-                              const std::function<Batch(int64_t n)>& batch) const override;
+  infer::Predictions predict_batches(const model::Transformer& model, DType compute, int64_t count,
+                                     const std::function<Batch(int64_t n)>& batch) const override;
 
-  void write_model(const std::string& folder, Transformer& model) const override {
+  void write_model(const std::string& folder, model::Transformer& model) const override {
     TextTask::write_model(folder, model);
     share_embeddings(model, *generator_);
     const std::string inner = folder + "/generator";
     make_directories(inner);
-    save_model_files(inner, *generator_, setting().tokenizers.source.eos_id(), {});
+    model::save_model_files(inner, *generator_, setting().tokenizers.source.eos_id(), {});
     setting().tokenizers.source.save(inner);
   }
 
  protected:
-  std::unique_ptr<Examples> make_examples(const Tokenizer& tokenizer, const Origin&,
+  std::unique_ptr<Examples> make_examples(const text::Tokenizer& tokenizer, const model::Origin&,
                                           const WindowOptions& windows) const override {
     WindowOptions of_text = windows;
     const auto [masking, around] = masked_text(tokenizer, of_text);
@@ -103,7 +105,7 @@ class ReplacedTokensTask : public TextTask {
   }
 
   // Clark et al. 2020, section 3.1: the generator's loss + weight * the model's.
-  Tensor loss(const Transformer& model, const Batch& batch, const Pass& pass,
+  Tensor loss(const model::Transformer& model, const Batch& batch, const model::Pass& pass,
               double divisor) const override {
     share_embeddings(model, *generator_);
     const ReplacedTokens replaced = replace_tokens(*generator_, batch, pass, divisor);
@@ -122,19 +124,19 @@ class ReplacedTokensTask : public TextTask {
   struct Parts {
     double generator = 0, detection = 0;
   };
-  std::unique_ptr<Transformer> generator_;
+  std::unique_ptr<model::Transformer> generator_;
   uint64_t generator_numbers_ = 0;  // parameters of its own
   mutable Parts parts_;             // of the current step
 };
 
-Predictions ReplacedTokensTask::predict_batches(
-    const Transformer& model, DType compute, int64_t count,
+infer::Predictions ReplacedTokensTask::predict_batches(
+    const model::Transformer& model, DType compute, int64_t count,
     const std::function<Batch(int64_t n)>& batch) const {
   const NoGradient off;
   share_embeddings(model, *generator_);
-  Pass pass;
+  model::Pass pass;
   pass.compute = compute;
-  Predictions found;
+  infer::Predictions found;
   for (int64_t n = 0; n < count; ++n) {
     const ReplacedTokens replaced = replace_tokens(*generator_, batch(n), pass, 1);
     const Tensor& labels = replaced.batch.labels;
@@ -155,4 +157,4 @@ std::unique_ptr<ExamplesTask> make_replaced_tokens_task(const TrainOptions& opti
   return std::make_unique<ReplacedTokensTask>(options, purpose);
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

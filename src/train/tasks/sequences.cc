@@ -1,6 +1,6 @@
 #include "tasks/sequences.h"
 
-namespace fovea {
+namespace fovea::train {
 
 Tensor Sequences::rows(const std::vector<int64_t>& of, int64_t width, int32_t padding) const {
   const Tensor filled = empty({std::ssize(of), width}, DType::i32);
@@ -12,4 +12,4 @@ Tensor Sequences::rows(const std::vector<int64_t>& of, int64_t width, int32_t pa
   return filled;
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

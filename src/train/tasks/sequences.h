@@ -6,7 +6,7 @@
 
 #include "tensor/tensor.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // Many sequences of numbers in one array.
 class Sequences {
@@ -38,4 +38,4 @@ class Sequences {
   std::vector<int64_t> ends_ = {0};
 };
 
-}  // namespace fovea
+}  // namespace fovea::train

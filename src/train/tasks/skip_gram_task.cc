@@ -7,7 +7,7 @@
 #include "tasks/text_task.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 std::vector<int64_t> counts_of(const TokenSpan& text, int64_t vocabulary) {
@@ -40,10 +40,8 @@ class SkipGramExamples : public WindowExamples {
       pairs_.add_pairs(options_.seed, first + r, ids.data_as<int32_t>() + r * L, L, pairs);
     const int64_t N = std::ssize(pairs.tokens), K = std::ssize(pairs.others) / N;
     Batch batch;
-    batch.source.ids = empty({N}, DType::i32);
-    batch.labels = empty({N, K}, DType::i32);
-    std::copy(pairs.tokens.begin(), pairs.tokens.end(), batch.source.ids.data_as<int32_t>());
-    std::copy(pairs.others.begin(), pairs.others.end(), batch.labels.data_as<int32_t>());
+    batch.source.ids = tensor_of(pairs.tokens, {N});
+    batch.labels = tensor_of(pairs.others, {N, K});
     batch.asked = N;
     batch.tokens = ids.size();
     return batch;
@@ -64,26 +62,27 @@ class SkipGramTask : public TextTask {
                 "given with skip_gram; expected another objective");
   }
 
-  void shape(Spec& spec, const Tokenizer& tokenizer, const Origin& origin,
+  void shape(model::Spec& spec, const text::Tokenizer& tokenizer, const model::Origin& origin,
              const Say& say) override {
-    spec = static_spec(tokenizer.size(), spec);
+    spec = model::static_spec(tokenizer.size(), spec);
     TextTask::shape(spec, tokenizer, origin, say);
     spec.padding = -1;
   }
   bool repeats() const override { return false; }
-  PassSize loaded_size(const Spec& spec) const override { return pass_size(spec); }
+  PassSize loaded_size(const model::Spec& spec) const override { return pass_size(spec); }
 
-  std::unique_ptr<Examples> examples(const Spec& spec, const TranslationTokenizers& tokenizers,
-                                     const Origin& origin, bool read_only,
+  std::unique_ptr<Examples> examples(const model::Spec& spec,
+                                     const text::TranslationTokenizers& tokenizers,
+                                     const model::Origin& origin, bool read_only,
                                      const Say& say) override {
     vocabulary_ = spec.vocabulary;
     return TextTask::examples(spec, tokenizers, origin, read_only, say);
   }
 
-  Predictions predict_batches(const Transformer& model, DType, int64_t count,
-                              const std::function<Batch(int64_t n)>& batch) const override {
+  infer::Predictions predict_batches(const model::Transformer& model, DType, int64_t count,
+                                     const std::function<Batch(int64_t n)>& batch) const override {
     const NoGradient off;
-    Predictions found;
+    infer::Predictions found;
     for (int64_t n = 0; n < count; ++n) {
       const Batch next = batch(n);
       found.loss += number_of(loss_of(model, next, 1));
@@ -92,17 +91,16 @@ class SkipGramTask : public TextTask {
     found.loss /= static_cast<double>(std::max<int64_t>(1, found.labels));
     return found;
   }
-  std::string first_bad_tensor(Transformer& model, int64_t step) const override {
-    // The batches are not those of examples. NOLINTNEXTLINE(bugprone-parent-virtual-call)
+  std::string first_bad_tensor(model::Transformer& model, int64_t step) const override {
     return TrainingTask::first_bad_tensor(model, step);
   }
   // The table of neighbours is only in the snapshots.
-  void write_model(const std::string& folder, Transformer& model) const override {
-    write_static_model(folder, model.token_embedding.value, setting().tokenizers.source);
+  void write_model(const std::string& folder, model::Transformer& model) const override {
+    model::write_static_model(folder, model.token_embedding.value, setting().tokenizers.source);
   }
 
  protected:
-  std::unique_ptr<Examples> make_examples(const Tokenizer&, const Origin&,
+  std::unique_ptr<Examples> make_examples(const text::Tokenizer&, const model::Origin&,
                                           const WindowOptions& windows) const override {
     require(windows.length);
     check_field(windows.length > 1, "length", "{}; expected at least 2", windows.length);
@@ -112,13 +110,13 @@ class SkipGramTask : public TextTask {
         SkipGram(options, counts_of(training_part(), vocabulary_)));
   }
 
-  Tensor loss(const Transformer& model, const Batch& batch, const Pass&,
+  Tensor loss(const model::Transformer& model, const Batch& batch, const model::Pass&,
               double divisor) const override {
     return loss_of(model, batch, divisor);
   }
 
  private:
-  static Tensor loss_of(const Transformer& model, const Batch& batch, double divisor) {
+  static Tensor loss_of(const model::Transformer& model, const Batch& batch, double divisor) {
     return skip_gram_loss(model.token_embedding.value, model.head.output.weight.value,
                           batch.source.ids, batch.labels, divisor);
   }
@@ -133,4 +131,4 @@ std::unique_ptr<ExamplesTask> make_skip_gram_task(const TrainOptions& options,
   return std::make_unique<SkipGramTask>(options, purpose);
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

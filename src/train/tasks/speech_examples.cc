@@ -7,9 +7,9 @@
 #include "audio/convert_sound.h"
 #include "audio/log_mel.h"
 #include "base/threads.h"
-#include "fovea/sound.h"
+#include "fovea/media/sound.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 LengthBatches batches_of(const SpeechPairs& pairs, int64_t batch, uint64_t seed) {
@@ -22,11 +22,13 @@ LengthBatches batches_of(const SpeechPairs& pairs, int64_t batch, uint64_t seed)
 }  // namespace
 
 std::vector<float> spectrogram_of_file(const std::string& file, int64_t bins, int64_t frames) {
-  return log_mel(first_samples(open_sound(file), frames * kHop), bins, frames);
+  return media::log_mel(media::first_samples(media::open_sound(file), frames * media::kHop), bins,
+                        frames);
 }
 
 bool fits_in_window(const std::string& file, int64_t frames) {
-  return std::ssize(first_samples(open_sound(file), frames * kHop + 1)) <= frames * kHop;
+  return std::ssize(media::first_samples(media::open_sound(file), frames * media::kHop + 1)) <=
+         frames * media::kHop;
 }
 
 SpeechExamples::SpeechExamples(SpeechPairs training, SpeechPairs validation,
@@ -82,4 +84,4 @@ Batch SpeechExamples::of(const SpeechPairs& pairs, const std::vector<int64_t>& s
   return batch;
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

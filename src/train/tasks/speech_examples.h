@@ -7,7 +7,7 @@
 #include "loop/examples.h"
 #include "tasks/sequences.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // Files of sound of at most a window each, and the tokens that the decoder learns.
 struct SpeechPairs {
@@ -46,4 +46,4 @@ std::vector<float> spectrogram_of_file(const std::string& file, int64_t bins, in
 // Returns whether a file has at most this number of frames of sound.
 bool fits_in_window(const std::string& file, int64_t frames);
 
-}  // namespace fovea
+}  // namespace fovea::train

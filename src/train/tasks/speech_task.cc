@@ -8,12 +8,12 @@
 #include "base/machine.h"
 #include "base/threads.h"
 #include "families/languages.h"
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
 #include "loop/examples_task.h"
 #include "tasks/speech_examples.h"
 #include "transcribe/transcribe_texts.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 // Estimated tokens of a text, for the plan.
@@ -27,14 +27,14 @@ void move_recording(Recordings& from, size_t i, Recordings& to) {
 }
 
 // Replaces the languages by their codes, as the model's tokens have them.
-void settle_languages(const SpeechTokens& tokens, Recordings& recordings) {
+void settle_languages(const infer::SpeechTokens& tokens, Recordings& recordings) {
   for (size_t i = 0; i < recordings.files.size(); ++i) {
     std::string& language = recordings.languages[i];
     if (!tokens.multilingual()) {
       language.clear();
       continue;
     }
-    const auto code = language_code(language);
+    const auto code = model::language_code(language);
     if (!code || !tokens.languages.contains(*code))
       fail(
           ErrorKind::BadFile, "{}: {}; expected a language of the model, which knows {}",
@@ -58,38 +58,40 @@ class SpeechTask : public ExamplesTask {
       validation_ = read_recordings(options.validation_pairs);
   }
 
-  Tokenizer make_tokenizer(const Spec&) override {
+  text::Tokenizer make_tokenizer(const model::Spec&) override {
     fail_field(ErrorKind::InvalidArgument, "from",
                "not given; expected a model that reads sound, with its tokenizer");
   }
 
-  void shape(Spec& spec, const Tokenizer&, const Origin& origin, const Say&) override {
+  void shape(model::Spec& spec, const text::Tokenizer&, const model::Origin& origin,
+             const Say&) override {
     check_field(origin.family != nullptr, "from",
                 "not given; expected a model that reads sound, with its tokenizer");
-    check_field(spec.decoder && spec.head.kind == HeadKind::language_model, "from",
+    check_field(spec.decoder && spec.head.kind == model::HeadKind::language_model, "from",
                 "the model writes no text; expected one that transcribes sound");
   }
 
   // The sound is what the encoder reads, and the plan counts it.
-  PassSize pass_size(const Spec& spec) const override {
+  PassSize pass_size(const model::Spec& spec) const override {
     return {options_.batch, std::min(spec.context, kUsualTranscript)};
   }
-  PassSize loaded_size(const Spec& spec) const override { return pass_size(spec); }
+  PassSize loaded_size(const model::Spec& spec) const override { return pass_size(spec); }
 
-  EvaluationTask evaluation() const override {
-    EvaluationTask task = evaluation_task("speech");
+  infer::EvaluationTask evaluation() const override {
+    infer::EvaluationTask task = infer::evaluation_task("speech");
     if (options_.bleu_lines > 0) return task;
     task.metrics.clear();
     task.decisive = "loss";
     return task;
   }
 
-  std::unique_ptr<Examples> examples(const Spec& spec, const TranslationTokenizers& tokenizers,
-                                     const Origin& origin, bool, const Say& say) override {
-    const Tokenizer& tokenizer = tokenizers.source;
-    ends_ = ids_under(origin.generation.is_object() ? origin.generation : origin.carried,
-                      "eos_token_id");
-    const SpeechTokens tokens = speech_tokens(origin, spec, tokenizer, ends_);
+  std::unique_ptr<Examples> examples(const model::Spec& spec,
+                                     const text::TranslationTokenizers& tokenizers,
+                                     const model::Origin& origin, bool, const Say& say) override {
+    const text::Tokenizer& tokenizer = tokenizers.source;
+    ends_ = model::ids_under(origin.generation.is_object() ? origin.generation : origin.carried,
+                             "eos_token_id");
+    const infer::SpeechTokens tokens = infer::speech_tokens(origin, spec, tokenizer, ends_);
     tokenizer_ = tokenizer;
     settle_languages(tokens, training_);
     settle_languages(tokens, validation_);
@@ -117,14 +119,15 @@ class SpeechTask : public ExamplesTask {
   }
 
   // Adds greedy transcripts of the first held-out recordings.
-  Predictions predict(const Transformer& model) const override {
-    Predictions found = ExamplesTask::predict(model);
+  infer::Predictions predict(const model::Transformer& model) const override {
+    infer::Predictions found = ExamplesTask::predict(model);
     Recordings some = validation_;
     const auto most =
         static_cast<size_t>(evaluated(std::min(std::ssize(some.files), options_.bleu_lines)));
     some.files.resize(most);
     if (some.files.empty()) return found;
-    const Generator generator{model, &*tokenizer_, rules_of(setting().origin, ends_), compute()};
+    const infer::Generator generator{model, &*tokenizer_, infer::rules_of(setting().origin, ends_),
+                                     compute()};
     add_transcripts(generator, setting().origin, ends_, some, 1, {}, found);
     return found;
   }
@@ -150,7 +153,8 @@ class SpeechTask : public ExamplesTask {
   }
 
   // Leaves out recordings that do not fit into a window, also from the list.
-  SpeechPairs tokenized(Recordings& recordings, const SpeechTokens& tokens, const Spec& spec) {
+  SpeechPairs tokenized(Recordings& recordings, const infer::SpeechTokens& tokens,
+                        const model::Spec& spec) {
     const auto count = std::ssize(recordings.files);
     std::vector<char> fits(static_cast<size_t>(count));
     parallel_tasks(count, [&](int64_t i) {
@@ -163,7 +167,7 @@ class SpeechTask : public ExamplesTask {
     kept.empty = recordings.empty;
     for (size_t i = 0; i < recordings.files.size(); ++i) {
       const auto ids =
-          label_tokens(tokens, *tokenizer_, recordings.languages[i], recordings.texts[i]);
+          infer::label_tokens(tokens, *tokenizer_, recordings.languages[i], recordings.texts[i]);
       if (fits[i] == 0 || std::ssize(ids) > spec.context) {
         ++skipped_;
         continue;
@@ -180,21 +184,22 @@ class SpeechTask : public ExamplesTask {
   Recordings training_, validation_;
   int64_t skipped_ = 0;
   std::vector<int32_t> ends_;
-  std::optional<Tokenizer> tokenizer_;
+  std::optional<text::Tokenizer> tokenizer_;
 };
 
 }  // namespace
 
-void add_transcripts(const Generator& generator, const Origin& origin,
+void add_transcripts(const infer::Generator& generator, const model::Origin& origin,
                      const std::vector<int32_t>& end_ids, const Recordings& recordings,
                      int64_t beams, const std::function<bool(int64_t done)>& advance,
-                     Predictions& found) {
-  const Spec& spec = generator.model.spec;
-  const SpeechTokens tokens = speech_tokens(origin, spec, *generator.tokenizer, end_ids);
+                     infer::Predictions& found) {
+  const model::Spec& spec = generator.model.spec;
+  const infer::SpeechTokens tokens =
+      infer::speech_tokens(origin, spec, *generator.tokenizer, end_ids);
   Recordings settled = recordings;
   settle_languages(tokens, settled);
   auto& texts = found.translations.emplace();
-  const WindowedSounds sounds{
+  const infer::WindowedSounds sounds{
       .count = std::ssize(settled.files),
       .spectrogram =
           [&](int64_t n) {
@@ -202,11 +207,11 @@ void add_transcripts(const Generator& generator, const Origin& origin,
                                        2 * spec.input.frames);
           },
       .language = [&](int64_t n) { return settled.languages[static_cast<size_t>(n)]; }};
-  transcribe_windows(generator, tokens, beams, sounds, available_memory() / 2,
-                     [&](int64_t n, const std::string& text) {
-                       texts.emplace_back(text, settled.texts[static_cast<size_t>(n)]);
-                       return !advance || advance(n + 1);
-                     });
+  infer::transcribe_windows(generator, tokens, beams, sounds, available_memory() / 2,
+                            [&](int64_t n, const std::string& text) {
+                              texts.emplace_back(text, settled.texts[static_cast<size_t>(n)]);
+                              return !advance || advance(n + 1);
+                            });
 }
 
 std::unique_ptr<ExamplesTask> make_speech_task(const TrainOptions& options,
@@ -214,4 +219,4 @@ std::unique_ptr<ExamplesTask> make_speech_task(const TrainOptions& options,
   return std::make_unique<SpeechTask>(options, purpose);
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -4,13 +4,13 @@
 #include "generate/generate.h"
 #include "metrics/predictions.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // Transcribes recordings and adds the texts with their references to the predictions. `advance` is
 // called with the number of recordings that are done; it returns false to stop.
-void add_transcripts(const Generator& generator, const Origin& origin,
+void add_transcripts(const infer::Generator& generator, const model::Origin& origin,
                      const std::vector<int32_t>& end_ids, const Recordings& recordings,
                      int64_t beams, const std::function<bool(int64_t done)>& advance,
-                     Predictions& found);
+                     infer::Predictions& found);
 
-}  // namespace fovea
+}  // namespace fovea::train

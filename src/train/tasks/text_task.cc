@@ -5,17 +5,17 @@
 #include "base/fields.h"
 #include "data/task_tokenizer.h"
 #include "data/train_tokenizer.h"
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 // A checkpoint may have a longer context than is useful for training.
 constexpr int64_t kWindowOfCheckpoint = 1024;
 
-void check_shape(Objective objective, const TrainOptions& options, const Spec& spec) {
-  const bool words = spec.head.kind == HeadKind::language_model;
-  const bool reads_text = spec.input.kind == InputKind::tokens;
+void check_shape(Objective objective, const TrainOptions& options, const model::Spec& spec) {
+  const bool words = spec.head.kind == model::HeadKind::language_model;
+  const bool reads_text = spec.input.kind == model::InputKind::tokens;
   if (objective == Objective::next_token) {
     check(spec.decoder && !spec.encoder && words,
           "spec: does not suit the next-token objective; expected a decoder without an encoder, "
@@ -38,9 +38,9 @@ TextTask::TextTask(const TrainOptions& options, Purpose purpose, Objective objec
       objective_(objective),
       corpus_(std::vector<std::filesystem::path>(options.data.begin(), options.data.end())) {}
 
-Tokenizer TextTask::make_tokenizer(const Spec& spec) {
+text::Tokenizer TextTask::make_tokenizer(const model::Spec& spec) {
   if (objective_ == Objective::next_token) {
-    return fovea::make_tokenizer(corpus_, options_.tokenizer, options_.max_vocabulary,
+    return train::make_tokenizer(corpus_, options_.tokenizer, options_.max_vocabulary,
                                  spec.context);
   }
   const EachText pieces = [this](const auto& use) {
@@ -51,7 +51,8 @@ Tokenizer TextTask::make_tokenizer(const Spec& spec) {
                              options_.tokenizer, spec.context);
 }
 
-void TextTask::shape(Spec& spec, const Tokenizer& tokenizer, const Origin& origin, const Say& say) {
+void TextTask::shape(model::Spec& spec, const text::Tokenizer& tokenizer,
+                     const model::Origin& origin, const Say& say) {
   if (const auto& links = corpus_.links_out(); !links.empty()) {
     say(fmt::format("{} links that lead out of their folder are skipped; the first is {}",
                     links.size(), excerpt(links[0].string(), 200)));
@@ -61,14 +62,15 @@ void TextTask::shape(Spec& spec, const Tokenizer& tokenizer, const Origin& origi
   if (origin.family == nullptr && spec.encoder) set_padding(spec, tokenizer);
 }
 
-Origin TextTask::origin(const Spec& spec, const Tokenizer& tokenizer) const {
-  return objective_ == Objective::spans ? encoder_decoder_origin(spec, tokenizer) : Origin();
+model::Origin TextTask::origin(const model::Spec& spec, const text::Tokenizer& tokenizer) const {
+  return objective_ == Objective::spans ? encoder_decoder_origin(spec, tokenizer) : model::Origin();
 }
 
-std::unique_ptr<Examples> TextTask::examples(const Spec& spec,
-                                             const TranslationTokenizers& tokenizers,
-                                             const Origin& origin, bool read_only, const Say& say) {
-  const Tokenizer& tokenizer = tokenizers.source;
+std::unique_ptr<Examples> TextTask::examples(const model::Spec& spec,
+                                             const text::TranslationTokenizers& tokenizers,
+                                             const model::Origin& origin, bool read_only,
+                                             const Say& say) {
+  const text::Tokenizer& tokenizer = tokenizers.source;
   SpecialNames names(tokenizer);
   store_.emplace(corpus_, tokenizer,
                  TokenStoreOptions{.validation = options_.validation,
@@ -88,7 +90,8 @@ std::unique_ptr<Examples> TextTask::examples(const Spec& spec,
   return examples;
 }
 
-std::unique_ptr<Examples> TextTask::make_examples(const Tokenizer& tokenizer, const Origin& origin,
+std::unique_ptr<Examples> TextTask::make_examples(const text::Tokenizer& tokenizer,
+                                                  const model::Origin& origin,
                                                   const WindowOptions& windows) const {
   if (objective_ == Objective::spans) return spans(tokenizer, origin, windows);
   if (objective_ == Objective::masked) {
@@ -101,13 +104,13 @@ std::unique_ptr<Examples> TextTask::make_examples(const Tokenizer& tokenizer, co
   return std::make_unique<NextTokenExamples>(training_part(), held_out(), windows);
 }
 
-void TextTask::check_document_mask(const Spec& spec) const {
+void TextTask::check_document_mask(const model::Spec& spec) const {
   check_field(corpus_.separates_documents(), "document_mask",
               "the data is one document; expected several files, or JSON lines");
   if (!spec.decoder) return;
-  const std::vector<MixerKind>& mixers = spec.decoder->mixers;
-  const auto recurrent = std::find_if(mixers.begin(), mixers.end(), [](MixerKind mixer) {
-    return mixer != MixerKind::attention && mixer != MixerKind::latent;
+  const std::vector<model::MixerKind>& mixers = spec.decoder->mixers;
+  const auto recurrent = std::find_if(mixers.begin(), mixers.end(), [](model::MixerKind mixer) {
+    return mixer != model::MixerKind::attention && mixer != model::MixerKind::latent;
   });
   check_field(recurrent == mixers.end(), "document_mask",
               "does not suit recurrent layers, whose state continues in the next document; "
@@ -115,7 +118,7 @@ void TextTask::check_document_mask(const Spec& spec) const {
 }
 
 // Returns the token that separates documents, if tokens attend within their document only.
-std::optional<int32_t> TextTask::separator(const Tokenizer& tokenizer) const {
+std::optional<int32_t> TextTask::separator(const text::Tokenizer& tokenizer) const {
   if (!options_.document_mask) return {};
   check_field(tokenizer.eos_id().has_value(), "document_mask",
               "the tokenizer has no end-of-text token to separate documents; expected another "
@@ -123,7 +126,7 @@ std::optional<int32_t> TextTask::separator(const Tokenizer& tokenizer) const {
   return tokenizer.eos_id();
 }
 
-int64_t TextTask::reads_at_once(const Spec& spec) const {
+int64_t TextTask::reads_at_once(const model::Spec& spec) const {
   if (options_.length > 0) return std::min(options_.length, spec.context);
   return options_.from.empty() ? spec.context : std::min(spec.context, kWindowOfCheckpoint);
 }
@@ -136,7 +139,7 @@ void TextTask::require(int64_t window) const {
         fmt::join(options_.data, ", "), count, window + 1);
 }
 
-TextTask::MaskedText TextTask::masked_text(const Tokenizer& tokenizer,
+TextTask::MaskedText TextTask::masked_text(const text::Tokenizer& tokenizer,
                                            WindowOptions& windows) const {
   Masking masking{.share = options_.mask, .mask = 0, .ordinary = {}};
   const auto mask = first_id(tokenizer, {"[MASK]", "<mask>"});
@@ -156,7 +159,8 @@ TextTask::MaskedText TextTask::masked_text(const Tokenizer& tokenizer,
   return {masking, around};
 }
 
-std::unique_ptr<Examples> TextTask::spans(const Tokenizer& tokenizer, const Origin& origin,
+std::unique_ptr<Examples> TextTask::spans(const text::Tokenizer& tokenizer,
+                                          const model::Origin& origin,
                                           WindowOptions windows) const {
   SpanCutting cutting{.share = options_.mask, .mean_span = options_.mean_span, .gaps = {}};
   while (const auto gap = tokenizer.id_of(fmt::format("<extra_id_{}>", cutting.gaps.size())))
@@ -181,4 +185,4 @@ std::unique_ptr<ExamplesTask> make_text_task(const TrainOptions& options,
   return std::make_unique<TextTask>(options, purpose, objective);
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

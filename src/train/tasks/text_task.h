@@ -11,7 +11,7 @@
 #include "loop/special_tokens.h"
 #include "tasks/window_examples.h"
 
-namespace fovea {
+namespace fovea::train {
 
 // Predicts the next token of a text, its masked tokens, or spans cut out of it.
 class TextTask : public ExamplesTask {
@@ -19,15 +19,20 @@ class TextTask : public ExamplesTask {
   TextTask(const TrainOptions& options, Purpose purpose, Objective objective);
 
   void watch(const std::function<bool(double fraction)>& watch) override { corpus_.watch(watch); }
-  Tokenizer make_tokenizer(const Spec& spec) override;
-  void shape(Spec& spec, const Tokenizer& tokenizer, const Origin& origin, const Say& say) override;
-  PassSize pass_size(const Spec& spec) const override {
+  text::Tokenizer make_tokenizer(const model::Spec& spec) override;
+  void shape(model::Spec& spec, const text::Tokenizer& tokenizer, const model::Origin& origin,
+             const Say& say) override;
+  PassSize pass_size(const model::Spec& spec) const override {
     return {options_.batch, reads_at_once(spec), true};
   }
-  Origin origin(const Spec& spec, const Tokenizer& tokenizer) const override;
-  std::unique_ptr<Examples> examples(const Spec& spec, const TranslationTokenizers& tokenizers,
-                                     const Origin& origin, bool read_only, const Say& say) override;
-  EvaluationTask evaluation() const override { return evaluation_task(name_of(objective_)); }
+  model::Origin origin(const model::Spec& spec, const text::Tokenizer& tokenizer) const override;
+  std::unique_ptr<Examples> examples(const model::Spec& spec,
+                                     const text::TranslationTokenizers& tokenizers,
+                                     const model::Origin& origin, bool read_only,
+                                     const Say& say) override;
+  infer::EvaluationTask evaluation() const override {
+    return infer::evaluation_task(name_of(objective_));
+  }
   // Masks and spans are drawn anew.
   bool repeats() const override { return objective_ == Objective::next_token; }
 
@@ -37,7 +42,8 @@ class TextTask : public ExamplesTask {
     return purpose_ == Purpose::measure ? store_->training() : store_->validation();
   }
   // Creates the examples of windows of the text.
-  virtual std::unique_ptr<Examples> make_examples(const Tokenizer& tokenizer, const Origin& origin,
+  virtual std::unique_ptr<Examples> make_examples(const text::Tokenizer& tokenizer,
+                                                  const model::Origin& origin,
                                                   const WindowOptions& windows) const;
   // How tokens are masked, and the special tokens around a window, whose length becomes shorter by
   // their number.
@@ -45,15 +51,15 @@ class TextTask : public ExamplesTask {
     Masking masking;
     Around around;
   };
-  MaskedText masked_text(const Tokenizer& tokenizer, WindowOptions& windows) const;
+  MaskedText masked_text(const text::Tokenizer& tokenizer, WindowOptions& windows) const;
   // Throws InvalidArgument if the text is too short for windows of this length.
   void require(int64_t window) const;
-  void check_document_mask(const Spec& spec) const;
+  void check_document_mask(const model::Spec& spec) const;
 
  private:
-  int64_t reads_at_once(const Spec& spec) const;
-  std::optional<int32_t> separator(const Tokenizer& tokenizer) const;
-  std::unique_ptr<Examples> spans(const Tokenizer& tokenizer, const Origin& origin,
+  int64_t reads_at_once(const model::Spec& spec) const;
+  std::optional<int32_t> separator(const text::Tokenizer& tokenizer) const;
+  std::unique_ptr<Examples> spans(const text::Tokenizer& tokenizer, const model::Origin& origin,
                                   WindowOptions windows) const;
 
   Objective objective_;
@@ -61,4 +67,4 @@ class TextTask : public ExamplesTask {
   std::optional<TokenStore> store_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -28,13 +28,13 @@
 #include "vision/retrieval.h"
 #include "vision/text_tower.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 // A batch of pairs, ready for the models.
 struct PairBatch {
   Tensor pixels;  // [B, 3, S, S]
-  TokenBatch texts;
+  infer::TokenBatch texts;
 };
 
 // Trains an encoder of pictures and a model of texts on pairs of a picture and its caption.
@@ -43,57 +43,57 @@ class TowersTask : public TrainingTask {
   struct Data {
     LabelledImages training, validation;
   };
-  TowersTask(const TrainOptions& options, Data data, Towers towers, TextFormat format,
-             const ImageProcessor& processor)
+  TowersTask(const TrainOptions& options, Data data, model::Towers towers, infer::TextFormat format,
+             const media::ImageProcessor& processor)
       : options_(options),
         data_(std::move(data)),
         processor_(processor),
         image_(towers.image.origin),
         text_origin_(towers.text.origin),
-        text_(text_tower(std::move(towers), std::move(format), options.from)),
-        scale_{{1}, Role::gain, full({1}, text_.scale)},
-        bias_{{1}, Role::bias, full({1}, text_.bias)},
+        text_(infer::text_tower(std::move(towers), std::move(format), options.from)),
+        scale_{{1}, model::Role::gain, full({1}, text_.scale)},
+        bias_{{1}, model::Role::bias, full({1}, text_.bias)},
         order_(files_of(data_.training), files_of(data_.validation),
                {processor_, options.augmentation, options.batch, 1, options.seed}) {}
 
   int64_t count() const { return std::ssize(data_.training.files); }
   int64_t held_out() const { return std::ssize(data_.validation.files); }
-  const TextTower& text() const { return text_; }
+  const infer::TextTower& text() const { return text_; }
   uint64_t hash() const { return data_.training.hash ^ data_.validation.hash; }
 
-  std::vector<NamedParameter> own_parameters() const override {
-    std::vector<NamedParameter> all = parameters_of(text_.transformer);
-    for (NamedParameter& each : all) each.name = "text." + each.name;
+  std::vector<model::NamedParameter> own_parameters() const override {
+    std::vector<model::NamedParameter> all = model::parameters_of(text_.transformer);
+    for (model::NamedParameter& each : all) each.name = "text." + each.name;
     all.push_back({"logit_scale", &scale_});
     if (text_.sigmoid) all.push_back({"logit_bias", &bias_});
     return all;
   }
   bool measures_steps() const override { return false; }  // a step changes the model of texts
-  StepLoss backward(const Transformer& model, int64_t step) const override;
+  StepLoss backward(const model::Transformer& model, int64_t step) const override;
   double passes_per_epoch() const { return order_.passes_per_epoch(); }
   void set_epochs(double epochs) { options_.epochs = epochs; }
   double steps_per_epoch() const override {
     return passes_per_epoch() / mean_passes(options_, passes_per_epoch());
   }
-  EvaluationTask evaluation() const override { return evaluation_task("retrieval"); }
+  infer::EvaluationTask evaluation() const override { return infer::evaluation_task("retrieval"); }
   bool evaluates() const override { return held_out() > 0; }
-  Predictions predict(const Transformer& model) const override;
+  infer::Predictions predict(const model::Transformer& model) const override;
   void write_fixed_files(const std::string& folder) const override {
     text_.format.tokenizer().save(folder);
   }
-  void write_model(const std::string& folder, Transformer& model) const override;
+  void write_model(const std::string& folder, model::Transformer& model) const override;
 
  private:
   static ImageFiles files_of(const LabelledImages& images) {
     return {images.files, std::vector<int32_t>(images.files.size())};
   }
-  Tensor pictures(const Transformer& model, const Tensor& pixels) const {
-    Sequence sequence;
+  Tensor pictures(const model::Transformer& model, const Tensor& pixels) const {
+    model::Sequence sequence;
     sequence.signal = pixels;
-    return model.logits(model.encode(sequence, Pass()));
+    return model.logits(model.encode(sequence, model::Pass()));
   }
   PairBatch training_batch(int64_t pass) const;
-  TokenBatch texts_of(const LabelledImages& pairs, const std::vector<int64_t>& rows) const;
+  infer::TokenBatch texts_of(const LabelledImages& pairs, const std::vector<int64_t>& rows) const;
   // Keeps the temperature from vanishing: Radford et al. 2021, 2.5.
   void limit_scale() const {
     constexpr float kMost = 100;
@@ -103,26 +103,27 @@ class TowersTask : public TrainingTask {
   Tensor loss(const Tensor& pictures, const Tensor& texts) const {
     return contrastive_loss(pictures, texts, scale_.value, text_.sigmoid ? bias_.value : Tensor());
   }
-  double cached_backward(const Transformer& model, const std::vector<PairBatch>& passes) const;
+  double cached_backward(const model::Transformer& model,
+                         const std::vector<PairBatch>& passes) const;
 
   TrainOptions options_;
   const Data data_;
-  const ImageProcessor processor_;
-  const Origin image_, text_origin_;
+  const media::ImageProcessor processor_;
+  const model::Origin image_, text_origin_;
   // Trained by the optimiser, which has their addresses.
-  mutable TextTower text_;
-  mutable Parameter scale_, bias_;
+  mutable infer::TextTower text_;
+  mutable model::Parameter scale_, bias_;
   ImageExamples order_;
 };
 
-TokenBatch TowersTask::texts_of(const LabelledImages& pairs,
-                                const std::vector<int64_t>& rows) const {
-  const std::vector<TokenizedText> tokens = tokenize_all(rows.size(), [&](size_t i) {
+infer::TokenBatch TowersTask::texts_of(const LabelledImages& pairs,
+                                       const std::vector<int64_t>& rows) const {
+  const std::vector<infer::TokenizedText> tokens = infer::tokenize_all(rows.size(), [&](size_t i) {
     return text_.tokens(pairs.labels[static_cast<size_t>(rows[i])]);
   });
   std::vector<size_t> all(rows.size());
   for (size_t i = 0; i < all.size(); ++i) all[i] = i;
-  return token_batch(tokens, all);
+  return infer::token_batch(tokens, all);
 }
 
 PairBatch TowersTask::training_batch(int64_t pass) const {
@@ -131,7 +132,7 @@ PairBatch TowersTask::training_batch(int64_t pass) const {
 
 // The loss is that of all pairs of a step. With several passes, the gradients of the vectors are
 // cached (Gao et al. 2021): memory does not limit the number of pairs in a step.
-TrainingTask::StepLoss TowersTask::backward(const Transformer& model, int64_t step) const {
+TrainingTask::StepLoss TowersTask::backward(const model::Transformer& model, int64_t step) const {
   limit_scale();
   StepLoss result;
   std::vector<PairBatch> passes;
@@ -150,7 +151,7 @@ TrainingTask::StepLoss TowersTask::backward(const Transformer& model, int64_t st
   return result;
 }
 
-double TowersTask::cached_backward(const Transformer& model,
+double TowersTask::cached_backward(const model::Transformer& model,
                                    const std::vector<PairBatch>& passes) const {
   std::vector<float> values[2];
   for (const PairBatch& pass : passes) {
@@ -172,17 +173,17 @@ double TowersTask::cached_backward(const Transformer& model,
   for (const PairBatch& pass : passes) {
     const int64_t end = first + pass.pixels.dim(0);
     fovea::backward(
-        inner_product(pictures(model, pass.pixels), vectors[0].gradient().rows(first, end)));
+        infer::inner_product(pictures(model, pass.pixels), vectors[0].gradient().rows(first, end)));
     fovea::backward(
-        inner_product(text_.vectors(pass.texts), vectors[1].gradient().rows(first, end)));
+        infer::inner_product(text_.vectors(pass.texts), vectors[1].gradient().rows(first, end)));
     first = end;
   }
   return total.data_as<double>()[0];
 }
 
-Predictions TowersTask::predict(const Transformer& model) const {
+infer::Predictions TowersTask::predict(const model::Transformer& model) const {
   const NoGradient no_gradient;
-  RetrievalVectors all;
+  infer::RetrievalVectors all;
   double sum = 0;
   const int64_t batches = order_.validation_batches();
   for (int64_t n = 0; n < batches; ++n) {
@@ -191,15 +192,15 @@ Predictions TowersTask::predict(const Transformer& model) const {
     for (size_t i = 0; i < rows.size(); ++i) rows[i] = n * options_.batch + static_cast<int64_t>(i);
     const Tensor x = pictures(model, pixels), y = text_.vectors(texts_of(data_.validation, rows));
     sum += loss(x, y).data_as<double>()[0];
-    all.add(unit_length(x), unit_length(y));
+    all.add(infer::unit_length(x), infer::unit_length(y));
   }
-  Predictions found = retrieval_of(all, data_.validation.labels);
+  infer::Predictions found = infer::retrieval_of(all, data_.validation.labels);
   found.loss = sum / static_cast<double>(batches);
   return found;
 }
 
-void TowersTask::write_model(const std::string& folder, Transformer& model) const {
-  Towers towers;
+void TowersTask::write_model(const std::string& folder, model::Transformer& model) const {
+  model::Towers towers;
   towers.image.model = model;  // copies share the weights
   towers.image.origin = image_;
   towers.text.model = text_.transformer;
@@ -207,16 +208,17 @@ void TowersTask::write_model(const std::string& folder, Transformer& model) cons
   towers.scale = scale_.value.data_as<float>()[0];
   towers.bias = bias_.value.data_as<float>()[0];
   towers.sigmoid = text_.sigmoid;
-  const Tokenizer& tokenizer = text_.format.tokenizer();
-  const TokenizerConfig config(tokenizer.state().files.config, "tokenizer_config.json");
+  const text::Tokenizer& tokenizer = text_.format.tokenizer();
+  const text::TokenizerConfig config(tokenizer.state().files.config, "tokenizer_config.json");
   const auto id = [&](std::initializer_list<const char*> roles) -> std::optional<int32_t> {
     for (const char* role : roles)
       if (const std::string token = config.token(role, ""); !token.empty())
         return tokenizer.id_of(token);
     return std::nullopt;
   };
-  save_towers(folder, towers,
-              {id({"bos_token", "cls_token"}), id({"eos_token", "sep_token"}), id({"pad_token"})});
+  model::save_towers(
+      folder, towers,
+      {id({"bos_token", "cls_token"}), id({"eos_token", "sep_token"}), id({"pad_token"})});
   write_file_atomically(folder + "/preprocessor_config.json", processor_.json());
 }
 
@@ -234,7 +236,7 @@ void check_towers(const TrainOptions& o) {
 }
 
 // The tokens of captions: [CLS] text [SEP].
-Tokenizer tokenizer_for(const TrainOptions& o, const LabelledImages& pairs, int64_t context) {
+text::Tokenizer tokenizer_for(const TrainOptions& o, const LabelledImages& pairs, int64_t context) {
   const EachText captions = [&](const auto& use) {
     for (const std::string& caption : pairs.labels) use(caption);
   };
@@ -243,8 +245,8 @@ Tokenizer tokenizer_for(const TrainOptions& o, const LabelledImages& pairs, int6
 
 nlohmann::ordered_json settings(const Job& job, const TowersTask& task) {
   nlohmann::ordered_json s;
-  s["spec"] = nlohmann::ordered_json::parse(write_spec(job.plan.spec));
-  s["text_spec"] = nlohmann::ordered_json::parse(write_spec(task.text().transformer.spec));
+  s["spec"] = nlohmann::ordered_json::parse(model::write_spec(job.plan.spec));
+  s["text_spec"] = nlohmann::ordered_json::parse(model::write_spec(task.text().transformer.spec));
   s["data"] = hash_text(task.hash());
   s["tokenizer_hash"] = fmt::format("{:016x}", task.text().format.tokenizer().hash());
   s["precision"] = name_of(job.compute);
@@ -254,9 +256,9 @@ nlohmann::ordered_json settings(const Job& job, const TowersTask& task) {
 }
 
 // Adds the cost of the model of texts to that of the encoder of pictures.
-void add_text(Job& job, const TextTower& text) {
-  Transformer model = text.transformer;
-  const Spec& spec = model.spec;
+void add_text(Job& job, const infer::TextTower& text) {
+  model::Transformer model = text.transformer;
+  const model::Spec& spec = model.spec;
   const TrainOptions& o = job.options;
   const Cost cost = training_cost(spec, o.batch, spec.context, o.accumulate, job.compute);
   TrainPlan& plan = job.plan;
@@ -270,7 +272,7 @@ void add_text(Job& job, const TextTower& text) {
   check_memory(job);
 }
 
-void plan_pairs(Job& job, TowersTask& task, const Spec& spec) {
+void plan_pairs(Job& job, TowersTask& task, const model::Spec& spec) {
   TrainOptions& o = job.options;
   choose_training(job, Objective::contrastive, task.passes_per_epoch());
   task.set_epochs(o.epochs);
@@ -290,12 +292,12 @@ void plan_pairs(Job& job, TowersTask& task, const Spec& spec) {
 
 }  // namespace
 
-bool trains_towers(const Spec& spec, const TrainOptions& o) {
+bool trains_towers(const model::Spec& spec, const TrainOptions& o) {
   if (o.images.empty()) return false;
-  return o.from.empty() ? describes_towers(spec) : has_towers(o.from);
+  return o.from.empty() ? model::describes_towers(spec) : model::has_towers(o.from);
 }
 
-Job prepare_towers(const Spec& given, const TrainOptions& options, const Say& say) {
+Job prepare_towers(const model::Spec& given, const TrainOptions& options, const Say& say) {
   check_towers(options);
   Job job;
   job.options = options;
@@ -306,40 +308,42 @@ Job prepare_towers(const Spec& given, const TrainOptions& options, const Say& sa
     hold_out(options.validation, data.training, data.validation);
   else
     data.validation = read_labelled_images(options.validation_images);
-  Towers towers;
-  ImageProcessor processor;
-  std::optional<TextFormat> format;
+  model::Towers towers;
+  media::ImageProcessor processor;
+  std::optional<infer::TextFormat> format;
   if (options.from.empty()) {
-    Spec spec = given;
-    const Tokenizer tokenizer = job.snapshot ? Tokenizer::open(options.out)
-                                             : tokenizer_for(options, data.training, spec.context);
+    model::Spec spec = given;
+    const text::Tokenizer tokenizer = job.snapshot
+                                          ? text::Tokenizer::open(options.out)
+                                          : tokenizer_for(options, data.training, spec.context);
     spec.vocabulary = std::max<int64_t>(spec.vocabulary, tokenizer.size());
-    towers = new_towers(spec, options.seed);
-    format.emplace(tokenizer, spec.context, TextSettings{.max_tokens = {}, .types = false});
+    towers = model::new_towers(spec, options.seed);
+    format.emplace(tokenizer, spec.context, infer::TextSettings{.max_tokens = {}, .types = false});
     processor.resize = {spec.input.size, spec.input.size, 0};
   } else {
-    towers = open_towers(options.from, Weights::owned, {});
-    format.emplace(TextFormat::open(options.from, towers.text.model.spec));
-    processor = ImageProcessor::open(options.from);
-    for (const ModelFiles* part : {&towers.text, &towers.image})
+    towers = model::open_towers(options.from, model::Weights::owned, {});
+    format.emplace(infer::TextFormat::open(options.from, towers.text.model.spec));
+    processor = media::ImageProcessor::open(options.from);
+    for (const model::ModelFiles* part : {&towers.text, &towers.image})
       for (const std::string& warning : part->warnings) say(warning);
   }
-  for (ModelFiles* part : {&towers.text, &towers.image}) part->origin.save_all_as(DType::f32);
-  Transformer model = std::move(towers.image.model);
-  const Spec spec = model.spec;
+  for (model::ModelFiles* part : {&towers.text, &towers.image})
+    part->origin.save_all_as(DType::f32);
+  model::Transformer model = std::move(towers.image.model);
+  const model::Spec spec = model.spec;
   refuse_unused(options, Objective::contrastive, options.from.empty() ? given : spec);
   check_field(processor.height() == spec.input.size && processor.width() == spec.input.size, "from",
               "its preprocessor_config.json makes pictures of {} x {} pixels; expected {} x {}, "
               "as the model reads",
               processor.width(), processor.height(), spec.input.size, spec.input.size);
-  job.family = &family_to_save(spec, towers.image.origin);
-  job.base_bytes = weight_bytes(model);
+  job.family = &model::family_to_save(spec, towers.image.origin);
+  job.base_bytes = model::weight_bytes(model);
   auto opened = std::make_unique<TowersTask>(options, std::move(data), std::move(towers),
                                              std::move(*format), processor);
   TowersTask* const task = opened.get();
   job.task = std::move(opened);
   job.options.best_by = choose_best_by(options.best_by, task->evaluation());
-  plan_cost(job, spec, {options.batch, Input(spec.input, spec.width).length()});
+  plan_cost(job, spec, {options.batch, model::Input(spec.input, spec.width).length()});
   plan_pairs(job, *task, spec);
   add_text(job, task->text());
   job.settings = settings(job, *task);
@@ -352,4 +356,4 @@ Job prepare_towers(const Spec& given, const TrainOptions& options, const Say& sa
   return job;
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 // The number of the first held-out sample. It exceeds the numbers of the training samples of any
@@ -126,4 +126,4 @@ Batch SpanExamples::make(const Tensor& ids, const Tensor&, int64_t first) const 
   return batch;
 }
 
-}  // namespace fovea
+}  // namespace fovea::train

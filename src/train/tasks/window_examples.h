@@ -6,7 +6,7 @@
 #include "data/masking.h"
 #include "loop/examples.h"
 
-namespace fovea {
+namespace fovea::train {
 
 struct WindowOptions {
   int64_t length = 0;  // tokens of text in a window
@@ -85,4 +85,4 @@ class SpanExamples : public WindowExamples {
   int32_t start_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::train

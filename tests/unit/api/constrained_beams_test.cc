@@ -8,7 +8,7 @@
 #include <map>
 
 #include "fovea/core/random.h"
-#include "fovea/train_tokenizer.h"
+#include "fovea/train/train_tokenizer.h"
 #include "generate/beam_search.h"
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
@@ -31,13 +31,13 @@ std::vector<float> toy_logits(const std::vector<int32_t>& ids) {
   return logits;
 }
 
-std::vector<BeamSearch::Hypothesis> searched(const GenerateOptions& options,
-                                             const RequiredTexts* required = nullptr,
-                                             const GenerationRules& rules = {}) {
+std::vector<infer::BeamSearch::Hypothesis> searched(const infer::GenerateOptions& options,
+                                                    const infer::RequiredTexts* required = nullptr,
+                                                    const infer::GenerationRules& rules = {}) {
   const std::vector<int32_t> prompt;
-  BeamSearch search(rules, options, prompt, required);
+  infer::BeamSearch search(rules, options, prompt, required);
   while (!search.done()) {
-    std::vector<std::vector<BeamSearch::Continuation>> found;
+    std::vector<std::vector<infer::BeamSearch::Continuation>> found;
     for (size_t i = 0; i < search.hypotheses().size(); ++i)
       found.push_back(
           search.best_after(i, toy_logits(search.hypotheses()[i].ids).data(), kVocabulary));
@@ -84,7 +84,7 @@ std::vector<Naive> naive_groups(int64_t groups, int64_t size, double penalty) {
 TEST(BeamGroups, AreThoseOfTheDefinition) {
   for (const auto& [groups, size] : {std::pair<int64_t, int64_t>{2, 2}, {3, 1}, {4, 2}, {1, 3}}) {
     for (const float penalty : {0.0f, 0.5f, 3.0f}) {
-      GenerateOptions options;
+      infer::GenerateOptions options;
       options.beam_groups = groups;
       options.beams = groups * size;
       options.diversity_penalty = penalty;
@@ -101,26 +101,26 @@ TEST(BeamGroups, AreThoseOfTheDefinition) {
 }
 
 TEST(BeamGroups, DivideTheBeams) {
-  GenerateOptions options;
+  infer::GenerateOptions options;
   options.beams = 4;
   options.beam_groups = 3;
   expect_error(ErrorKind::InvalidArgument, {"beam_groups: 3; expected a divisor", "4"},
-               [&] { check_options(options, kVocabulary); });
+               [&] { infer::check_options(options, kVocabulary); });
   options.beam_groups = 2;
   options.required = {"a"};
   expect_error(ErrorKind::InvalidArgument, {"required", "beam_groups"},
-               [&] { check_options(options, kVocabulary); });
+               [&] { infer::check_options(options, kVocabulary); });
 }
 
 class RequiredWords : public testing::Test {
  protected:
   RequiredWords() {
     std::ofstream(folder_ / "text.txt") << "abcde";
-    TokenizerTraining options;
-    options.kind = TokenizerKind::character;
+    text::TokenizerTraining options;
+    options.kind = text::TokenizerKind::character;
     options.vocabulary = 0;
     options.end_of_text = false;
-    tokenizer_ = train_tokenizer({folder_ / "text.txt"}, options)->tokenizer;
+    tokenizer_ = train::train_tokenizer({folder_ / "text.txt"}, options)->tokenizer;
   }
 
   std::string text(const std::vector<int32_t>& ids) const {
@@ -130,41 +130,42 @@ class RequiredWords : public testing::Test {
   }
 
   TemporaryFolder folder_;
-  std::optional<Tokenizer> tokenizer_;
+  std::optional<text::Tokenizer> tokenizer_;
 };
 
 TEST_F(RequiredWords, AreInEveryHypothesis) {
   for (const std::vector<std::string>& texts :
        {std::vector<std::string>{"ace"}, {"b", "dd"}, {"e", "a", "c"}}) {
-    GenerateOptions options;
+    infer::GenerateOptions options;
     options.beams = 4;
     options.max_tokens = kLength;
-    const RequiredTexts required(texts, *tokenizer_);
+    const infer::RequiredTexts required(texts, *tokenizer_);
     const auto found = searched(options, &required, {.tokens = tokenizer_->size()});
     ASSERT_EQ(found.size(), 4u);
-    for (const BeamSearch::Hypothesis& one : found)
+    for (const infer::BeamSearch::Hypothesis& one : found)
       for (const std::string& each : texts)
         EXPECT_NE(text(one.ids).find(each), std::string::npos) << text(one.ids) << " " << each;
   }
 }
 
 TEST_F(RequiredWords, PrecedeTheEnd) {
-  GenerateOptions options;
+  infer::GenerateOptions options;
   options.beams = 3;
   options.max_tokens = 12;
-  const GenerationRules rules{.ends = {*tokenizer_->id_of("a")}, .tokens = tokenizer_->size()};
-  const RequiredTexts required({"cd"}, *tokenizer_);
-  for (const BeamSearch::Hypothesis& one : searched(options, &required, rules))
+  const infer::GenerationRules rules{.ends = {*tokenizer_->id_of("a")},
+                                     .tokens = tokenizer_->size()};
+  const infer::RequiredTexts required({"cd"}, *tokenizer_);
+  for (const infer::BeamSearch::Hypothesis& one : searched(options, &required, rules))
     EXPECT_NE(text(one.ids).find("cd"), std::string::npos) << text(one.ids);
 }
 
 TEST_F(RequiredWords, HaveTokens) {
   expect_error(ErrorKind::InvalidArgument, {"required", "\"xyz\" has characters without a token"},
-               [&] { RequiredTexts({"xyz"}, *tokenizer_); });
+               [&] { infer::RequiredTexts({"xyz"}, *tokenizer_); });
 }
 
 TEST_F(RequiredWords, CountTheTokensThatAreWritten) {
-  const RequiredTexts required({"abc", "de"}, *tokenizer_);
+  const infer::RequiredTexts required({"abc", "de"}, *tokenizer_);
   const auto after = [&](const std::string& written) {
     return required.after(tokenizer_->encode(written));
   };
@@ -181,12 +182,12 @@ TEST_F(RequiredWords, CountTheTokensThatAreWritten) {
 // A term of a translation is a word of its own: tokens that continue it do not follow.
 TEST_F(RequiredWords, MayBeWholeWords) {
   std::ofstream(folder_ / "words.txt") << "abcde -";
-  TokenizerTraining options;
-  options.kind = TokenizerKind::character;
+  text::TokenizerTraining options;
+  options.kind = text::TokenizerKind::character;
   options.vocabulary = 0;
   options.end_of_text = false;
-  const Tokenizer words = train_tokenizer({folder_ / "words.txt"}, options)->tokenizer;
-  const RequiredTexts required({"ab", "de"}, words, true);
+  const text::Tokenizer words = train::train_tokenizer({folder_ / "words.txt"}, options)->tokenizer;
+  const infer::RequiredTexts required({"ab", "de"}, words, true);
   const auto after = [&](const std::string& written) {
     return required.after(words.encode(written));
   };
@@ -200,7 +201,7 @@ TEST_F(RequiredWords, MayBeWholeWords) {
   for (const int32_t id : required.continuing()) continuing += words.bytes_of(id);
   std::sort(continuing.begin(), continuing.end());
   EXPECT_EQ(continuing, "abcde");
-  EXPECT_TRUE(RequiredTexts({"ab"}, words).continuing().empty());
+  EXPECT_TRUE(infer::RequiredTexts({"ab"}, words).continuing().empty());
 }
 
 }  // namespace

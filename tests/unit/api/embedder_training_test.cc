@@ -1,4 +1,4 @@
-#include "fovea/train_embedder.h"
+#include "fovea/train/train_embedder.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 
 #include "base/hash.h"
 #include "base/json.h"
-#include "fovea/embed.h"
+#include "fovea/infer/embed.h"
 #include "safetensors/safetensors.h"
 #include "support/expect_error.h"
 #include "support/runs.h"
@@ -33,8 +33,8 @@ class EmbedderTrainingTest : public testing::Test {
     write_file_atomically(folder_ / "scored.csv", scored);
   }
 
-  EmbedderTraining training(const std::string& data, const std::string& out) const {
-    EmbedderTraining t;
+  train::EmbedderTraining training(const std::string& data, const std::string& out) const {
+    train::EmbedderTraining t;
     t.model = "tests/goldens/sentence_model";
     t.data = folder_ / data;
     t.out = folder_ / out;
@@ -43,11 +43,11 @@ class EmbedderTrainingTest : public testing::Test {
     t.epochs = 5;
     return t;
   }
-  std::string weights(const EmbedderTraining& t) const {
+  std::string weights(const train::EmbedderTraining& t) const {
     return read_file(t.out + "/model.safetensors");
   }
-  std::string hash_of_weights(const EmbedderTraining& t) const {
-    train_embedder(t);
+  std::string hash_of_weights(const train::EmbedderTraining& t) const {
+    train::train_embedder(t);
     return hash_text(hash_bytes(weights(t)));
   }
 
@@ -55,7 +55,7 @@ class EmbedderTrainingTest : public testing::Test {
 };
 
 TEST_F(EmbedderTrainingTest, HasKnownBits) {
-  EmbedderTraining t = training("pairs.tsv", "pairs");
+  train::EmbedderTraining t = training("pairs.tsv", "pairs");
   EXPECT_EQ(hash_of_weights(t), "c3c8f09498100311");
   t = training("triplets.jsonl", "triplets");
   t.dimensions = {4, 2};
@@ -68,24 +68,27 @@ TEST_F(EmbedderTrainingTest, HasKnownBits) {
 }
 
 TEST_F(EmbedderTrainingTest, TrainsAdapters) {
-  EmbedderTraining t = training("pairs.tsv", "adapter");
+  train::EmbedderTraining t = training("pairs.tsv", "adapter");
   t.lora.rank = 2;
-  EXPECT_LT(plan_embedder_training(t).trained_parameters, plan_embedder_training(t).parameters);
-  train_embedder(t);
+  EXPECT_LT(train::plan_embedder_training(t).trained_parameters,
+            train::plan_embedder_training(t).parameters);
+  train::train_embedder(t);
   EXPECT_FALSE(std::filesystem::exists(t.out + "/model.safetensors"));
   EXPECT_TRUE(std::filesystem::exists(t.out + "/modules.json"));
   const std::vector<std::string> texts = {"the fox", "a bird"};
-  const auto vectors = [&](const Embedder& embedder) { return embedder.embed(texts).values; };
-  const std::vector<float> before = vectors(Embedder::open(t.model)),
-                           after = vectors(Embedder::open(t.out)),
-                           added =
-                               vectors(Embedder::open(t.model, WeightPrecision::stored, {{t.out}}));
+  const auto vectors = [&](const infer::Embedder& embedder) {
+    return embedder.embed(texts).values;
+  };
+  const std::vector<float> before = vectors(infer::Embedder::open(t.model)),
+                           after = vectors(infer::Embedder::open(t.out)),
+                           added = vectors(infer::Embedder::open(
+                               t.model, model::WeightPrecision::stored, {{t.out}}));
   EXPECT_NE(after, before);
   EXPECT_EQ(after, added);
 }
 
 TEST_F(EmbedderTrainingTest, ComputesLayersAgainWithTheSameBits) {
-  EmbedderTraining t = training("pairs.tsv", "kept");
+  train::EmbedderTraining t = training("pairs.tsv", "kept");
   const std::string expected = hash_of_weights(t);
   t.out = folder_ / "again";
   t.recompute = -1;
@@ -93,14 +96,14 @@ TEST_F(EmbedderTrainingTest, ComputesLayersAgainWithTheSameBits) {
 }
 
 TEST_F(EmbedderTrainingTest, PacksMomentsAndFreezesParameters) {
-  EmbedderTraining t = training("pairs.tsv", "packed");
-  const TrainPlan before = plan_embedder_training(t);
-  t.moments = MomentPrecision::bits8;
+  train::EmbedderTraining t = training("pairs.tsv", "packed");
+  const train::TrainPlan before = train::plan_embedder_training(t);
+  t.moments = train::MomentPrecision::bits8;
   t.freeze = {"embedding.*", "0"};
-  const TrainPlan plan = plan_embedder_training(t);
+  const train::TrainPlan plan = train::plan_embedder_training(t);
   EXPECT_LT(plan.trained_parameters, before.trained_parameters);
   EXPECT_LT(plan.optimizer_bytes, before.optimizer_bytes / 3);
-  train_embedder(t);
+  train::train_embedder(t);
   const SafeTensors first(t.model + "/model.safetensors"), trained(t.out + "/model.safetensors");
   size_t same = 0;
   for (const StoredTensor& each : trained.stored())
@@ -109,22 +112,23 @@ TEST_F(EmbedderTrainingTest, PacksMomentsAndFreezesParameters) {
   EXPECT_LT(same, trained.stored().size());
   t.lora.rank = 2;
   expect_error(ErrorKind::InvalidArgument, {"freeze: given with `lora`"},
-               [&] { plan_embedder_training(t); });
+               [&] { train::plan_embedder_training(t); });
 }
 
 TEST_F(EmbedderTrainingTest, ResumesWithTheSameBits) {
-  EmbedderTraining whole = training("scored.csv", "whole");
+  train::EmbedderTraining whole = training("scored.csv", "whole");
   whole.validation = whole.data;
   whole.evaluate_every = 4;
-  const TrainResult expected = train_embedder(whole);
-  EmbedderTraining stopped = whole;
+  const train::TrainResult expected = train::train_embedder(whole);
+  train::EmbedderTraining stopped = whole;
   stopped.out = folder_ / "stopped";
-  EXPECT_TRUE(train_embedder(stopped, {}, stop_after(7)).interrupted);
-  TrainPlan plan;
-  const TrainResult found = train_embedder(stopped, [&](const TrainPlan& given) {
-    plan = given;
-    return true;
-  });
+  EXPECT_TRUE(train::train_embedder(stopped, {}, stop_after(7)).interrupted);
+  train::TrainPlan plan;
+  const train::TrainResult found =
+      train::train_embedder(stopped, [&](const train::TrainPlan& given) {
+        plan = given;
+        return true;
+      });
   EXPECT_EQ(plan.first_step, 7);
   EXPECT_EQ(found.step, expected.step);
   EXPECT_EQ(found.start_metrics, expected.start_metrics);
@@ -134,29 +138,29 @@ TEST_F(EmbedderTrainingTest, ResumesWithTheSameBits) {
   EXPECT_EQ(read_file(stopped.out + state), read_file(whole.out + state));
   stopped.seed = 2;
   expect_error(ErrorKind::InvalidArgument, {"seed was 1337 and is 2", "`allow_change`"},
-               [&] { train_embedder(stopped); });
+               [&] { train::train_embedder(stopped); });
 }
 
 // At this learning rate, the metric soon stops improving.
 TEST_F(EmbedderTrainingTest, StopsEarlyWithTheBestWeights) {
-  EmbedderTraining t = training("scored.csv", "out");
+  train::EmbedderTraining t = training("scored.csv", "out");
   t.validation = t.data;
   t.batch = 6;
   t.evaluate_every = 1;
   t.patience = 3;
   t.learning_rate = 0.5;
-  const TrainResult result = train_embedder(t);
+  const train::TrainResult result = train::train_embedder(t);
   EXPECT_TRUE(result.stopped_early);
   EXPECT_LT(result.step, 30);
   EXPECT_GE(result.metrics.at(0).second, result.start_metrics.at(0).second);
-  const TrainResult again = train_embedder(t);
+  const train::TrainResult again = train::train_embedder(t);
   EXPECT_TRUE(again.stopped_early);
   EXPECT_EQ(again.step, result.step);
 }
 
 TEST_F(EmbedderTrainingTest, PlansWithoutWriting) {
-  const EmbedderTraining t = training("triplets.jsonl", "out");
-  const TrainPlan plan = plan_embedder_training(t);
+  const train::EmbedderTraining t = training("triplets.jsonl", "out");
+  const train::TrainPlan plan = train::plan_embedder_training(t);
   EXPECT_EQ(plan.steps, 10);
   EXPECT_EQ(plan.training_sequences, 6);
   EXPECT_EQ(plan.objective, "embedding");

@@ -32,8 +32,8 @@ class Tasks : public testing::Test {
     EXPECT_TRUE(file) << "run from the project's root";
     return nlohmann::json::parse(file);
   }
-  static const Model& model() {
-    static const Model opened = Model::open("tests/goldens/fine_tuning/model");
+  static const model::Model& model() {
+    static const model::Model opened = model::Model::open("tests/goldens/fine_tuning/model");
     return opened;
   }
   std::vector<nlohmann::json> samples(TaskData data, TaskEvaluation& result) const {
@@ -64,7 +64,9 @@ TEST_F(Tasks, ChoicesHaveTheLogProbabilitiesOfLmEval) {
         EXPECT_NEAR(found[i]["scores"][c]["logprob"].get<double>(),
                     golden["logprobs"][i][c].get<double>(), 1e-4)
             << i << " " << c;
-    const auto value = [&](const char* name) { return value_of(result.metrics, name).value(); };
+    const auto value = [&](const char* name) {
+      return infer::value_of(result.metrics, name).value();
+    };
     const nlohmann::json& m = golden["metrics"];
     EXPECT_NEAR(value("accuracy"), m["acc"].get<double>(), 1e-12);
     const double a = value("accuracy"), n = static_cast<double>(found.size());
@@ -93,7 +95,7 @@ TEST_F(Tasks, GeneratedTextsAreThoseOfLmEval) {
       EXPECT_EQ(found[i]["text"], text);
       ++compared;
     }
-    EXPECT_NEAR(value_of(result.metrics, "exact_match").value(),
+    EXPECT_NEAR(infer::value_of(result.metrics, "exact_match").value(),
                 golden["metrics"]["exact_match"].get<double>(), 1e-12);
   }
   EXPECT_GE(compared, 4);
@@ -114,8 +116,8 @@ TEST_F(Tasks, MeasureRouge) {
   TaskEvaluation result;
   const auto found = samples({.file = file}, result);
   for (const char* name : {"rouge_1", "rouge_2", "rouge_l", "rouge_lsum"})
-    EXPECT_EQ(value_of(result.metrics, name), found[0][name].get<double>());
-  EXPECT_FALSE(value_of(result.metrics, "rouge_1_stderr"));  // one record has no deviation
+    EXPECT_EQ(infer::value_of(result.metrics, name), found[0][name].get<double>());
+  EXPECT_FALSE(infer::value_of(result.metrics, "rouge_1_stderr"));  // one record has no deviation
 }
 
 TEST_F(Tasks, RefuseInvalidRecords) {

@@ -1,7 +1,7 @@
 // Compares models of texts with pictures with transformers, on the files of
 // tools/goldens/make_image_text.py.
 
-#include "fovea/image_prompt.h"
+#include "fovea/infer/image_prompt.h"
 
 #include <gtest/gtest.h>
 
@@ -11,10 +11,10 @@
 #include <set>
 
 #include "base/json.h"
-#include "fovea/chat.h"
-#include "fovea/engine.h"
-#include "fovea/generate.h"
-#include "fovea/image_question.h"
+#include "fovea/infer/engine.h"
+#include "fovea/infer/generate.h"
+#include "fovea/infer/image_question.h"
+#include "fovea/text/chat.h"
 #include "generate/reading.h"
 #include "open/model_parts.h"
 #include "safetensors/safetensors.h"
@@ -27,51 +27,52 @@ namespace {
 
 const std::string kFolder = "tests/goldens/image_text/";
 
-ImagePrompt prompt_of(const Model& model, const nlohmann::json& golden) {
+infer::ImagePrompt prompt_of(const model::Model& model, const nlohmann::json& golden) {
   const auto names = golden["pictures"].get<std::vector<std::string>>();
-  return image_prompt(
+  return infer::image_prompt(
       model, golden["text"], names.size(),
-      [&](size_t i) { return read_image("tests/goldens/images/" + names[i]); },
-      SpecialTokens::parsed);
+      [&](size_t i) { return media::read_image("tests/goldens/images/" + names[i]); },
+      text::SpecialTokens::parsed);
 }
 
 // The logits of the last `rows` tokens of a prompt, which is read in pieces of `step` tokens.
-Tensor last_logits(const Model& model, const ImagePrompt& prompt, int64_t rows, int64_t step) {
+Tensor last_logits(const model::Model& model, const infer::ImagePrompt& prompt, int64_t rows,
+                   int64_t step) {
   const NoGradient off;
-  const Transformer& transformer = parts_of(model).transformer;
+  const model::Transformer& transformer = model::parts_of(model).transformer;
   const int64_t n = std::ssize(prompt.ids);
-  PagePool pool(PagePool::layout_for(*transformer.spec.decoder, DType::f32),
-                {pages_for(n) + 1, 1, n}, cpu_device());
-  CachedText text;
-  EXPECT_TRUE(make_room(pool, text, n));
+  model::PagePool pool(model::PagePool::layout_for(*transformer.spec.decoder, DType::f32),
+                       {model::pages_for(n) + 1, 1, n}, cpu_device());
+  model::CachedText text;
+  EXPECT_TRUE(model::make_room(pool, text, n));
   Tensor all;
   for (int64_t begin = 0; begin < n; begin += step) {
     const int64_t count = std::min(step, n - begin);
-    TokenVectors vectors;
+    model::TokenVectors vectors;
     if (prompt.images) prompt.images->add_vectors(begin, count, 0, vectors);
     const std::vector<int32_t> ids(prompt.ids.begin() + begin, prompt.ids.begin() + begin + count);
-    const Tensor hidden =
-        read_batch(transformer, pool, {{&text, count, n}}, ids, DType::f32, nullptr, {}, vectors);
+    const Tensor hidden = infer::read_batch(transformer, pool, {{&text, count, n}}, ids, DType::f32,
+                                            nullptr, {}, vectors);
     const Tensor part = hidden.view({1, count, hidden.dim(1)});
     all = all ? concat_tokens(all, part) : part;
   }
   std::vector<int32_t> last;
   for (int64_t r = n - rows; r < n; ++r) last.push_back(static_cast<int32_t>(r));
-  const Tensor logits = logits_of(transformer, all.view({n, all.dim(2)}), last);
-  shorten(pool, text, 0);
+  const Tensor logits = infer::logits_of(transformer, all.view({n, all.dim(2)}), last);
+  model::shorten(pool, text, 0);
   return logits;
 }
 
 class ImageTextGoldens : public testing::TestWithParam<const char*> {
  protected:
   std::string folder_ = kFolder + GetParam();
-  Model model_ = Model::open(folder_);
+  model::Model model_ = model::Model::open(folder_);
   nlohmann::json golden_ = read_json(folder_ + "/expected.json");
 };
 
 TEST_P(ImageTextGoldens, TokensAreThoseOfTransformers) {
-  ASSERT_TRUE(reads_images(model_));
-  EXPECT_EQ(image_mark(model_), "<image>");
+  ASSERT_TRUE(infer::reads_images(model_));
+  EXPECT_EQ(infer::image_mark(model_), "<image>");
   for (const auto& one : golden_["cases"])
     EXPECT_EQ(prompt_of(model_, one).ids, one["ids"].get<std::vector<int32_t>>()) << one["text"];
 }
@@ -80,7 +81,7 @@ TEST_P(ImageTextGoldens, LogitsAreThoseOfTransformers) {
   const SafeTensors expected(folder_ + "/expected.safetensors");
   for (size_t i = 0; i < golden_["cases"].size(); ++i) {
     const Tensor wanted = expected.tensor(fmt::format("logits.{}", i));
-    const ImagePrompt prompt = prompt_of(model_, golden_["cases"][i]);
+    const infer::ImagePrompt prompt = prompt_of(model_, golden_["cases"][i]);
     for (const int64_t step : {int64_t{1000}, int64_t{7}}) {  // at once, and pictures in pieces
       const Tensor found = last_logits(model_, prompt, wanted.dim(0), step);
       double worst = 0, scale = 0;
@@ -95,59 +96,62 @@ TEST_P(ImageTextGoldens, LogitsAreThoseOfTransformers) {
 }
 
 TEST_P(ImageTextGoldens, ContinuationsAreThoseOfTransformers) {
-  GenerateOptions options;
+  infer::GenerateOptions options;
   options.sampling.temperature = 0;
   options.max_tokens = 12;
   for (const auto& one : golden_["cases"])
-    EXPECT_EQ(generate(model_, prompt_of(model_, one), options)[0].ids,
+    EXPECT_EQ(infer::generate(model_, prompt_of(model_, one), options)[0].ids,
               one["continuation"].get<std::vector<int32_t>>())
         << one["text"];
 }
 
 TEST_P(ImageTextGoldens, LabelsHaveTheProbabilitiesOfTransformers) {
   const nlohmann::json& asked = golden_["cases"][0];
-  const Image image = read_image("tests/goldens/images/" + asked["pictures"][0].get<std::string>());
-  const ImageQuestion question{asked["text"]};
+  const media::Image image =
+      media::read_image("tests/goldens/images/" + asked["pictures"][0].get<std::string>());
+  const infer::ImageQuestion question{asked["text"]};
   std::vector<std::string> labels;
   std::vector<double> expected;
   for (const auto& [label, logprob] : golden_["labels"].items()) {
     labels.push_back(label);
     expected.push_back(logprob);
   }
-  const std::vector<double> found = label_logprobs(model_, question, image, labels);
+  const std::vector<double> found = infer::label_logprobs(model_, question, image, labels);
   ASSERT_EQ(found.size(), labels.size());
   for (size_t i = 0; i < labels.size(); ++i) {
     EXPECT_NEAR(found[i], expected[i], 1e-4) << labels[i];
     // The bits do not depend on the other labels.
-    EXPECT_EQ(label_logprobs(model_, question, image, {labels[i]})[0], found[i]) << labels[i];
+    EXPECT_EQ(infer::label_logprobs(model_, question, image, {labels[i]})[0], found[i])
+        << labels[i];
   }
   expect_error(ErrorKind::InvalidArgument, {"labels: none"},
-               [&] { label_logprobs(model_, question, image, {}); });
+               [&] { infer::label_logprobs(model_, question, image, {}); });
   expect_error(ErrorKind::InvalidArgument, {"score:", "tokens; expected at most 513"},
-               [&] { label_logprobs(model_, question, image, {std::string(2000, 'y')}); });
+               [&] { infer::label_logprobs(model_, question, image, {std::string(2000, 'y')}); });
   expect_error(ErrorKind::InvalidArgument, {"marks <image> for 1 pictures"},
-               [&] { label_logprobs(model_, {"what?"}, image, labels); });
+               [&] { infer::label_logprobs(model_, {"what?"}, image, labels); });
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ImageTextGoldens,
                          testing::Values("llava", "llava_siglip", "idefics3", "smolvlm"));
 
-GenerateOptions greedy_tokens(int64_t most) {
-  GenerateOptions options;
+infer::GenerateOptions greedy_tokens(int64_t most) {
+  infer::GenerateOptions options;
   options.sampling.temperature = 0;
   options.max_tokens = most;
   return options;
 }
 
-ImagePrompt about(const Model& model, const std::string& picture) {
-  return image_prompt(
+infer::ImagePrompt about(const model::Model& model, const std::string& picture) {
+  return infer::image_prompt(
       model, "<image>" + std::string(120, 'y'), 1,
-      [&](size_t) { return read_image("tests/goldens/images/" + picture); }, SpecialTokens::parsed);
+      [&](size_t) { return media::read_image("tests/goldens/images/" + picture); },
+      text::SpecialTokens::parsed);
 }
 
-Generation answered(Engine& engine, const ImagePrompt& prompt) {
-  std::promise<Generation> promise;
-  engine.submit(prompt, greedy_tokens(12), [&](const Event& event) {
+infer::Generation answered(infer::Engine& engine, const infer::ImagePrompt& prompt) {
+  std::promise<infer::Generation> promise;
+  engine.submit(prompt, greedy_tokens(12), [&](const infer::Event& event) {
     if (event.finished != nullptr) promise.set_value(*event.finished);
     if (event.error != nullptr) promise.set_exception(std::make_exception_ptr(*event.error));
     return true;
@@ -157,16 +161,16 @@ Generation answered(Engine& engine, const ImagePrompt& prompt) {
 
 // Prompts of equal tokens about different pictures, by one engine with a cache of prefixes.
 TEST(ImagePrompts, EqualTokensNeverShareThePicturesOfOthers) {
-  const Model model = Model::open(kFolder + "llava");
-  Engine engine(model);
+  const model::Model model = model::Model::open(kFolder + "llava");
+  infer::Engine engine(model);
   const std::vector<std::string> pictures = {"005.png", "009.png", "003.png", "011.jpg"};
   std::set<std::vector<int32_t>> different;
   for (const bool again : {false, true}) {
     for (const std::string& picture : pictures) {
-      const ImagePrompt prompt = about(model, picture);
+      const infer::ImagePrompt prompt = about(model, picture);
       EXPECT_EQ(prompt.ids, about(model, pictures[0]).ids);
-      const Generation found = answered(engine, prompt);
-      EXPECT_EQ(found.ids, generate(model, prompt, greedy_tokens(12))[0].ids) << picture;
+      const infer::Generation found = answered(engine, prompt);
+      EXPECT_EQ(found.ids, infer::generate(model, prompt, greedy_tokens(12))[0].ids) << picture;
       EXPECT_EQ(found.cached_tokens, again ? 128 : 0) << picture;
       different.insert(found.ids);
     }
@@ -175,56 +179,57 @@ TEST(ImagePrompts, EqualTokensNeverShareThePicturesOfOthers) {
 }
 
 TEST(ImagePrompts, RefuseOtherNumbersOfPicturesAndModelsOfTexts) {
-  const Model model = Model::open(kFolder + "llava");
-  const auto none = [](size_t) { return Image(); };
-  expect_error(ErrorKind::InvalidArgument, {"prompt: 1 marks <image> for 0 pictures"},
-               [&] { image_prompt(model, "<image>", 0, none, SpecialTokens::parsed); });
+  const model::Model model = model::Model::open(kFolder + "llava");
+  const auto none = [](size_t) { return media::Image(); };
+  expect_error(ErrorKind::InvalidArgument, {"prompt: 1 marks <image> for 0 pictures"}, [&] {
+    infer::image_prompt(model, "<image>", 0, none, text::SpecialTokens::parsed);
+  });
   expect_error(ErrorKind::InvalidArgument, {"prompt: 0 marks <image> for 2 pictures"},
-               [&] { image_prompt(model, "x", 2, none, SpecialTokens::parsed); });
-  const Model text = Model::open("tests/goldens/starcoder2");
-  EXPECT_FALSE(reads_images(text));
+               [&] { infer::image_prompt(model, "x", 2, none, text::SpecialTokens::parsed); });
+  const model::Model text = model::Model::open("tests/goldens/starcoder2");
+  EXPECT_FALSE(infer::reads_images(text));
   expect_error(ErrorKind::InvalidArgument, {"reads no pictures"},
-               [&] { image_prompt(text, "x", 0, none, SpecialTokens::parsed); });
+               [&] { infer::image_prompt(text, "x", 0, none, text::SpecialTokens::parsed); });
   expect_error(ErrorKind::Unsupported, {"cannot be saved"}, [&] { model.save("out"); });
 }
 
 TEST(ImagePrompts, MarksInTheTextOfAUserArePlainText) {
-  const Model model = Model::open(kFolder + "llava");
+  const model::Model model = model::Model::open(kFolder + "llava");
   const std::string text = model.tokenizer().guarded("a <image> b");
-  EXPECT_EQ(image_marks(model, text), 0);
-  EXPECT_EQ(image_marks(model, text + "<image>"), 1);
-  const auto black = [](size_t) { return Image{2, 2, std::vector<uint8_t>(12)}; };
-  const ImagePrompt prompt =
-      image_prompt(model, text + "<image>", 1, black, SpecialTokens::guarded);
+  EXPECT_EQ(infer::image_marks(model, text), 0);
+  EXPECT_EQ(infer::image_marks(model, text + "<image>"), 1);
+  const auto black = [](size_t) { return media::Image{2, 2, std::vector<uint8_t>(12)}; };
+  const infer::ImagePrompt prompt =
+      infer::image_prompt(model, text + "<image>", 1, black, text::SpecialTokens::guarded);
   const int32_t token = *model.tokenizer().id_of("<image>");
   EXPECT_EQ(std::count(prompt.ids.begin(), prompt.ids.end(), token), 9);
 }
 
 // A prompt that does not fit is refused; one without pictures would lose its beginning.
 TEST(ImagePrompts, AreNotCut) {
-  const Model model = Model::open(kFolder + "llava");
-  ImagePrompt prompt = about(model, "005.png");
+  const model::Model model = model::Model::open(kFolder + "llava");
+  infer::ImagePrompt prompt = about(model, "005.png");
   prompt.ids.resize(600, 5);
   expect_error(ErrorKind::InvalidArgument, {"prompt: 600 tokens; expected at most 512"},
-               [&] { generate(model, prompt, greedy_tokens(1)); });
+               [&] { infer::generate(model, prompt, greedy_tokens(1)); });
 }
 
 TEST(ImagePrompts, OfTemplatesWithAndWithoutParts) {
-  const Model model = Model::open(kFolder + "llava");
+  const model::Model model = model::Model::open(kFolder + "llava");
   const auto golden = read_json(kFolder + "llava/expected.json")["chat"];
-  ChatRequest request;
+  text::ChatRequest request;
   request.messages = golden["messages"].dump();
-  const auto with_parts = chat_format(kFolder + "llava", "", model.tokenizer());
+  const auto with_parts = text::chat_format(kFolder + "llava", "", model.tokenizer());
   ASSERT_TRUE(with_parts && with_parts->knows_parts);
-  EXPECT_EQ(render_with_images(*with_parts, request, model.tokenizer(), "<image>"),
+  EXPECT_EQ(text::render_with_images(*with_parts, request, model.tokenizer(), "<image>"),
             golden["text"].get<std::string>());
-  const ChatFormat strings{[](const ChatRequest& r) {
+  const text::ChatFormat strings{[](const text::ChatRequest& r) {
     std::string text;
     for (const auto& message : nlohmann::json::parse(r.messages))
       text += message["content"].get<std::string>() + "|";
     return text;
   }};
-  EXPECT_EQ(render_with_images(strings, request, model.tokenizer(), "<image>"),
+  EXPECT_EQ(text::render_with_images(strings, request, model.tokenizer(), "<image>"),
             "<image>\nWhat is this?|A cat.|And <image>\nthis?|");
 }
 

@@ -1,11 +1,11 @@
-#include "fovea/inspect_picture.h"
+#include "fovea/study/inspect_picture.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "fovea/circuits.h"
-#include "fovea/trace.h"
+#include "fovea/study/circuits.h"
+#include "fovea/study/trace.h"
 #include "safetensors/safetensors.h"
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
@@ -16,14 +16,14 @@ namespace {
 const std::string kGoldenModels = "tests/goldens/", kPicture = "tests/goldens/images/009.png";
 
 // Expects the weights of all layers and heads to be those of a trace, attention.{i} [1, H, T, T].
-void expect_traced(const Inspection& found, const std::string& file) {
+void expect_traced(const study::Inspection& found, const std::string& file) {
   const SafeTensors trace(file);
   const int64_t T = std::ssize(found.tokens());
   int64_t layers = 0;
   for (; trace.find(fmt::format("attention.{}", layers)) != nullptr; ++layers) {
     const Tensor expected = trace.tensor(fmt::format("attention.{}", layers));
     ASSERT_EQ(expected.dim(2), T);
-    MapQuery query;
+    study::MapQuery query;
     query.layer = layers;
     for (int64_t h = 1; h < expected.dim(1); ++h) query.heads.push_back(h);
     EXPECT_EQ(found.map(query).weights, to_floats(expected)) << "layer " << layers;
@@ -35,14 +35,16 @@ TEST(InspectPicture, WeightsOfEncodersAreThoseOfTraces) {
   const TemporaryFolder folder;
   for (const std::string name :
        {"vision/clip", "vision/siglip", "vision/dinov2_small", "deit", "dinov2_registers"}) {
-    const ImageModel model = ImageModel::open(kGoldenModels + name, WeightPrecision::full);
-    const PictureInspection found = inspect_picture(model, read_image(kPicture), "picture");
-    TraceOptions options;
+    const infer::ImageModel model =
+        infer::ImageModel::open(kGoldenModels + name, model::WeightPrecision::full);
+    const study::PictureInspection found =
+        study::inspect_picture(model, media::read_image(kPicture), "picture");
+    study::TraceOptions options;
     options.image = kPicture;
     options.out = folder / "trace.safetensors";
-    trace(model, options);
+    study::trace(model, options);
     expect_traced(found.inspection, options.out);
-    const InputSpec& input = model.spec().input;
+    const model::InputSpec& input = model.spec().input;
     const int64_t side = input.size / input.patch, others = input.class_tokens + input.registers;
     ASSERT_EQ(found.grids.size(), 1u);
     EXPECT_EQ(found.grids[0].rows * found.grids[0].columns, side * side) << name;
@@ -55,15 +57,16 @@ TEST(InspectPicture, WeightsOfEncodersAreThoseOfTraces) {
 TEST(InspectPicture, WeightsOfDecodersAreThoseOfTraces) {
   const TemporaryFolder folder;
   for (const std::string name : {"llava", "idefics3"}) {
-    const Model model = Model::open(kGoldenModels + "image_text/" + name);
-    const ImageQuestion question{"What is <image>?"};
-    const PictureInspection found =
-        inspect_picture(model, question, read_image(kPicture), "picture", 5);
-    TraceOptions options;
+    const model::Model model = model::Model::open(kGoldenModels + "image_text/" + name);
+    const infer::ImageQuestion question{"What is <image>?"};
+    const study::PictureInspection found =
+        study::inspect_picture(model, question, media::read_image(kPicture), "picture", 5);
+    study::TraceOptions options;
     options.image = kPicture;
     options.out = folder / "trace.safetensors";
-    for (const InspectedToken& token : found.inspection.tokens()) options.ids.push_back(token.id);
-    trace(model, options);
+    for (const study::InspectedToken& token : found.inspection.tokens())
+      options.ids.push_back(token.id);
+    study::trace(model, options);
     expect_traced(found.inspection, options.out);
     EXPECT_GE(std::ssize(options.ids), found.answer_begin);
 
@@ -71,7 +74,7 @@ TEST(InspectPicture, WeightsOfDecodersAreThoseOfTraces) {
     options.ids.clear();
     options.text = question.text;
     options.what = {"logits"};
-    for (const TracedTensor& tensor : trace(model, options)) {
+    for (const study::TracedTensor& tensor : study::trace(model, options)) {
       if (tensor.name == "input_ids") {
         EXPECT_EQ(tensor.shape[1], found.answer_begin);
       }
@@ -80,11 +83,11 @@ TEST(InspectPicture, WeightsOfDecodersAreThoseOfTraces) {
 }
 
 TEST(InspectPicture, TilesAreAGridBesideThatOfTheWholePicture) {
-  const Model model = Model::open(kGoldenModels + "image_text/idefics3");
-  const PictureInspection found =
-      inspect_picture(model, {"<image>?"}, read_image(kPicture), "picture", 1);
+  const model::Model model = model::Model::open(kGoldenModels + "image_text/idefics3");
+  const study::PictureInspection found =
+      study::inspect_picture(model, {"<image>?"}, media::read_image(kPicture), "picture", 1);
   ASSERT_EQ(found.grids.size(), 2u);
-  const PatchGrid &whole = found.grids[0], &tiles = found.grids[1];
+  const study::PatchGrid &whole = found.grids[0], &tiles = found.grids[1];
   EXPECT_EQ(whole.rows, whole.columns);
   EXPECT_EQ(tiles.rows % whole.rows, 0);
   EXPECT_EQ(tiles.columns % whole.columns, 0);
@@ -97,18 +100,20 @@ TEST(InspectPicture, TilesAreAGridBesideThatOfTheWholePicture) {
 }
 
 TEST(InspectPicture, RolloutIsTheProductOfTheLayers) {
-  const ImageModel model = ImageModel::open(kGoldenModels + "vision/clip", WeightPrecision::full);
-  const PictureInspection found = inspect_picture(model, read_image(kPicture), "picture");
+  const infer::ImageModel model =
+      infer::ImageModel::open(kGoldenModels + "vision/clip", model::WeightPrecision::full);
+  const study::PictureInspection found =
+      study::inspect_picture(model, media::read_image(kPicture), "picture");
   const int64_t T = std::ssize(found.inspection.tokens());
   std::vector<double> row(static_cast<size_t>(T), 0.0);
   row[1] = 1;
-  const StackSpec& stack = *model.spec().encoder;
+  const model::StackSpec& stack = *model.spec().encoder;
   for (int64_t layer = stack.layers; layer-- > 0;) {
-    MapQuery query;
+    study::MapQuery query;
     query.layer = layer;
     query.mean = true;
     for (int64_t h = 1; h < stack.attention.heads; ++h) query.heads.push_back(h);
-    const AttentionWeights map = found.inspection.map(query);
+    const study::AttentionWeights map = found.inspection.map(query);
     std::vector<double> next;
     for (int64_t s = 0; s < T; ++s) {
       double sum = 0.5 * row[static_cast<size_t>(s)];
@@ -119,7 +124,7 @@ TEST(InspectPicture, RolloutIsTheProductOfTheLayers) {
     }
     row = next;
   }
-  const std::vector<float> rollout = found.inspection.rollout(AttentionKind::self, 1);
+  const std::vector<float> rollout = found.inspection.rollout(model::AttentionKind::self, 1);
   double sum = 0;
   for (size_t t = 0; t < row.size(); ++t) {
     EXPECT_NEAR(double{rollout[t]}, row[t], 1e-6);
@@ -129,23 +134,23 @@ TEST(InspectPicture, RolloutIsTheProductOfTheLayers) {
 }
 
 TEST(InspectPicture, WhatNeedsATextIsRefused) {
-  const Model model = Model::open(kGoldenModels + "image_text/llava");
-  const PictureInspection found =
-      inspect_picture(model, {"<image>?"}, read_image(kPicture), "picture", 1);
+  const model::Model model = model::Model::open(kGoldenModels + "image_text/llava");
+  const study::PictureInspection found =
+      study::inspect_picture(model, {"<image>?"}, media::read_image(kPicture), "picture", 1);
   expect_error(ErrorKind::InvalidArgument, {"walk: the input has pictures; expected a text"},
                [&] { found.inspection.walk({}); });
   expect_error(ErrorKind::InvalidArgument, {"circuit: the input has pictures"},
-               [&] { head_circuit(found.inspection, AttentionKind::self, 0, 0, 1); });
+               [&] { study::head_circuit(found.inspection, model::AttentionKind::self, 0, 0, 1); });
   expect_error(ErrorKind::InvalidArgument, {"gradients: the input has pictures"},
-               [&] { found.inspection.sizes(AttentionKind::self, true); });
-  const ImageModel clip = ImageModel::open(kGoldenModels + "vision/clip");
-  TraceOptions options;
+               [&] { found.inspection.sizes(model::AttentionKind::self, true); });
+  const infer::ImageModel clip = infer::ImageModel::open(kGoldenModels + "vision/clip");
+  study::TraceOptions options;
   options.text = "x";
   options.image = kPicture;
   expect_error(ErrorKind::InvalidArgument, {"image: cannot be combined with"},
-               [&] { trace(clip, options); });
+               [&] { study::trace(clip, options); });
   expect_error(ErrorKind::InvalidArgument, {"reads no pictures"},
-               [&] { trace(Model::open(kGoldenModels + "starcoder2"), options); });
+               [&] { study::trace(model::Model::open(kGoldenModels + "starcoder2"), options); });
 }
 
 }  // namespace

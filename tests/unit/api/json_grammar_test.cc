@@ -1,4 +1,4 @@
-#include "fovea/json_grammar.h"
+#include "fovea/text/json_grammar.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <random>
 #include <sstream>
 
-#include "fovea/train_tokenizer.h"
+#include "fovea/train/train_tokenizer.h"
 #include "grammar/grammar_automaton.h"
 #include "grammar/json_schema.h"
 #include "support/expect_error.h"
@@ -23,7 +23,7 @@ namespace {
 using Json = nlohmann::json;
 
 TEST(JsonGrammar, AcceptsExactlyJson) {
-  Reader any("true");
+  text::Reader any("true");
   for (const char* text :
        {"{}", "[]", "null", "true", "false", "0", "-1.5e+10", "12", "\"\"", "\"a\\n\\u00e9é漢😀\"",
         R"({"a": [1, {"b": null}], "c":"d"})", "[\n  1,\n  2\n]", "[[[[[]]]]]", " 1"}) {
@@ -35,13 +35,14 @@ TEST(JsonGrammar, AcceptsExactlyJson) {
                            "\"\\ud800\"", "\"\xc0\x80\"", "{\"a\":1,}"}) {
     EXPECT_FALSE(any.reads(text)) << text;
   }
-  Reader object("");
+  text::Reader object("");
   EXPECT_TRUE(object.reads("{\"a\": 1}"));
   EXPECT_FALSE(object.reads("[1]"));
 }
 
 TEST(JsonGrammar, FollowsASchema) {
-  Reader person(R"({"type": "object", "properties": {"name": {"type": "string", "minLength": 2,
+  text::Reader person(
+      R"({"type": "object", "properties": {"name": {"type": "string", "minLength": 2,
     "maxLength": 3}, "age": {"type": "integer"}, "kind": {"enum": ["a", 1, null]}, "tags":
     {"type": "array", "items": {"const": "x"}, "minItems": 1, "maxItems": 2}},
     "required": ["name", "tags"], "additionalProperties": false})");
@@ -60,7 +61,7 @@ TEST(JsonGrammar, FollowsASchema) {
 }
 
 TEST(JsonGrammar, AllowsOptionalPropertiesToBeOmitted) {
-  Reader reader(R"({"properties": {"a": {"type": "null"}, "b": {"type": "null"}, "c":
+  text::Reader reader(R"({"properties": {"a": {"type": "null"}, "b": {"type": "null"}, "c":
     {"type": "null"}}})");
   for (const char* text : {"{}", R"({"a": null})", R"({"b": null})", R"({"c":null})",
                            R"({"a": null, "c": null})", R"({"a": null, "b": null, "c": null})"}) {
@@ -72,25 +73,25 @@ TEST(JsonGrammar, AllowsOptionalPropertiesToBeOmitted) {
 }
 
 TEST(JsonGrammar, SupportsAlternativesAndReferences) {
-  Reader tree(R"({"$ref": "#/$defs/node", "$defs": {"node": {"type": "object", "properties":
+  text::Reader tree(R"({"$ref": "#/$defs/node", "$defs": {"node": {"type": "object", "properties":
     {"value": {"type": ["integer", "null"]}, "children": {"type": "array", "items":
     {"$ref": "#/$defs/node"}}}, "required": ["value", "children"]}}})");
   EXPECT_TRUE(tree.reads(R"({"value": 1, "children": [{"value": null, "children": []}]})"));
   EXPECT_FALSE(tree.reads(R"({"value": 1, "children": [2]})"));
-  Reader either(R"({"anyOf": [{"type": "string"}, {"$ref": "#"}, {"type": "boolean"}]})");
+  text::Reader either(R"({"anyOf": [{"type": "string"}, {"$ref": "#"}, {"type": "boolean"}]})");
   EXPECT_TRUE(either.reads("true"));
   EXPECT_FALSE(either.reads("1"));
-  Reader map(R"({"type": "object", "additionalProperties": {"type": "number"}})");
+  text::Reader map(R"({"type": "object", "additionalProperties": {"type": "number"}})");
   EXPECT_TRUE(map.reads(R"({"a": 1, "b": 2.5})"));
   EXPECT_FALSE(map.reads(R"({"a": "b"})"));
-  Reader pair(R"({"type": "array", "prefixItems": [{"type": "null"}, {"type": "boolean"}]})");
+  text::Reader pair(R"({"type": "array", "prefixItems": [{"type": "null"}, {"type": "boolean"}]})");
   EXPECT_TRUE(pair.reads("[null, true]"));
   EXPECT_FALSE(pair.reads("[null]"));
 }
 
 // Tests that a schema reads these texts, separated by ';', and not the others.
 void expect_reads(const std::string& schema, const std::string& read, const std::string& others) {
-  Reader reader(schema);
+  text::Reader reader(schema);
   for (const auto& [texts, expected] : {std::pair(read, true), std::pair(others, false)}) {
     std::istringstream list(texts);
     for (std::string text; std::getline(list, text, ';');)
@@ -141,7 +142,7 @@ TEST(JsonGrammar, ReadsWhatOneSchemaOfOneOfAllows) {
       {R"({"oneOf": [{"properties": {"a": {}, "b": {}}, "required": ["a"]}, {"required": ["b"]}]})",
        R"({"oneOf": [{"properties": {"k": {"const": 1}}}, {"properties": {"k": {"const": 2}}}]})",
        R"({"oneOf": [{"const": 1.0}, {"type": "integer"}]})", R"({"oneOf": [true, true]})"})
-    expect_error(ErrorKind::Unsupported, {"oneOf"}, [&] { Reader reader(schema); });
+    expect_error(ErrorKind::Unsupported, {"oneOf"}, [&] { text::Reader reader(schema); });
 }
 
 TEST(JsonGrammar, LimitsPatternsByLengths) {
@@ -197,15 +198,15 @@ TEST(JsonGrammar, ReadsItemsAtTheirPlaces) {
 }
 
 TEST(JsonGrammar, ComputesTheShortestValue) {
-  EXPECT_EQ(Reader("true").shortest(), 1);
-  EXPECT_EQ(Reader("").shortest(), 2);
-  EXPECT_EQ(Reader(R"({"type": "string", "minLength": 5})").shortest(), 7);
-  EXPECT_EQ(Reader(R"({"properties": {"a": {}}, "required": ["a", "b"]})").shortest(), 13);
+  EXPECT_EQ(text::Reader("true").shortest(), 1);
+  EXPECT_EQ(text::Reader("").shortest(), 2);
+  EXPECT_EQ(text::Reader(R"({"type": "string", "minLength": 5})").shortest(), 7);
+  EXPECT_EQ(text::Reader(R"({"properties": {"a": {}}, "required": ["a", "b"]})").shortest(), 13);
 }
 
 TEST(JsonGrammar, RefusesInvalidAndUnsupportedSchemas) {
   const auto refused = [](const std::string& schema, ErrorKind kind, const std::string& text) {
-    expect_error(kind, {text}, [&] { Reader reader(schema); });
+    expect_error(kind, {text}, [&] { text::Reader reader(schema); });
   };
   refused("{", ErrorKind::InvalidArgument, "schema: unexpected end of input (byte 1");
   refused(R"({"enum": [1], "enum": [2]})", ErrorKind::InvalidArgument, "duplicate key");
@@ -254,7 +255,7 @@ TEST(JsonGrammar, NamesTheLocationInAShortError) {
         fmt::format(R"({{"properties": {{"{}": {}}}}})", std::string(100, 'n') + "\\n", schema);
   }
   try {
-    Reader reader(schema);
+    text::Reader reader(schema);
     ADD_FAILURE() << "accepted";
   } catch (const Error& error) {
     const std::string message = error.what();
@@ -265,23 +266,23 @@ TEST(JsonGrammar, NamesTheLocationInAShortError) {
 }
 
 TEST(JsonGrammar, KeepsTheOrderOfKeys) {
-  Reader reader(R"({"const": {"b": [1, {"d": 0, "c": ""}], "a": true}})");
+  text::Reader reader(R"({"const": {"b": [1, {"d": 0, "c": ""}], "a": true}})");
   EXPECT_TRUE(reader.reads(R"({"b":[1,{"d":0,"c":""}],"a":true})"));
   EXPECT_FALSE(reader.reads(R"({"a":true,"b":[1,{"d":0,"c":""}]})"));
-  Reader properties(R"({"properties": {"b": {"const": 1}, "a": {"const": 2}}})");
+  text::Reader properties(R"({"properties": {"b": {"const": 1}, "a": {"const": 2}}})");
   EXPECT_TRUE(properties.reads(R"({"b": 1, "a": 2})"));
 }
 
 TEST(JsonGrammar, AppliesAdditionalPropertiesToRequiredNames) {
-  Reader reader(R"({"required": ["a"], "additionalProperties": {"type": "number"}})");
+  text::Reader reader(R"({"required": ["a"], "additionalProperties": {"type": "number"}})");
   EXPECT_TRUE(reader.reads(R"({"a": 1})"));
   EXPECT_FALSE(reader.reads(R"({"a": "1"})"));
 }
 
 TEST(JsonGrammar, DetectsUnsatisfiableSchemas) {
-  EXPECT_GE(Reader(R"({"$ref": "#"})").shortest(), Grammar::kNever);
-  EXPECT_GE(Reader(R"({"properties": {"a": {"$ref": "#"}}, "required": ["a"]})").shortest(),
-            Grammar::kNever);
+  EXPECT_GE(text::Reader(R"({"$ref": "#"})").shortest(), text::Grammar::kNever);
+  EXPECT_GE(text::Reader(R"({"properties": {"a": {"$ref": "#"}}, "required": ["a"]})").shortest(),
+            text::Grammar::kNever);
 }
 
 // Constraints over a vocabulary of all bytes and some longer tokens.
@@ -289,20 +290,20 @@ class JsonConstraintTest : public testing::Test {
  protected:
   JsonConstraintTest() : tokenizer_(train()) {
     const std::vector<int32_t> ends = {tokenizer_.eos_id().value()};
-    vocabulary_ = std::make_shared<const JsonVocabulary>(tokenizer_, ends);
+    vocabulary_ = std::make_shared<const text::JsonVocabulary>(tokenizer_, ends);
   }
 
-  Tokenizer train() {
+  text::Tokenizer train() {
     const std::string path = folder_.path() + "/text.txt";
     std::ofstream(path) << R"({"name": "fox", "age": 12, "tags": ["a", "b"]}, {"name": "dog"})";
-    TokenizerTraining options;
+    text::TokenizerTraining options;
     options.vocabulary = 300;
-    return train_tokenizer({path}, options, {})->tokenizer;
+    return train::train_tokenizer({path}, options, {})->tokenizer;
   }
 
   // Generates with a model that gives all tokens the same probability.
   std::string write(const std::string& schema, int64_t most, uint64_t seed) {
-    const Constraint constraint = json_constraint(vocabulary_, schema, most);
+    const text::Constraint constraint = text::json_constraint(vocabulary_, schema, most);
     std::mt19937_64 random(seed);
     std::vector<int32_t> written;
     while (most < 0 || static_cast<int64_t>(written.size()) < most) {
@@ -321,8 +322,8 @@ class JsonConstraintTest : public testing::Test {
   }
 
   TemporaryFolder folder_;
-  Tokenizer tokenizer_;
-  std::shared_ptr<const JsonVocabulary> vocabulary_;
+  text::Tokenizer tokenizer_;
+  std::shared_ptr<const text::JsonVocabulary> vocabulary_;
 };
 
 TEST_F(JsonConstraintTest, ProducesValidJsonWithinTheLimit) {
@@ -345,7 +346,7 @@ TEST_F(JsonConstraintTest, ProducesValidJsonWithinTheLimit) {
 // then continues correctly.
 TEST_F(JsonConstraintTest, ContinuesAfterItsMemoryIsCleared) {
   const int64_t length = 30'000;
-  const Constraint constraint = json_constraint(
+  const text::Constraint constraint = text::json_constraint(
       vocabulary_,
       fmt::format(R"({{"items": {{"type": "string", "minLength": {0}, "maxLength": {0}}}}})",
                   length));
@@ -365,7 +366,7 @@ TEST_F(JsonConstraintTest, ContinuesAfterItsMemoryIsCleared) {
 }
 
 TEST_F(JsonConstraintTest, KeepsConcurrentResultsSeparate) {
-  const Constraint shared = json_constraint(vocabulary_, R"({"enum": ["ab", "cd"]})");
+  const text::Constraint shared = text::json_constraint(vocabulary_, R"({"enum": ["ab", "cd"]})");
   const auto allowed = [&](const std::string& before) {
     const std::vector<int32_t> written = tokenizer_.encode(before);
     std::vector<float> logits(static_cast<size_t>(tokenizer_.size()), 0.0f);
@@ -388,9 +389,9 @@ TEST_F(JsonConstraintTest, KeepsConcurrentResultsSeparate) {
 
 TEST_F(JsonConstraintTest, RefusesImpossibleValues) {
   expect_error(ErrorKind::InvalidArgument, {"a text that satisfies"},
-               [&] { json_constraint(vocabulary_, R"({"$ref": "#"})"); });
+               [&] { text::json_constraint(vocabulary_, R"({"$ref": "#"})"); });
   expect_error(ErrorKind::InvalidArgument, {"end-of-text"},
-               [&] { JsonVocabulary(tokenizer_, {}); });
+               [&] { text::JsonVocabulary(tokenizer_, {}); });
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 
 #include "base/hash.h"
 #include "base/threads.h"
-#include "fovea/generate.h"
+#include "fovea/infer/generate.h"
 #include "kernels/isa.h"
 #include "support/runs.h"
 
@@ -37,21 +37,22 @@ const std::map<std::string, Bits> kKnown = {
     {"sinusoidal bf16 amx", {"75a0da7ff8add2e5", "3ee33499e16f167b"}},
 };
 
-Spec spec_with(PositionKind positions) {
-  Spec spec = small_spec(0.1f);
+model::Spec spec_with(model::PositionKind positions) {
+  model::Spec spec = small_spec(0.1f);
   spec.width = 32;
   spec.context = 32;
   spec.decoder->position.kind = positions;
-  spec.decoder->norm.kind = positions == PositionKind::rotary ? NormKind::rms : NormKind::layer;
-  spec.decoder->ffn.gated = positions == PositionKind::rotary;
+  spec.decoder->norm.kind =
+      positions == model::PositionKind::rotary ? model::NormKind::rms : model::NormKind::layer;
+  spec.decoder->ffn.gated = positions == model::PositionKind::rotary;
   return spec;
 }
 
 // Returns the hashes of a run with a cosine schedule, dropout, clipping, two passes per step and a
 // sample at the end.
-Bits computed(PositionKind positions, Precision precision) {
+Bits computed(model::PositionKind positions, train::Precision precision) {
   const Runs runs;
-  TrainOptions options = runs.options("out");
+  train::TrainOptions options = runs.options("out");
   options.steps = 24;
   options.accumulate = 2;
   options.precision = precision;
@@ -60,15 +61,16 @@ Bits computed(PositionKind positions, Precision precision) {
   options.sample_every = options.steps;
   options.sample_tokens = 40;
   std::string text;
-  train(spec_with(positions), options, {}, [&](const TrainProgress& progress) {
+  train::train(spec_with(positions), options, {}, [&](const train::TrainProgress& progress) {
     text += progress.sample;
     return true;
   });
-  GenerateOptions generation;
+  infer::GenerateOptions generation;
   generation.max_tokens = 40;
-  for (const auto weights : {WeightPrecision::full, WeightPrecision::int8, WeightPrecision::int4}) {
-    const Model model = Model::open(options.out, weights);
-    text += "|" + generate(model, "the ", generation)[0].text;
+  for (const auto weights :
+       {model::WeightPrecision::full, model::WeightPrecision::int8, model::WeightPrecision::int4}) {
+    const model::Model model = model::Model::open(options.out, weights);
+    text += "|" + infer::generate(model, "the ", generation)[0].text;
   }
   return {hash_text(hash_bytes(state_bytes(options, options.steps))), hash_text(hash_bytes(text))};
 }
@@ -76,7 +78,7 @@ Bits computed(PositionKind positions, Precision precision) {
 class KnownBits : public testing::TestWithParam<std::string> {
  protected:
   ~KnownBits() override {
-    set_thread_count(threads_);
+    set_threads(threads_);
     use_isa("auto");
   }
   const int threads_ = thread_count();
@@ -86,11 +88,11 @@ class KnownBits : public testing::TestWithParam<std::string> {
 TEST_P(KnownBits, MatchAfterAShortTraining) {
   use_isa(GetParam());
   int threads = 1;
-  for (const auto& [name, positions] :
-       {std::pair("rotary", PositionKind::rotary), {"sinusoidal", PositionKind::sinusoidal}}) {
+  for (const auto& [name, positions] : {std::pair("rotary", model::PositionKind::rotary),
+                                        {"sinusoidal", model::PositionKind::sinusoidal}}) {
     for (const auto& [precision, dtype] :
-         {std::pair(Precision::fp32, DType::f32), {Precision::bf16, DType::bf16}}) {
-      set_thread_count(threads);
+         {std::pair(train::Precision::fp32, DType::f32), {train::Precision::bf16, DType::bf16}}) {
+      set_threads(threads);
       const std::string key =
           std::string(name) + " " + std::string(name_of(dtype)) + " " + numeric_class(dtype);
       EXPECT_EQ(computed(positions, precision), kKnown.at(key)) << key << ", " << threads;

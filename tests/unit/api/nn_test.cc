@@ -15,12 +15,12 @@
 namespace fovea {
 namespace {
 
-StackSpec two_layers() {
-  StackSpec spec;
+model::StackSpec two_layers() {
+  model::StackSpec spec;
   spec.layers = 2;
   spec.attention.heads = 2;
-  spec.position.kind = PositionKind::rotary;
-  spec.norm.kind = NormKind::rms;
+  spec.position.kind = model::PositionKind::rotary;
+  spec.norm.kind = model::NormKind::rms;
   spec.ffn.gated = true;
   return spec;
 }
@@ -39,8 +39,8 @@ TEST(Layers, ComputeWhatTheirOpsCompute) {
   const Tensor x = normal({4, 3}, 1, 1);
   EXPECT_EQ(to_floats(layer(x)), to_floats(linear(x, weight, bias)));
 
-  NormSpec rms;
-  rms.kind = NormKind::rms;
+  model::NormSpec rms;
+  rms.kind = model::NormKind::rms;
   const nn::Layer norm = nn::norm(rms, 3);
   EXPECT_EQ(to_floats(norm(x)), to_floats(rms_norm(x, full({3}, 1), rms.epsilon, DType::f32)));
   EXPECT_EQ(to_floats(nn::sequence({layer, nn::norm(rms, 2)})(x)),
@@ -49,7 +49,7 @@ TEST(Layers, ComputeWhatTheirOpsCompute) {
 
 // The layers of a model are those of a stack with the same description.
 TEST(Layers, AStackIsThatOfAModel) {
-  Spec spec;
+  model::Spec spec;
   spec.vocabulary = 11;
   spec.width = 8;
   spec.context = 6;
@@ -65,7 +65,7 @@ TEST(Layers, AStackIsThatOfAModel) {
 }
 
 TEST(Layers, AttentionIsCausalIfItsDescriptionIs) {
-  StackSpec spec = two_layers();
+  model::StackSpec spec = two_layers();
   for (const bool causal : {true, false}) {
     spec.causal = causal;
     const nn::Layer attention = nn::attention(spec, 8, 4, 2);
@@ -77,7 +77,7 @@ TEST(Layers, AttentionIsCausalIfItsDescriptionIs) {
 }
 
 TEST(Layers, RefuseWhatCannotBe) {
-  StackSpec spec = two_layers();
+  model::StackSpec spec = two_layers();
   spec.attention.heads = 3;
   expect_error(ErrorKind::InvalidArgument, {"heads"}, [&] { nn::stack(spec, 8, 4, true, 1); });
   expect_error(ErrorKind::InvalidArgument, {"linear"}, [&] { nn::linear(0, 1, true, 1); });
@@ -101,10 +101,11 @@ double train_to(const nn::Transformer& model, nn::Optimizer& optimizer, int step
 }
 
 TEST(NnOptimizer, LearnsAndContinuesWithTheSameBits) {
-  for (const OptimizerKind kind : {OptimizerKind::adamw, OptimizerKind::sgd, OptimizerKind::lion,
-                                   OptimizerKind::adafactor, OptimizerKind::muon}) {
+  for (const train::OptimizerKind kind :
+       {train::OptimizerKind::adamw, train::OptimizerKind::sgd, train::OptimizerKind::lion,
+        train::OptimizerKind::adafactor, train::OptimizerKind::muon}) {
     const nn::Transformer model(test::small_decoder(), 1), again(test::small_decoder(), 2);
-    const OptimizerOptions options{.choice = {.kind = kind}};
+    const train::OptimizerOptions options{.choice = {.kind = kind}};
     nn::Optimizer optimizer(model.parameters(), options);
     const double first = train_to(model, optimizer, 1);
     train_to(model, optimizer, 20);
@@ -173,22 +174,23 @@ TEST(NnTransformer, HooksSeeAndReplaceValues) {
 TEST(NnTransformer, GoesBackIntoAModel) {
   const TemporaryFolder folder;
   write_file_atomically(folder / "text.txt", "to be or not to be");
-  const Tokenizer tokenizer =
-      train_tokenizer({folder / "text.txt"}, {.kind = TokenizerKind::character})->tokenizer;
-  Spec spec = test::small_decoder();
+  const text::Tokenizer tokenizer =
+      train::train_tokenizer({folder / "text.txt"}, {.kind = text::TokenizerKind::character})
+          ->tokenizer;
+  model::Spec spec = test::small_decoder();
   spec.vocabulary = 0;
-  const Model model = Model::create(spec, tokenizer, 1);
+  const model::Model model = model::Model::create(spec, tokenizer, 1);
   const nn::Transformer layers(model);
   nn::Optimizer optimizer(layers.parameters());
   train_to(layers, optimizer, 3);
-  const Model trained = model.with_weights(layers);
+  const model::Model trained = model.with_weights(layers);
   trained.save(folder / "model");
-  const nn::Transformer read(Model::open(folder / "model"));
+  const nn::Transformer read(model::Model::open(folder / "model"));
   const Tensor ids = ids_of({1, 2, 3}, 1);
   const NoGradient off;
   EXPECT_EQ(to_floats(read.hidden(ids)), to_floats(layers.hidden(ids)));
   EXPECT_NE(to_floats(nn::Transformer(model).hidden(ids)), to_floats(layers.hidden(ids)));
-  Spec other = model.spec();
+  model::Spec other = model.spec();
   other.width *= 2;
   expect_error(ErrorKind::InvalidArgument, {"with_weights"},
                [&] { model.with_weights(nn::Transformer(other, 1)); });

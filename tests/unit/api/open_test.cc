@@ -18,16 +18,17 @@ namespace {
 class Open : public testing::Test {
  protected:
   // Saves a model of these heads, and returns its directory.
-  std::string saved(const std::string& name, Spec spec) {
+  std::string saved(const std::string& name, model::Spec spec) {
     write_file_atomically(folder_ / "text.txt", "to be or not to be");
-    const Tokenizer tokenizer =
-        train_tokenizer({folder_ / "text.txt"}, {.kind = TokenizerKind::character})->tokenizer;
+    const text::Tokenizer tokenizer =
+        train::train_tokenizer({folder_ / "text.txt"}, {.kind = text::TokenizerKind::character})
+            ->tokenizer;
     spec.vocabulary = 0;
-    Model::create(spec, tokenizer, 1).save(folder_ / name);
+    model::Model::create(spec, tokenizer, 1).save(folder_ / name);
     return folder_ / name;
   }
-  static Spec with_head(HeadKind kind, int64_t labels) {
-    Spec spec = test::small_encoder();
+  static model::Spec with_head(model::HeadKind kind, int64_t labels) {
+    model::Spec spec = test::small_encoder();
     spec.head.kind = kind;
     spec.head.labels = labels;
     return spec;
@@ -39,19 +40,19 @@ class Open : public testing::Test {
 TEST_F(Open, ChoosesTheClassByTheUse) {
   struct Case {
     const char* name;
-    Spec spec;
+    model::Spec spec;
     ModelUse use;
     size_t index;  // of AnyModel
   };
   const Case cases[] = {{"decoder", test::small_decoder(), ModelUse::text, 0},
                         {"translator", test::small_encoder_decoder(), ModelUse::text, 0},
-                        {"vectors", with_head(HeadKind::pooled, 0), ModelUse::vectors, 1},
-                        {"scores", with_head(HeadKind::sequence, 1), ModelUse::scores, 4},
-                        {"labels", with_head(HeadKind::sequence, 3), ModelUse::labels, 5}};
+                        {"vectors", with_head(model::HeadKind::pooled, 0), ModelUse::vectors, 1},
+                        {"scores", with_head(model::HeadKind::sequence, 1), ModelUse::scores, 4},
+                        {"labels", with_head(model::HeadKind::sequence, 3), ModelUse::labels, 5}};
   for (const Case& each : cases) {
     const std::string path = saved(each.name, each.spec);
     EXPECT_EQ(model_use(path), each.use) << each.name;
-    EXPECT_EQ(open(path, WeightPrecision::full).index(), each.index) << each.name;
+    EXPECT_EQ(open(path, model::WeightPrecision::full).index(), each.index) << each.name;
   }
 }
 

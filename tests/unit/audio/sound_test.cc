@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "support/temporary_folder.h"
 
-namespace fovea {
+namespace fovea::media {
 namespace {
 
 std::vector<float> tone(double hertz, double rate, double seconds) {
@@ -246,4 +246,4 @@ TEST(LogMelStream, EqualsTheSpectrogramOfTheWholeSound) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::media

@@ -1,4 +1,4 @@
-#include "fovea/array.h"
+#include "fovea/core/array.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // Regression: errors quoted names and values of hostile files and requests in full, in lines of 70
 // KB.
 
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "fovea/mapped_file.h"
+#include "fovea/core/mapped_file.h"
 #include "support/expect_error.h"
 #include "support/faulty_calls.h"
 #include "support/temporary_folder.h"

@@ -46,7 +46,7 @@ TEST(FloatMode, AppliesToParsingNumbers) {
 // Parallel work must use the mode of its caller instead.
 TEST(FloatMode, AppliesToTheThreadsOfTheTeam) {
   const int before = thread_count();
-  set_thread_count(2);
+  set_threads(2);
   const auto modes = [](bool tasks) {
     std::vector<FloatModeBits> found(2);
     const auto look = [&](int64_t i) { found[static_cast<size_t>(i)] = FloatMode::current(); };
@@ -65,7 +65,7 @@ TEST(FloatMode, AppliesToTheThreadsOfTheTeam) {
     const FloatMode inner;
     EXPECT_EQ(modes(tasks), std::vector<FloatModeBits>(2, kDefaultFloatMode));
   }
-  set_thread_count(before);
+  set_threads(before);
 }
 
 }  // namespace

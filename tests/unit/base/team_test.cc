@@ -150,14 +150,14 @@ TEST(Team, AChildProcessComputes) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "the thread sanitizer does not support threads after fork()";
 #endif
-  set_thread_count(2);
+  set_threads(2);
   parallel_tasks(2, [](int64_t) {});
   const pid_t child = fork();
   if (child == 0) {
     std::atomic<int> calls = 0;
     alarm(20);
     parallel_tasks(10, [&](int64_t) { ++calls; });
-    set_thread_count(2);
+    set_threads(2);
     parallel_tasks(10, [&](int64_t) { ++calls; });
     _exit(calls == 20 ? 0 : 1);
   }

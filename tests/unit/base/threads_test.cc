@@ -15,19 +15,19 @@ namespace {
 
 class ThreadsTest : public testing::Test {
  protected:
-  ~ThreadsTest() override { set_thread_count(before_); }
+  ~ThreadsTest() override { set_threads(before_); }
   const int before_ = thread_count();
 };
 
 TEST_F(ThreadsTest, CountIsPositiveAndCanBeSet) {
   EXPECT_GE(before_, 1);
-  set_thread_count(3);
+  set_threads(3);
   EXPECT_EQ(thread_count(), 3);
 }
 
 TEST_F(ThreadsTest, RefusesZeroThreads) {
   try {
-    set_thread_count(0);
+    set_threads(0);
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::InvalidArgument);
@@ -37,7 +37,7 @@ TEST_F(ThreadsTest, RefusesZeroThreads) {
 
 TEST_F(ThreadsTest, ParallelForCoversEachIndexOnce) {
   for (int threads : {1, 2, 5}) {
-    set_thread_count(threads);
+    set_threads(threads);
     for (int64_t count : {0, 1, 2, 7, 64, 1001}) {
       std::vector<int> seen(static_cast<size_t>(count));
       parallel_for(count, 3, [&](int64_t begin, int64_t end) {
@@ -49,14 +49,14 @@ TEST_F(ThreadsTest, ParallelForCoversEachIndexOnce) {
 }
 
 TEST_F(ThreadsTest, ParallelForKeepsSmallWorkOnOneThread) {
-  set_thread_count(4);
+  set_threads(4);
   std::atomic<int> calls = 0;
   parallel_for(100, 100, [&](int64_t, int64_t) { ++calls; });
   EXPECT_EQ(calls, 1);
 }
 
 TEST_F(ThreadsTest, ParallelTasksRunsEachTaskOnce) {
-  set_thread_count(4);
+  set_threads(4);
   std::vector<int> seen(100);
   parallel_tasks(100, [&](int64_t i) { ++seen[static_cast<size_t>(i)]; });
   EXPECT_EQ(seen, std::vector<int>(100, 1));

@@ -1,6 +1,6 @@
-#include "fovea/chat.h"
+#include "fovea/text/chat.h"
 
-#include "fovea/generate.h"
+#include "fovea/infer/generate.h"
 #include "unit/c/support.h"
 
 namespace fovea {
@@ -45,12 +45,13 @@ TEST_F(CChat, GeneratesTheAnswer) {
   fovea_generation result = empty_generation();
   ASSERT_EQ(fovea_chat_generate(chat_, &one, 1, nullptr, &options, &result), FOVEA_OK)
       << fovea_chat_error(chat_);
-  const Model model = Model::open(small_model().path());
-  GenerateOptions theirs;
+  const model::Model model = model::Model::open(small_model().path());
+  infer::GenerateOptions theirs;
   theirs.max_tokens = 16 - 10;  // the context minus the 10 tokens of "a mat\nthe "
   const std::vector<int32_t> prompt = model.tokenizer().encode("a mat\nthe ");
   ASSERT_EQ(prompt.size(), 10u);
-  EXPECT_EQ(std::string(result.text, result.text_size), generate(model, prompt, theirs)[0].text);
+  EXPECT_EQ(std::string(result.text, result.text_size),
+            infer::generate(model, prompt, theirs)[0].text);
   EXPECT_EQ(result.id_count, 6u);
 }
 

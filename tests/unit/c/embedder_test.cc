@@ -1,4 +1,4 @@
-#include "fovea/embed.h"
+#include "fovea/infer/embed.h"
 
 #include "unit/c/support.h"
 
@@ -19,7 +19,7 @@ class CEmbedder : public testing::Test {
 TEST_F(CEmbedder, ComputesTheSameBitsAsInCpp) {
   const char* const texts[] = {"hello world", "hello and more"};
   const size_t sizes[] = {FOVEA_NUL_TERMINATED, 5};
-  const Embedder same = Embedder::open(kSentenceModel);
+  const infer::Embedder same = infer::Embedder::open(kSentenceModel);
   ASSERT_EQ(fovea_embedder_width(embedder_), same.width());
   std::vector<float> values(static_cast<size_t>(2 * same.width()));
   ASSERT_EQ(fovea_embedder_embed(embedder_, texts, sizes, 2, nullptr, values.data(), values.size()),
@@ -36,7 +36,7 @@ TEST_F(CEmbedder, ComputesTheSameBitsAsInCpp) {
   ASSERT_EQ(fovea_embedder_embed(embedder_, texts, nullptr, 1, &options, values.data(), 2),
             FOVEA_OK)
       << fovea_embedder_error(embedder_);
-  EmbedOptions theirs;
+  infer::EmbedOptions theirs;
   theirs.dimensions = 2;
   theirs.normalise = false;
   theirs.prompt = "query: ";

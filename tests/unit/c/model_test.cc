@@ -6,10 +6,10 @@
 #include <thread>
 
 #include "c/guard.h"
-#include "fovea/doctor.h"
-#include "fovea/embed.h"
-#include "fovea/generate.h"
-#include "fovea/trace.h"
+#include "fovea/core/machine.h"
+#include "fovea/infer/embed.h"
+#include "fovea/infer/generate.h"
+#include "fovea/study/trace.h"
 #include "unit/c/support.h"
 
 namespace fovea {
@@ -155,7 +155,7 @@ TEST_F(CModel, RefusesNullInsteadOfAnArgument) {
 }
 
 TEST_F(CModel, GeneratesTheSameBitsAsInCpp) {
-  const Model same = Model::open(small_model().path());
+  const model::Model same = model::Model::open(small_model().path());
   fovea_generate_options options = generate_options();
   options.seed = 5;
   options.logprobs = 2;
@@ -167,13 +167,13 @@ TEST_F(CModel, GeneratesTheSameBitsAsInCpp) {
   options.bias_count = 2;
   const fovea_generation mine = generate(options);
 
-  GenerateOptions theirs;
+  infer::GenerateOptions theirs;
   theirs.max_tokens = 30;
   theirs.sampling.seed = 5;
   theirs.sampling.top_k = 5;
   theirs.sampling.logit_bias = {{1, 0.5f}, {2, -0.5f}};
   theirs.logprobs = 2;
-  const Generation expected = fovea::generate(same, "the ", theirs)[0];
+  const infer::Generation expected = fovea::infer::generate(same, "the ", theirs)[0];
   EXPECT_EQ(text_of(mine), expected.text);
   EXPECT_EQ(ids_of(mine), expected.ids);
   EXPECT_EQ(mine.finish, FOVEA_FINISH_LENGTH);
@@ -195,7 +195,7 @@ TEST_F(CModel, ContinuesIdsLikeTheirText) {
   const std::string text = text_of(generate(options));
   ASSERT_EQ(fovea_model_prompt_ids(model_, "the ", 4, &ids, &count), FOVEA_OK);
   const std::vector<int32_t> prompt(ids, ids + count);
-  EXPECT_EQ(prompt, prompt_ids(Model::open(small_model().path()), "the "));
+  EXPECT_EQ(prompt, infer::prompt_ids(model::Model::open(small_model().path()), "the "));
   fovea_generation result = empty_generation();
   ASSERT_EQ(fovea_model_generate_ids(model_, prompt.data(), count, &options, &result), FOVEA_OK);
   EXPECT_EQ(text_of(result), text);
@@ -330,9 +330,9 @@ std::vector<std::string> missing_fields(const std::string& name) {
 
 TEST(CLibrary, HasEveryOptionOfTheCppInterface) {
   // A call of the C interface returns one generation, so `answers` is missing.
-  EXPECT_EQ(missing_fields<GenerateOptions>("fovea_generate_options"),
+  EXPECT_EQ(missing_fields<infer::GenerateOptions>("fovea_generate_options"),
             (std::vector<std::string>{"answers"}));
-  EXPECT_EQ(missing_fields<EmbedOptions>("fovea_embed_options"), std::vector<std::string>{});
+  EXPECT_EQ(missing_fields<infer::EmbedOptions>("fovea_embed_options"), std::vector<std::string>{});
 }
 
 TEST_F(CModel, SharesWeightsWithAnotherThread) {
@@ -387,7 +387,7 @@ TEST_F(CModel, ScoresIdsLikeInCpp) {
   const std::vector<int32_t> ids = {1, 2, 3, 4, 5};
   std::vector<float> logprobs(ids.size());
   ASSERT_EQ(fovea_model_score(model_, ids.data(), ids.size(), logprobs.data()), FOVEA_OK);
-  const auto expected = score(Model::open(small_model().path()), ids);
+  const auto expected = infer::score(model::Model::open(small_model().path()), ids);
   for (size_t i = 0; i < ids.size(); ++i) EXPECT_EQ(logprobs[i], expected[i].logprob);
   EXPECT_EQ(fovea_model_score(model_, nullptr, 0, logprobs.data()), FOVEA_INVALID_ARGUMENT);
 }
@@ -402,11 +402,11 @@ TEST_F(CModel, WritesATrace) {
   const std::string theirs = small_model() / "theirs.safetensors";
   ASSERT_EQ(fovea_model_trace(model_, &options, mine.c_str()), FOVEA_OK)
       << fovea_model_error(model_);
-  TraceOptions same;
+  study::TraceOptions same;
   same.text = "the cat";
   same.gradients = true;
   same.out = theirs;
-  trace(Model::open(small_model().path()), same);
+  study::trace(model::Model::open(small_model().path()), same);
   EXPECT_EQ(read_file(mine), read_file(theirs));
 
   options.gradients = same.gradients = 0;
@@ -419,7 +419,7 @@ TEST_F(CModel, WritesATrace) {
   const std::string patched = small_model() / "patched.safetensors";
   ASSERT_EQ(fovea_model_trace(model_, &options, patched.c_str()), FOVEA_OK)
       << fovea_model_error(model_);
-  trace(Model::open(small_model().path()), same);
+  study::trace(model::Model::open(small_model().path()), same);
   EXPECT_EQ(read_file(patched), read_file(theirs));
   EXPECT_EQ(fovea_model_trace(model_, &options, nullptr), FOVEA_INVALID_ARGUMENT);
 }
@@ -427,7 +427,7 @@ TEST_F(CModel, WritesATrace) {
 TEST_F(CModel, ReturnsItsSpecAsJson) {
   const char* json = nullptr;
   ASSERT_EQ(fovea_model_spec(model_, &json), FOVEA_OK);
-  EXPECT_EQ(json, write_spec(Model::open(small_model().path()).spec()));
+  EXPECT_EQ(json, model::write_spec(model::Model::open(small_model().path()).spec()));
   EXPECT_EQ(fovea_model_warning(model_, 1000), nullptr);
 }
 
@@ -444,7 +444,7 @@ TEST_F(CModel, HasATokenizerThatOutlivesIt) {
   EXPECT_EQ(count, 7u);  // characters
   ASSERT_EQ(fovea_tokenizer_decode(tokenizer, ids, count, 0, &text, &size), FOVEA_OK);
   EXPECT_EQ(std::string(text, size), "the cat");
-  EXPECT_EQ(fovea_tokenizer_size(tokenizer), Tokenizer::open(small_model().path()).size());
+  EXPECT_EQ(fovea_tokenizer_size(tokenizer), text::Tokenizer::open(small_model().path()).size());
   EXPECT_EQ(fovea_tokenizer_encode(tokenizer, "the", 3, 8, &ids, &count), FOVEA_INVALID_ARGUMENT);
   expect_message(fovea_tokenizer_error(tokenizer), "flags: 8");
   const int32_t wrong = 1 << 20;

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "fovea/c.h"
-#include "fovea/train.h"
+#include "fovea/train/train.h"
 #include "support/runs.h"
 
 namespace fovea {
@@ -14,7 +14,7 @@ namespace fovea {
 class SmallModel {
  public:
   SmallModel() {
-    train(small_spec(), runs_.options("model"));
+    train::train(small_spec(), runs_.options("model"));
     write_file_atomically(runs_ / "model/chat_template.jinja",
                           "{% for m in messages %}{{ m.role }} {{ m.content }}{{ m.name }}\n"
                           "{% endfor %}{% if add_generation_prompt %}the {% endif %}");

@@ -1,4 +1,4 @@
-#include "fovea/train.h"
+#include "fovea/train/train.h"
 
 #include <fmt/format.h>
 
@@ -48,7 +48,7 @@ class Values : public OptionVisitor {
   }
 };
 
-std::map<std::string, std::string> values_of(TrainOptions options, Spec spec) {
+std::map<std::string, std::string> values_of(train::TrainOptions options, model::Spec spec) {
   Values values;
   visit(options, values);
   visit(spec, values);
@@ -82,9 +82,9 @@ TEST(CTrain, AppliesThePresetFirst) {
                                                     {"window", "4,0,4"},
                                                     {"seed", "18446744073709551615"}});
   EXPECT_EQ(request.spec.decoder->layers, 3);
-  EXPECT_EQ(request.spec.width, preset("tiny").width);
+  EXPECT_EQ(request.spec.width, model::preset("tiny").width);
   EXPECT_EQ(request.spec.dropout.attention, 0.25f);
-  EXPECT_EQ(request.options.steps, preset_training("tiny").steps);
+  EXPECT_EQ(request.options.steps, train::preset_training("tiny").steps);
   EXPECT_EQ(request.options.data, (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(request.spec.decoder->attention.windows, (std::vector<int64_t>{4, 0, 4}));
   EXPECT_EQ(request.options.seed, UINT64_MAX);
@@ -93,7 +93,7 @@ TEST(CTrain, AppliesThePresetFirst) {
 
 TEST(CTrain, AddsAndRemovesStacks) {
   EXPECT_EQ(c::train_request({{"encoder_layers", "2"}}).spec.encoder->layers, 2);
-  const Spec spec = c::train_request({{"encoder", "true"}, {"decoder", "false"}}).spec;
+  const model::Spec spec = c::train_request({{"encoder", "true"}, {"decoder", "false"}}).spec;
   EXPECT_TRUE(spec.encoder);
   EXPECT_FALSE(spec.decoder);
 }
@@ -158,7 +158,7 @@ TEST_F(CTraining, WritesTheSameBitsAsInCpp) {
 
   c::TrainRequest same = c::train_request(named);
   same.options.out = runs_ / "theirs";
-  const TrainResult expected = train(same.spec, same.options);
+  const train::TrainResult expected = train::train(same.spec, same.options);
   EXPECT_EQ(result.loss, expected.loss);
   EXPECT_EQ(result.best_loss, expected.best_loss);
   EXPECT_EQ(read_file(runs_ / "mine/model.safetensors"),

@@ -10,7 +10,7 @@
 #include "cache/prefix_cache.h"
 #include "support/expect_error.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 // One layer each: all tokens, a window of 70, a window of 3 with a global token, states.
@@ -398,4 +398,4 @@ TEST(PrefixCaches, GiveEveryPageBack) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::model

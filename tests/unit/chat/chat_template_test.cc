@@ -6,12 +6,12 @@
 #include "base/files.h"
 #include "base/gguf.h"
 #include "base/json.h"
-#include "fovea/chat.h"
+#include "fovea/text/chat.h"
 #include "support/expect_error.h"
 #include "support/template_goldens.h"
 #include "support/temporary_folder.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 using nlohmann::ordered_json;
@@ -153,4 +153,4 @@ TEST(ModelChatTest, ReadsTheTemplateOfAGguf) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::text

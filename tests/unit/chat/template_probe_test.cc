@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 TemplateHabits habits_of(const std::string& source) {
@@ -64,4 +64,4 @@ TEST(TemplateProbe, FindsRoles) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::text

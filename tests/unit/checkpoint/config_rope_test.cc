@@ -4,7 +4,7 @@
 #include "checkpoint/config.h"
 #include "support/expect_error.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 struct Rope {
@@ -142,4 +142,4 @@ TEST(ConfigRope, RefusesFlatParametersOfAModelWithLayerTypes) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::model

@@ -3,7 +3,7 @@
 #include "base/json.h"
 #include "support/expect_error.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 TEST(Config, ReadsAndWritesWithOneDeclaration) {
@@ -72,4 +72,4 @@ TEST(Config, MustBeAnObject) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::model

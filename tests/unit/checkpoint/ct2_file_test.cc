@@ -8,7 +8,7 @@
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 std::vector<float> values(const Tensor& x) {
@@ -84,4 +84,4 @@ TEST(Names, KeylessBiasesHaveZerosBeforeTheLastPart) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::model

@@ -12,7 +12,7 @@
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 std::shared_ptr<const Gguf> golden() {
@@ -71,11 +71,11 @@ TEST_P(GgufWriting, EncodesRowsInParallel) {
   for (int64_t i = 0; i < values.size(); ++i) values.data_as<float>()[i] = random.uniform() - 0.4f;
   for (float& weight : weights) weight = 0.01f + random.uniform();
   const int before = thread_count();
-  set_thread_count(1);
+  set_threads(1);
   const std::string one = encode_gguf(GetParam(), values, weights);
-  set_thread_count(2);
+  set_threads(2);
   EXPECT_EQ(encode_gguf(GetParam(), values, weights), one);
-  set_thread_count(before);
+  set_threads(before);
   for (const int64_t matrix : {0, 1}) {
     const Tensor half = values.view({rows, width}).rows(matrix * rows / 2, (matrix + 1) * rows / 2);
     const size_t size = one.size() / 2;
@@ -125,4 +125,4 @@ TEST(GgufTensors, RefusesUnsupportedBlocks) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::model

@@ -6,7 +6,7 @@
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 ImportanceMatrix example() {
@@ -105,4 +105,4 @@ TEST_F(Importance, RefusesDamagedFiles) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::model

@@ -3,7 +3,7 @@
 #include "support/expect_error.h"
 #include "support/small_spec.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 Transformer small() {
@@ -94,4 +94,4 @@ TEST(Names, DoNotTransposeABias) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::model

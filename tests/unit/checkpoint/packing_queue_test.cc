@@ -8,7 +8,7 @@
 #include "base/threads.h"
 #include "checkpoint/weight_rows.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 // Values without a pattern, from -1 to 1.
@@ -37,7 +37,7 @@ bool equal_bytes(const PackedWeight& a, const PackedWeight& b) {
 TEST(PackingQueue, PacksAllMatricesLikeEachAlone) {
   const int threads = thread_count();
   for (const int count : {1, 3}) {
-    set_thread_count(count);
+    set_threads(count);
     for (const WeightFormat format :
          {WeightFormat::f32, WeightFormat::bf16, WeightFormat::int8, WeightFormat::int4}) {
       PackingQueue queue;
@@ -56,7 +56,7 @@ TEST(PackingQueue, PacksAllMatricesLikeEachAlone) {
       }
     }
   }
-  set_thread_count(threads);
+  set_threads(threads);
 }
 
 TEST(PackingQueue, ReportsWhatIsNotFiniteInTheOrderOfTheTensors) {
@@ -80,4 +80,4 @@ TEST(PackingQueue, ReportsWhatIsNotFiniteInTheOrderOfTheTensors) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::model

@@ -14,7 +14,7 @@
 #include "support/faulty_calls.h"
 #include "support/temporary_folder.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 namespace fs = std::filesystem;
@@ -317,4 +317,4 @@ TEST_F(Snapshots, RefuseASecondWriter) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::model

@@ -1,7 +1,7 @@
 // Labels, entities, answers and masked tokens equal those of transformers, and do not depend on
 // other texts; options, texts and models that do not fit are refused.
 
-#include "fovea/classify.h"
+#include "fovea/infer/classify.h"
 
 #include <cmath>
 #include <future>
@@ -11,7 +11,7 @@
 #include "support/expect_error.h"
 #include "support/golden_folder.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 constexpr double kWithin = 1e-5;
@@ -286,4 +286,4 @@ TEST(ClassifyQueue, GivesTheSameBits) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -6,7 +6,7 @@
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 class Questions : public testing::Test {
@@ -80,4 +80,4 @@ TEST_F(Questions, NameTheInvalidKey) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

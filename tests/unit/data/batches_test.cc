@@ -9,7 +9,7 @@
 
 #include "support/expect_error.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 using Ids = std::vector<int32_t>;
@@ -136,4 +136,4 @@ TEST(ValidationBatches, CoverTheHeldOutPartEvenly) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

@@ -8,7 +8,7 @@
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 class ReadConversations : public testing::Test {
@@ -184,4 +184,4 @@ TEST_F(ReadConversations, AreRecognisedByTheFirstLine) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

@@ -11,7 +11,7 @@
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 using namespace std::string_literals;
@@ -218,4 +218,4 @@ TEST_F(CorpusTest, RefusesAFileThatChangedBetweenReadings) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 std::vector<int64_t> held_out(int64_t count, double fraction) {
@@ -23,4 +23,4 @@ TEST(HeldOut, AreSpreadEvenly) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

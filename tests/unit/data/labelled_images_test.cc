@@ -6,7 +6,7 @@
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 class LabelledImageFiles : public testing::Test {
@@ -67,4 +67,4 @@ TEST_F(LabelledImageFiles, ErrorsNameThePlace) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

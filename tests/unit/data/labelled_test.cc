@@ -6,7 +6,7 @@
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 using Texts = std::vector<std::string>;
@@ -14,7 +14,7 @@ using Texts = std::vector<std::string>;
 class Labelled : public testing::Test {
  protected:
   LabelledTexts read(const std::string& name, const std::string& content,
-                     ProblemType problem = ProblemType::automatic) const {
+                     model::ProblemType problem = model::ProblemType::automatic) const {
     write_file_atomically(folder_ / name, content);
     return read_labelled({folder_ / name}, problem);
   }
@@ -90,16 +90,17 @@ TEST_F(Labelled, ReadsSeveralLabelsPerText) {
   const LabelledTexts found = read("a.jsonl",
                                    "{\"text\": \"a\", \"labels\": [\"x\", \"y\"]}\n"
                                    "{\"text\": \"b\", \"labels\": []}\n");
-  EXPECT_EQ(found.problem, ProblemType::multi_label);
+  EXPECT_EQ(found.problem, model::ProblemType::multi_label);
   ASSERT_EQ(found.rows.size(), 2u);
   EXPECT_EQ(found.rows[0].labels, (Texts{"x", "y"}));
   EXPECT_TRUE(found.rows[1].labels.empty());
   EXPECT_EQ(label_names(found), (Texts{"x", "y"}));
-  const LabelledTexts columns = read("a.tsv", "a\tx, y\nb\t\nc\ty\n", ProblemType::multi_label);
+  const LabelledTexts columns =
+      read("a.tsv", "a\tx, y\nb\t\nc\ty\n", model::ProblemType::multi_label);
   EXPECT_EQ(columns.rows[0].labels, (Texts{"x", "y"}));
   EXPECT_TRUE(columns.rows[1].labels.empty());
   expect_error(ErrorKind::BadFile, {"a.tsv:1", "empty label"},
-               [&] { read("a.tsv", "a\tx,,y\n", ProblemType::multi_label); });
+               [&] { read("a.tsv", "a\tx,,y\n", model::ProblemType::multi_label); });
 }
 
 TEST_F(Labelled, FindsColumnsByTheirNames) {
@@ -136,7 +137,7 @@ TEST_F(Labelled, ReadsAZeroOrOnePerLabel) {
   EXPECT_EQ(numbers.rows[0].labels, (Texts{"0", "1"}));  // the labels themselves
   const LabelledTexts columns =
       read("a.csv", "id,comment_text,toxic,insult\n7,a,0,1\n8,b,0,0\n9,c,1,1\n");
-  EXPECT_EQ(columns.problem, ProblemType::multi_label);
+  EXPECT_EQ(columns.problem, model::ProblemType::multi_label);
   EXPECT_EQ(columns.rows[0].labels, (Texts{"insult"}));
   EXPECT_TRUE(columns.rows[1].labels.empty());
   EXPECT_EQ(columns.rows[2].labels, (Texts{"toxic", "insult"}));
@@ -157,16 +158,17 @@ TEST_F(Labelled, DescribesTheFirstRecordAndTheLabels) {
 TEST_F(Labelled, ReadsNumbers) {
   const std::string lines = "a\tb\t3.5\nc\td\t4\n";
   const LabelledTexts found = read("a.tsv", lines);
-  EXPECT_EQ(found.problem, ProblemType::regression);
+  EXPECT_EQ(found.problem, model::ProblemType::regression);
   EXPECT_EQ(found.rows[0].number, 3.5);
   EXPECT_EQ(found.rows[1].number, 4);
   EXPECT_TRUE(label_names(found).empty());
-  EXPECT_EQ(label_names(read("a.tsv", lines, ProblemType::single_label)), (Texts{"3.5", "4"}));
+  EXPECT_EQ(label_names(read("a.tsv", lines, model::ProblemType::single_label)),
+            (Texts{"3.5", "4"}));
   // Integers are classes, unless the numbers are asked for.
-  EXPECT_EQ(read("a.tsv", "a\t1\nb\t2\n").problem, ProblemType::single_label);
-  EXPECT_EQ(read("a.tsv", "a\t1\nb\t2\n", ProblemType::regression).rows[1].number, 2);
+  EXPECT_EQ(read("a.tsv", "a\t1\nb\t2\n").problem, model::ProblemType::single_label);
+  EXPECT_EQ(read("a.tsv", "a\t1\nb\t2\n", model::ProblemType::regression).rows[1].number, 2);
   expect_error(ErrorKind::BadFile, {"a.tsv:2", "\"label\" is \"good\"", "a number"},
-               [&] { read("a.tsv", "a\t1\nb\tgood\n", ProblemType::regression); });
+               [&] { read("a.tsv", "a\t1\nb\tgood\n", model::ProblemType::regression); });
 }
 
 TEST_F(Labelled, ReadsConllFiles) {
@@ -205,4 +207,4 @@ TEST_F(Labelled, ReadsPartsOfSpeechOfConllu) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

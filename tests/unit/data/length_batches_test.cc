@@ -8,7 +8,7 @@
 
 #include "fovea/core/random.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 std::vector<LengthBatches::Lengths> lengths_of(int count) {
@@ -85,4 +85,4 @@ TEST(LengthBatches, RespectTheMinimumAndMaximumOfSamples) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

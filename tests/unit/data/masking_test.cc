@@ -7,7 +7,7 @@
 
 #include "support/expect_error.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 std::vector<int32_t> counting(int64_t count, int32_t first = 100) {
@@ -99,4 +99,4 @@ TEST(CutSpans, RequireAGapBetweenSpans) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

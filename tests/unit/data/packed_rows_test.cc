@@ -7,7 +7,7 @@
 
 #include "support/expect_error.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 using Row = std::vector<int64_t>;
@@ -76,4 +76,4 @@ TEST(PackedRows, RefuseLongTextsAndEmptyEpochs) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

@@ -6,7 +6,7 @@
 #include <set>
 #include <vector>
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 TEST(Permutation, VisitsEachIndexOnce) {
@@ -65,4 +65,4 @@ TEST(Permutation, DoesNotResembleTheIdentity) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

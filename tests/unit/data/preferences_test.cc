@@ -6,7 +6,7 @@
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 class PreferencesInFiles : public testing::Test {
@@ -182,4 +182,4 @@ TEST_F(PreferencesInFiles, AreRefusedWithTheirPlace) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

@@ -6,7 +6,7 @@
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 class RecordingTables : public testing::Test {
@@ -59,4 +59,4 @@ TEST_F(RecordingTables, ErrorsNameTheLine) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 std::vector<int32_t> cycle(int64_t count, int32_t tokens) {
@@ -96,4 +96,4 @@ TEST(SkipGram, HasAPairInEveryWindow) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

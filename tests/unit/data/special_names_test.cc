@@ -4,7 +4,7 @@
 
 #include "data/special_names.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 std::string found_in(const std::string& text) {
@@ -50,4 +50,4 @@ TEST(SpecialNames, ListsAreTruncated) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

@@ -6,7 +6,7 @@
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 using Texts = std::vector<std::string>;
@@ -64,4 +64,4 @@ TEST_F(TextPairFiles, RefuseMismatchedFiles) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

@@ -9,7 +9,7 @@
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 using Ids = std::vector<int32_t>;
@@ -37,7 +37,7 @@ TEST_F(TokenStoreTest, SplitsTheCorpus) {
   std::string text;
   for (int i = 0; i < 1005; ++i) text += i % 3 == 0 ? "é" : "a";
   Corpus corpus({write("a.txt", text)});
-  const Tokenizer tokenizer = train_character_tokenizer(corpus);
+  const text::Tokenizer tokenizer = train_character_tokenizer(corpus);
   const TokenStore store(corpus, tokenizer, {});
   EXPECT_EQ(store.training().count, 904);
   EXPECT_EQ(store.validation().count, 101);
@@ -55,7 +55,7 @@ TEST_F(TokenStoreTest, CountsTheBytesOfUnknownCharactersExactly) {
   std::string text;
   for (int i = 0; i < 100; ++i) text += i % 2 == 0 ? "日" : "é";  // unknown; 3 and 2 bytes
   Corpus other({write("b.txt", "x")}), corpus({write("a.txt", text)});
-  const Tokenizer tokenizer = train_character_tokenizer(other);
+  const text::Tokenizer tokenizer = train_character_tokenizer(other);
   for (const double validation : {0.0, 0.1, 0.11, 0.5, 0.995}) {
     const TokenStore store(corpus, tokenizer, {.validation = validation});
     const int64_t training = store.training().count;
@@ -68,7 +68,8 @@ TEST_F(TokenStoreTest, CountsBytesFarIntoALargeCorpus) {
   std::string text;
   while (text.size() < (size_t{11} << 20)) text += "abc日é";
   Corpus corpus({write("a.txt", text), write("b.txt", "é\n")});
-  const Tokenizer tokenizer = train_character_tokenizer(corpus, 5);  // some characters stay unknown
+  const text::Tokenizer tokenizer =
+      train_character_tokenizer(corpus, 5);  // some characters stay unknown
   const TokenStore store(corpus, tokenizer, {});
   const int64_t whole = store.training().count / 5, rest = store.training().count % 5;
   const int64_t first[] = {0, 1, 2, 3, 6};  // bytes of the first characters of "abc日é"
@@ -80,7 +81,7 @@ TEST_F(TokenStoreTest, CountsBytesFarIntoALargeCorpus) {
 TEST_F(TokenStoreTest, PutsTheEndOfTextBetweenDocuments) {
   Corpus corpus({write("a.jsonl", "{\"text\":\"ab\"}\n{\"text\":\"\"}\n{\"text\":\"b\"}\n"),
                  write("c.txt", "a")});
-  const Tokenizer tokenizer = train_character_tokenizer(corpus);
+  const text::Tokenizer tokenizer = train_character_tokenizer(corpus);
   const TokenStore store(corpus, tokenizer, {.validation = 0});
   EXPECT_EQ(tokenizer.decode(ids_of(store.training())), "ab<|endoftext|>b<|endoftext|>a");
   EXPECT_EQ(store.training().bytes, 4);
@@ -91,7 +92,7 @@ TEST_F(TokenStoreTest, PutsTheEndOfTextBetweenDocuments) {
 
 TEST_F(TokenStoreTest, ReusesAMatchingCacheFile) {
   Corpus corpus({write("a.txt", "abcabcabcabc")});
-  const Tokenizer tokenizer = train_character_tokenizer(corpus);
+  const text::Tokenizer tokenizer = train_character_tokenizer(corpus);
   const TokenStore memory(corpus, tokenizer, {}), built(corpus, tokenizer, cached());
   EXPECT_FALSE(memory.reused() || built.reused());
   Corpus again({folder_ / "a.txt"});
@@ -108,9 +109,9 @@ TEST_F(TokenStoreTest, ReusesAMatchingCacheFile) {
 
 TEST_F(TokenStoreTest, RebuildsAMismatchedCacheFile) {
   Corpus corpus({write("a.txt", "abcabcabcabc")}), other({write("b.txt", "abcabcabcabd")});
-  const Tokenizer tokenizer = train_character_tokenizer(corpus),
-                  small = train_character_tokenizer(corpus, 3);
-  const auto reused = [&](Corpus& data, const Tokenizer& with, double validation) {
+  const text::Tokenizer tokenizer = train_character_tokenizer(corpus),
+                        small = train_character_tokenizer(corpus, 3);
+  const auto reused = [&](Corpus& data, const text::Tokenizer& with, double validation) {
     TokenStoreOptions options = cached();
     options.validation = validation;
     return TokenStore(data, with, options).reused();
@@ -125,7 +126,7 @@ TEST_F(TokenStoreTest, RebuildsAMismatchedCacheFile) {
 
 TEST_F(TokenStoreTest, RebuildsADamagedCacheFile) {
   Corpus corpus({write("a.txt", "abcabcabcabc")});
-  const Tokenizer tokenizer = train_character_tokenizer(corpus);
+  const text::Tokenizer tokenizer = train_character_tokenizer(corpus);
   const TokenStore built(corpus, tokenizer, cached());
   const std::string good = read_file(cache_file());
   ASSERT_EQ(good.size(), 12 * 2 + 88u);
@@ -147,7 +148,7 @@ TEST_F(TokenStoreTest, RebuildsADamagedCacheFile) {
 
 TEST_F(TokenStoreTest, RemovesAPartialCacheFile) {
   Corpus corpus({write("a.txt", "abcabcabcabc")});
-  const Tokenizer tokenizer = train_character_tokenizer(corpus);
+  const text::Tokenizer tokenizer = train_character_tokenizer(corpus);
   make_directories(folder_ / "cache");
   const SavedCalls saved;
   system_calls().write = [](int, const void*, size_t) -> ssize_t {
@@ -169,7 +170,7 @@ TEST_F(TokenStoreTest, StoresWideIdsOfALargeVocabulary) {
       text.push_back(static_cast<char>(byte));
   }
   Corpus corpus({write("a.txt", text)});
-  const Tokenizer tokenizer = train_character_tokenizer(corpus);
+  const text::Tokenizer tokenizer = train_character_tokenizer(corpus);
   const TokenStore store(corpus, tokenizer, cached());
   EXPECT_EQ(store.training().width, 4);
   int32_t last = 0;
@@ -179,7 +180,7 @@ TEST_F(TokenStoreTest, StoresWideIdsOfALargeVocabulary) {
 
 TEST_F(TokenStoreTest, RefusesAnInvalidFraction) {
   Corpus corpus({write("a.txt", "abc")});
-  const Tokenizer tokenizer = train_character_tokenizer(corpus);
+  const text::Tokenizer tokenizer = train_character_tokenizer(corpus);
   for (const double validation : {-0.1, 1.0, std::numeric_limits<double>::quiet_NaN()}) {
     expect_error(ErrorKind::InvalidArgument,
                  {"validation: is ", "; expected at least 0 and below 1"},
@@ -188,4 +189,4 @@ TEST_F(TokenStoreTest, RefusesAnInvalidFraction) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

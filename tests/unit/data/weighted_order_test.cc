@@ -6,7 +6,7 @@
 
 #include "support/expect_error.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 WeightedItems items(std::vector<WeightedGroup> groups, uint64_t seed = 1) {
@@ -53,4 +53,4 @@ TEST(WeightedItems, NeedAnItem) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

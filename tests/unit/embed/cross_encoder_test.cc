@@ -4,12 +4,12 @@
 #include "support/expect_error.h"
 #include "support/golden_folder.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 class CrossEncoderTest : public testing::Test {
  protected:
-  CrossEncoder open() const { return CrossEncoder::open(folder_.path(), Weights::mapped); }
+  CrossEncoder open() const { return CrossEncoder::open(folder_.path(), model::Weights::mapped); }
   GoldenFolder folder_{"cross_encoder"};
 };
 
@@ -41,8 +41,8 @@ TEST_F(CrossEncoderTest, FindsTheActivationInAllFiles) {
 
 TEST_F(CrossEncoderTest, RefusesOtherModels) {
   expect_error(ErrorKind::Unsupported, {"not a sequence classifier"},
-               [] { CrossEncoder::open("tests/goldens/sentence_model", Weights::mapped); });
+               [] { CrossEncoder::open("tests/goldens/sentence_model", model::Weights::mapped); });
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::infer

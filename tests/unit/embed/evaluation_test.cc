@@ -1,9 +1,9 @@
 #include "embed/example_files.h"
-#include "fovea/embed.h"
+#include "fovea/infer/embed.h"
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 std::vector<ScoredPair> read(const std::string& text) {
@@ -99,4 +99,4 @@ TEST(VectorPrecision, PacksSignsHighestBitFirst) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::infer

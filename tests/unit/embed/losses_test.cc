@@ -6,7 +6,7 @@
 #include "support/expect_error.h"
 #include "support/gradient_check.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 using Inputs = std::vector<Tensor>;
@@ -51,4 +51,4 @@ TEST(EmbeddingLosses, RefuseMismatchedShapes) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -4,12 +4,12 @@
 #include "embed/multi_vector_model.h"
 #include "embed/vector_kind.h"
 
-#include "fovea/convert.h"
-#include "fovea/retrieval.h"
+#include "fovea/infer/retrieval.h"
+#include "fovea/model/convert.h"
 #include "support/expect_error.h"
 #include "support/golden_folder.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 class MultiVectorTest : public testing::Test {
@@ -61,7 +61,7 @@ TEST_F(MultiVectorTest, ReadsTheOriginalColbert) {
   folder_.write("artifact.metadata", {{"query_maxlen", 10}, {"doc_maxlen", 12}});
   compare_all(folder_);
   expect_error(ErrorKind::Unsupported, {"projection"},
-               [&] { convert_model(folder_.path(), folder_ / "converted", {}); });
+               [&] { model::convert_model(folder_.path(), folder_ / "converted", {}); });
   folder_.write("artifact.metadata", {{"query_maxlen", 0}});
   refused(ErrorKind::BadFile, {"artifact.metadata", "query_maxlen"});
   folder_.write("artifact.metadata", nlohmann::json::object());
@@ -139,4 +139,4 @@ TEST_F(MultiVectorTest, RefusesInvalidFiles) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::infer

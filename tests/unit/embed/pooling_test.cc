@@ -5,7 +5,7 @@
 #include "support/expect_error.h"
 #include "support/gradient_check.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 // Texts of three tokens and of one token; the values of the padding must not be used.
@@ -97,4 +97,4 @@ TEST(ConcatWidth, ConcatenatesRows) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::infer

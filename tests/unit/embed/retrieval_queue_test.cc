@@ -1,14 +1,14 @@
 // Requests of many callers give the vectors of separate calls, and an error affects only the
 // request at fault.
 
-#include "fovea/retrieval_queue.h"
+#include "fovea/infer/retrieval_queue.h"
 
 #include <future>
 
 #include "support/expect_error.h"
 #include "support/golden_folder.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 template <class Result>
@@ -87,4 +87,4 @@ TEST_F(RetrievalQueueTest, RefusesRequestsWhenFull) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::infer

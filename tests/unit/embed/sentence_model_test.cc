@@ -11,7 +11,7 @@
 #include "support/expect_error.h"
 #include "support/golden_folder.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 constexpr double kClose = 1e-5;
@@ -31,7 +31,7 @@ Tensor vectors(const SentenceModel& model, const std::vector<std::string>& texts
 
 class SentenceModelTest : public testing::Test {
  protected:
-  SentenceModel open() const { return SentenceModel::open(folder_.path(), Weights::mapped); }
+  SentenceModel open() const { return SentenceModel::open(folder_.path(), model::Weights::mapped); }
   Tensor now() const { return vectors(open(), folder_.texts()); }
 
   // Keeps only the Transformer and a pooling module.
@@ -87,7 +87,7 @@ TEST_F(SentenceModelTest, GivesTheSameBitsInBatchesOfEachThread) {
 }
 
 TEST_F(SentenceModelTest, GivesTheSameVectorsWithPackedWeights) {
-  const SentenceModel packed = SentenceModel::open(folder_.path(), Weights::packed);
+  const SentenceModel packed = SentenceModel::open(folder_.path(), model::Weights::packed);
   EXPECT_LT(largest_difference(vectors(packed, folder_.texts()), folder_.expected("vectors")),
             kClose);
 }
@@ -270,4 +270,4 @@ TEST_F(SentenceModelTest, ChecksPromptsAndSimilarity) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::infer

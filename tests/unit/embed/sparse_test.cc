@@ -4,11 +4,11 @@
 
 #include "embed/sparse_model.h"
 #include "embed/vector_kind.h"
-#include "fovea/retrieval.h"
+#include "fovea/infer/retrieval.h"
 #include "support/expect_error.h"
 #include "support/golden_folder.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 Tensor dense_rows(const SparseVectors& vectors) {
@@ -180,4 +180,4 @@ TEST(KeepLargest, PrefersSmallerIndicesOfEqualValues) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -3,7 +3,7 @@
 #include "support/expect_error.h"
 #include "support/golden_folder.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 using Ids = std::vector<int32_t>;
@@ -11,7 +11,7 @@ using Ids = std::vector<int32_t>;
 class TextFormatTest : public testing::Test {
  protected:
   TextFormat format(int64_t most, bool lower_case = false, bool types = true) const {
-    return TextFormat(Tokenizer::open(folder_.path()), most,
+    return TextFormat(text::Tokenizer::open(folder_.path()), most,
                       {.max_tokens = {}, .lower_case = lower_case, .types = types});
   }
   GoldenFolder folder_{"cross_encoder"};
@@ -19,11 +19,11 @@ class TextFormatTest : public testing::Test {
 
 TEST_F(TextFormatTest, MatchesTheTokenizer) {
   const TextFormat longest = format(100);
-  const Tokenizer& tokenizer = longest.tokenizer();
-  const EncodingOptions whole{.truncate_and_pad = false};
+  const text::Tokenizer& tokenizer = longest.tokenizer();
+  const text::EncodingOptions whole{.truncate_and_pad = false};
   for (const std::string text : {"the fox sees", "", "Light , and \xff ?"}) {
     EXPECT_EQ(longest.text(text).ids, tokenizer.encoding(text, whole).ids);
-    const Encoding pair = tokenizer.encoding(text, "a bird", whole);
+    const text::Encoding pair = tokenizer.encoding(text, "a bird", whole);
     EXPECT_EQ(longest.pair(longest.own_ids(text), "a bird").ids, pair.ids);
     EXPECT_EQ(longest.pair(longest.own_ids(text), "a bird").types, pair.type_ids);
   }
@@ -47,24 +47,24 @@ TEST_F(TextFormatTest, TruncatesTheTextAndKeepsSpecialTokens) {
 // Regression: truncation_side was ignored, so that a model read the beginning instead of the end.
 TEST_F(TextFormatTest, KeepsTheEndIfTheTokenizerTruncatesAtTheLeft) {
   folder_.set("tokenizer_config.json", "truncation_side", "left");
-  const Tokenizer tokenizer = Tokenizer::open(folder_.path());
+  const text::Tokenizer tokenizer = text::Tokenizer::open(folder_.path());
   const TextFormat short_texts(tokenizer, 4, text_settings_of(tokenizer));
   const std::string text = "the fox sees the bird";
   EXPECT_EQ(short_texts.text(text).ids, (Ids{2, 6, 10, 3}));
-  const Offsets place = short_texts.places(text)[2];
+  const text::Offsets place = short_texts.places(text)[2];
   EXPECT_EQ(text.substr(place.begin, place.end - place.begin), "bird");
   const TextFormat pairs(tokenizer, 7, text_settings_of(tokenizer));
   EXPECT_EQ(pairs.pair(pairs.own_ids(text), "a bird").ids, (Ids{2, 6, 10, 3, 5, 10, 3}));
   folder_.set("tokenizer_config.json", "truncation_side", "middle");
   expect_error(ErrorKind::BadFile, {"truncation_side is middle", "left or right"},
-               [&] { text_settings_of(Tokenizer::open(folder_.path())); });
+               [&] { text_settings_of(text::Tokenizer::open(folder_.path())); });
 }
 
 // Regression: the byte ranges referred to the text in lower case, which may be longer or shorter.
 TEST_F(TextFormatTest, PlacesReferToTheOriginalText) {
   const std::string text = "\u0130 The fox";  // U+0130 has 2 bytes, its lower case 3
   std::vector<std::string> covered;
-  for (const Offsets& place : format(100, true).places(text))
+  for (const text::Offsets& place : format(100, true).places(text))
     covered.push_back(text.substr(place.begin, place.end - place.begin));
   EXPECT_EQ(covered, (std::vector<std::string>{"", "\u0130", "The", "fox", ""}));
 }
@@ -80,7 +80,7 @@ TEST_F(TextFormatTest, RendersTheMessagesOfAModel) {
     folder_.write("sentence_bert_config.json", {{"modality_config", {{"message", message}}},
                                                 {"processing_kwargs", {{"chat_template", chat}}}});
   };
-  Spec spec;
+  model::Spec spec;
   spec.context = 100;
   const auto open = [&] { return TextFormat::open(folder_.path(), spec); };
   const auto ids = [&](const std::string& text) { return format(100).own_ids(text); };
@@ -112,4 +112,4 @@ TEST_F(TextFormatTest, RefusesALengthWithoutRoomForText) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -14,7 +14,7 @@
 
 #include "support/expect_error.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 using Rows = std::vector<float>;
@@ -225,4 +225,4 @@ TEST_F(TokenQueueTest, DropsWaitingTextsOnDestruction) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -1,7 +1,7 @@
 // Attributions equal those of PyTorch, closed forms and finite differences, and do not depend on
 // threads and other texts; requests that do not fit are refused.
 
-#include "fovea/explain.h"
+#include "fovea/study/explain.h"
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@
 #include "tensor/tape.h"
 #include "transformer/token_vectors.h"
 
-namespace fovea {
+namespace fovea::study {
 namespace {
 
 constexpr double kRelative = 1e-4;  // to the largest magnitude of a list
@@ -51,21 +51,21 @@ Explanation explained_golden(const Json& golden) {
   options.random_choices = 3;
   const std::string folder = golden["folder"], kind = golden["kind"];
   if (kind == "similarity")
-    return explain(Embedder::open(folder), {golden["text"]}, golden["other"], options)[0];
+    return explain(infer::Embedder::open(folder), {golden["text"]}, golden["other"], options)[0];
   if (kind == "token") {
     InspectInput input;
     input.ids = golden["ids"].get<std::vector<int32_t>>();
-    return explain(Model::open(folder), input, options).at(0);
+    return explain(model::Model::open(folder), input, options).at(0);
   }
-  TextInput input{golden["text"], {}};
+  infer::TextInput input{golden["text"], {}};
   if (golden.contains("pair")) input.pair = golden["pair"].get<std::string>();
   if (kind == "result") {
-    ClassifyOptions joined;
-    joined.joining = EntityJoining::simple;  // as the reference joins
-    return explain_results(Classifier::open(folder), {input}, options, joined)[0].at(
+    infer::ClassifyOptions joined;
+    joined.joining = infer::EntityJoining::simple;  // as the reference joins
+    return explain_results(infer::Classifier::open(folder), {input}, options, joined)[0].at(
         golden["result"]);
   }
-  return explain(Classifier::open(folder), {input}, options)[0];
+  return explain(infer::Classifier::open(folder), {input}, options)[0];
 }
 
 TEST(Explain, EqualsPyTorch) {
@@ -101,7 +101,7 @@ TEST(Explain, EqualsPyTorch) {
 
 TEST(Explain, HasCompletenessErrorThatShrinksWithTheSteps) {
   for (const char* name : {"texts", "decoder", "encoder_decoder"}) {
-    const Classifier classifier = Classifier::open(classifier_folder(name));
+    const infer::Classifier classifier = infer::Classifier::open(classifier_folder(name));
     ExplainOptions options;
     options.method = AttributionMethods::integrated_gradients;
     std::vector<double> errors;
@@ -124,7 +124,7 @@ TEST(Explain, HasCompletenessErrorThatShrinksWithTheSteps) {
 
 // A result states the steps that it needed, or that they were not enough.
 TEST(Explain, TakesStepsUntilTheScoresAddUp) {
-  const Classifier classifier = Classifier::open(classifier_folder("texts"));
+  const infer::Classifier classifier = infer::Classifier::open(classifier_folder("texts"));
   ExplainOptions options;
   options.method = AttributionMethods::integrated_gradients;
   const auto found = [&](int64_t steps) {
@@ -143,19 +143,21 @@ TEST(Explain, TakesStepsUntilTheScoresAddUp) {
 
 // An answer that is linear in the embeddings: the sum over the tokens of w . x_t.
 ExplainedAnswer linear_answer(const ExactModel& model, const Tensor& w) {
-  const auto values = [model, w](const TokenBatch& batch, const Probe* probe) {
-    Tensor x = token_vectors(*model, batch.sequence.ids, model->token_embedding);  // [B, T, C]
-    if (probe != nullptr && probe->see) probe->see({ProbePoint::What::embedding}, x);
+  const auto values = [model, w](const infer::TokenBatch& batch, const model::Probe* probe) {
+    Tensor x =
+        model::token_vectors(*model, batch.sequence.ids, model->token_embedding);  // [B, T, C]
+    if (probe != nullptr && probe->see) probe->see({model::ProbePoint::What::embedding}, x);
     const int64_t B = x.dim(0), T = x.dim(1);
     const Tensor products = linear(x, w).view({B, T});
     return linear(products, full({1, T}, 1.0));
   };
-  return {model, values, [](int64_t rows) { return pooled_rows(Pooling::mean, rows); }};
+  return {model, values, [](int64_t rows) { return pooled_rows(model::Pooling::mean, rows); }};
 }
 
 ExactModel small_model() {
-  Transformer model(validated(test::small_decoder({.vocabulary = 11, .context = 16, .width = 8})));
-  initialise(model, 3);
+  model::Transformer model(
+      model::validated(test::small_decoder({.vocabulary = 11, .context = 16, .width = 8})));
+  model::initialise(model, 3);
   return exact_copy(model);
 }
 
@@ -194,14 +196,14 @@ TEST(Gradients, EqualFiniteDifferences) {
   const ExplainedText text = text_of({1, 5, 7, 2, 9});
   const auto gradient = gradient_input(answer, text);
   const auto value = [&](size_t token, float factor) {
-    const Probe probe{.see = [&](const ProbePoint& point, Tensor& x) {
-      if (point.what != ProbePoint::What::embedding) return;
+    const model::Probe probe{.see = [&](const model::ProbePoint& point, Tensor& x) {
+      if (point.what != model::ProbePoint::What::embedding) return;
       x = copy(x);
       for (int64_t c = 0; c < x.dim(2); ++c)
         x.data_as<float>()[static_cast<int64_t>(token) * x.dim(2) + c] *= factor;
     }};
     const NoGradient off;
-    return double{to_floats(answer.values(token_batch({text.tokens}, {0}), &probe))[0]};
+    return double{to_floats(answer.values(infer::token_batch({text.tokens}, {0}), &probe))[0]};
   };
   double most = 0;
   for (const double score : gradient) most = std::max(most, std::abs(score));
@@ -217,10 +219,10 @@ TEST(Rollout, IsTheProductOfTheLayers) {
   const size_t T = 5;
   std::vector<double> product(T * T, 0.0);
   for (size_t t = 0; t < T; ++t) product[t * T + t] = 1;
-  const Probe probe{
+  const model::Probe probe{
       .see =
-          [&](const ProbePoint& point, const Tensor& w) {
-            if (point.what != ProbePoint::What::attention) return;
+          [&](const model::ProbePoint& point, const Tensor& w) {
+            if (point.what != model::ProbePoint::What::attention) return;
             const auto H = static_cast<size_t>(w.dim(1));
             std::vector<double> next(T * T, 0.0);
             for (size_t t = 0; t < T; ++t)
@@ -233,9 +235,10 @@ TEST(Rollout, IsTheProductOfTheLayers) {
               }
             product = next;
           },
-      .wants_weights = [](const ProbePoint& p) { return p.what == ProbePoint::What::attention; }};
+      .wants_weights =
+          [](const model::ProbePoint& p) { return p.what == model::ProbePoint::What::attention; }};
   const ExplainedAnswer answer = token_answer(model, 6);
-  answer.values(token_batch({text.tokens}, {0}), &probe);
+  answer.values(infer::token_batch({text.tokens}, {0}), &probe);
   clear_tape();
   const auto found = rollout(answer, text);
   double sum = 0;
@@ -248,7 +251,7 @@ TEST(Rollout, IsTheProductOfTheLayers) {
 
 // An answer that depends on one token only: 5 if the text has token 7, else 1.
 ExplainedAnswer one_token_answer(const ExactModel& model) {
-  const auto values = [](const TokenBatch& batch, const Probe*) {
+  const auto values = [](const infer::TokenBatch& batch, const model::Probe*) {
     const Tensor y = empty({batch.sequence.ids.dim(0), 1});
     const int64_t T = batch.sequence.ids.dim(1);
     for (int64_t b = 0; b < y.dim(0); ++b) {
@@ -257,7 +260,7 @@ ExplainedAnswer one_token_answer(const ExactModel& model) {
     }
     return y;
   };
-  return {model, values, [](int64_t rows) { return pooled_rows(Pooling::last, rows); }};
+  return {model, values, [](int64_t rows) { return pooled_rows(model::Pooling::last, rows); }};
 }
 
 TEST(DeletionTests, ComparesTheBestTokensWithRandomOnes) {
@@ -304,15 +307,16 @@ void expect_same_bits(const Explanation& a, const Explanation& b) {
 }
 
 TEST(Explain, GivesTheSameBitsAloneInABatchAndForAnyThreads) {
-  const Classifier classifier = Classifier::open(classifier_folder("texts"));
-  const std::vector<TextInput> texts = {{"night and day", {}}, {"the fox sees Anna", "a bird"}};
+  const infer::Classifier classifier = infer::Classifier::open(classifier_folder("texts"));
+  const std::vector<infer::TextInput> texts = {{"night and day", {}},
+                                               {"the fox sees Anna", "a bird"}};
   const auto together = explain(classifier, texts);
   const int before = thread_count();
-  set_thread_count(1);
+  set_threads(1);
   const auto alone = explain(classifier, {texts[1]});
-  set_thread_count(3);
+  set_threads(3);
   const auto threads = explain(classifier, {texts[1]});
-  set_thread_count(before);
+  set_threads(before);
   expect_same_bits(together[1], alone[0]);
   expect_same_bits(together[1], threads[0]);
 }
@@ -321,8 +325,8 @@ TEST(Explain, ReadsAClassifierThatWasOpenedAsAModel) {
   const std::string folder = classifier_folder("texts");
   InspectInput input;
   input.text = "the fox sees Anna";
-  const Explanation a = explain(Model::open(folder), input).at(0);
-  const Explanation b = explain(Classifier::open(folder), {{input.text, {}}})[0];
+  const Explanation a = explain(model::Model::open(folder), input).at(0);
+  const Explanation b = explain(infer::Classifier::open(folder), {{input.text, {}}})[0];
   expect_same_bits(a, b);
   EXPECT_EQ(a.target, b.target);
   ASSERT_EQ(a.answers.size(), 3u);
@@ -333,22 +337,22 @@ TEST(Explain, ReadsAClassifierThatWasOpenedAsAModel) {
 }
 
 TEST(Explain, ExplainsTheTargetThatIsAsked) {
-  const Classifier classifier = Classifier::open(classifier_folder("several"));
+  const infer::Classifier classifier = infer::Classifier::open(classifier_folder("several"));
   ExplainOptions options;
   options.target = "old";
   options.method = AttributionMethods::gradient_input;
   const Explanation found = explain(classifier, {{"the fox sees Anna", {}}}, options)[0];
   EXPECT_EQ(found.target, "old");
   ASSERT_EQ(found.attributions.size(), 1u);
-  ClassifyOptions raw;
+  infer::ClassifyOptions raw;
   raw.raw = true;
-  const Classifications logits = classifier.classify({{"the fox sees Anna", {}}}, raw);
+  const infer::Classifications logits = classifier.classify({{"the fox sees Anna", {}}}, raw);
   EXPECT_NEAR(found.value, double{logits.row(0)[2]}, 1e-5);
 }
 
 TEST(Explain, ExplainsCandidateLabels) {
-  const Classifier classifier = Classifier::open(classifier_folder("texts"));
-  ClassifyOptions candidates;
+  const infer::Classifier classifier = infer::Classifier::open(classifier_folder("texts"));
+  infer::ClassifyOptions candidates;
   candidates.labels = {"sport", "night"};
   ExplainOptions options;
   options.target = "night";
@@ -356,9 +360,9 @@ TEST(Explain, ExplainsCandidateLabels) {
       explain(classifier, {{"the fox sees Anna", {}}}, options, candidates)[0];
   EXPECT_EQ(found.target, "night");
   EXPECT_EQ(found.answers.size(), 2u);
-  ClassifyOptions raw;
+  infer::ClassifyOptions raw;
   raw.raw = true;
-  const Classifications logits =
+  const infer::Classifications logits =
       classifier.classify({{"the fox sees Anna", "This example is night."}}, raw);
   EXPECT_NEAR(found.value, double{logits.row(0)[2]}, 1e-5) << "entailment of the pair";
   const auto own = std::count_if(found.tokens.begin(), found.tokens.end(),
@@ -371,7 +375,7 @@ TEST(Explain, ExplainsCandidateLabels) {
 }
 
 TEST(Explain, CountsTheUnknownTokenAsATokenOfTheText) {
-  const Classifier classifier = Classifier::open(classifier_folder("texts"));
+  const infer::Classifier classifier = infer::Classifier::open(classifier_folder("texts"));
   ExplainOptions options;
   options.method = AttributionMethods::rollout;
   const Explanation found = explain(classifier, {{"zebra fox", {}}}, options)[0];
@@ -381,7 +385,7 @@ TEST(Explain, CountsTheUnknownTokenAsATokenOfTheText) {
 }
 
 TEST(Explain, RefusesWhatDoesNotFit) {
-  const Classifier texts = Classifier::open(classifier_folder("texts"));
+  const infer::Classifier texts = infer::Classifier::open(classifier_folder("texts"));
   ExplainOptions options;
   options.target = "sport";
   expect_error(ErrorKind::InvalidArgument,
@@ -394,18 +398,18 @@ TEST(Explain, RefusesWhatDoesNotFit) {
     explain(texts, {{"a", {}}}, options);
   });
   expect_error(ErrorKind::InvalidArgument, {"labels of words", "labels of texts"}, [&] {
-    explain(Classifier::open(classifier_folder("words")), {{"a", {}}});
+    explain(infer::Classifier::open(classifier_folder("words")), {{"a", {}}});
   });
   expect_error(ErrorKind::InvalidArgument, {"text 1", "no tokens"}, [&] {
-    explain(Classifier::open(classifier_folder("decoder")), {{"", {}}});
+    explain(infer::Classifier::open(classifier_folder("decoder")), {{"", {}}});
   });
 }
 
 TEST(Explain, RefusesRolloutOfRecurrentLayers) {
-  Spec spec = test::small_decoder({.vocabulary = 11, .context = 16, .width = 8});
-  spec.decoder->mixers = {MixerKind::attention, MixerKind::gru};
-  Transformer transformer(validated(spec));
-  initialise(transformer, 3);
+  model::Spec spec = test::small_decoder({.vocabulary = 11, .context = 16, .width = 8});
+  spec.decoder->mixers = {model::MixerKind::attention, model::MixerKind::gru};
+  model::Transformer transformer(model::validated(spec));
+  model::initialise(transformer, 3);
   const ExactModel model = exact_copy(transformer);
   EXPECT_FALSE(has_rollout(*model));
   expect_error(ErrorKind::Unsupported, {"method", "layer 1 is recurrent", "gradient_input"}, [&] {
@@ -414,7 +418,7 @@ TEST(Explain, RefusesRolloutOfRecurrentLayers) {
 }
 
 TEST(Explain, NamesTokensByTextOrId) {
-  const Tokenizer tokenizer = Tokenizer::open(classifier_folder("texts"));
+  const text::Tokenizer tokenizer = text::Tokenizer::open(classifier_folder("texts"));
   EXPECT_EQ(token_named("fox", &tokenizer, 50), tokenizer.id_of("fox"));
   EXPECT_EQ(token_named("12", &tokenizer, 50), tokenizer.unknown_id()) << "a text";
   EXPECT_EQ(token_named("#12", &tokenizer, 50), 12);
@@ -430,4 +434,4 @@ TEST(Explain, NamesTokensByTextOrId) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::study

@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "families/registry.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 using Json = nlohmann::json;
@@ -45,4 +45,4 @@ TEST(ConfigTypes, AreThoseOfTransformers) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::model

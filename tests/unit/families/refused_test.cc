@@ -11,7 +11,7 @@
 #include "support/small_spec.h"
 #include "support/temporary_folder.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 class RefusedDirectory : public testing::Test {
@@ -196,4 +196,4 @@ TEST_F(RefusedDirectory, InvalidSpecOfFovea) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::model

@@ -8,7 +8,7 @@
 #include "support/small_spec.h"
 #include "support/temporary_folder.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 struct Variant {
@@ -142,4 +142,4 @@ TEST(ModelsWithoutTheirPooler, AreOfTheirFamily) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::model

@@ -12,8 +12,8 @@
 #include "formats/gguf/model.h"
 #include "formats/peft/experts.h"
 #include "formats/peft/save.h"
-#include "fovea/convert.h"
 #include "fovea/core/random.h"
+#include "fovea/model/convert.h"
 #include "open/directory.h"
 #include "open/model_parts.h"
 #include "safetensors/safetensors.h"
@@ -22,7 +22,7 @@
 #include "support/temporary_folder.h"
 #include "transformer/adapters.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 constexpr int64_t kRank = 3;
@@ -591,4 +591,4 @@ TEST(AdaptersOfExperts, AreEqualAndWithoutDora) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::model

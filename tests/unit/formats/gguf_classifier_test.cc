@@ -9,7 +9,7 @@
 #include "support/gguf_contents.h"
 #include "support/temporary_folder.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 using Json = nlohmann::json;
@@ -194,4 +194,4 @@ TEST(GgufClassifier, RefusesWhatLlamaCppComputesInAnotherWay) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::model

@@ -12,7 +12,7 @@
 #include "support/small_spec.h"
 #include "support/temporary_folder.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 struct GgufVariant {
@@ -395,4 +395,4 @@ TEST_F(GgufModelFiles, ModelsWithoutAnArchitectureAreRefused) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::model

@@ -8,14 +8,14 @@
 #include "base/files.h"
 #include "checkpoint/gguf_tensors.h"
 #include "formats/gguf/model.h"
-#include "fovea/convert.h"
+#include "fovea/model/convert.h"
 #include "open/model_parts.h"
 #include "support/expect_error.h"
 #include "support/gguf_contents.h"
 #include "support/small_spec.h"
 #include "support/temporary_folder.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 using enum FileDType;
@@ -133,7 +133,7 @@ class GgufConversion : public testing::Test {
     write_file_atomically(folder / "tokenizer.json",
                           R"({"added_tokens":[],"model":{"type":"BPE","vocab":{" ":0,"a":1,"e":2,
                              "g":3,"o":4,"t":5,"h":6},"merges":[]}})");
-    const Tokenizer tokenizer = Tokenizer::open(folder / "tokenizer.json");
+    const text::Tokenizer tokenizer = text::Tokenizer::open(folder / "tokenizer.json");
     Spec spec = test::small_llama({.context = 16, .width = 256, .heads = 4}, 512);
     spec.vocabulary = tokenizer.size();
     model = std::make_unique<Model>(Model::create(spec, tokenizer, 1));
@@ -313,4 +313,4 @@ TEST_F(GgufConversion, ContradictoryOptionsAreRefused) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::model

@@ -19,7 +19,7 @@
 #include "support/temporary_folder.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 // The places of the f16 numbers in a block and their values: weights become about 0.05.
@@ -183,13 +183,13 @@ TEST_F(GgufWeights, LogitsHaveTheSameBitsOnAnyThreads) {
   const int threads = thread_count();
   std::vector<uint32_t> first;
   for (const int count : {1, 2, 3}) {
-    set_thread_count(count);
+    set_threads(count);
     std::vector<uint32_t> bits;
     for (const float logit : logits(files.model)) bits.push_back(std::bit_cast<uint32_t>(logit));
     if (first.empty()) first = bits;
     EXPECT_EQ(bits, first) << count;
   }
-  set_thread_count(threads);
+  set_threads(threads);
 }
 
 TEST_F(GgufWeights, FormatsAreKnownFromTheHeader) {
@@ -273,4 +273,4 @@ TEST_F(GgufWeights, InfiniteNumbersOfMxfp4GiveAWarning) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::model

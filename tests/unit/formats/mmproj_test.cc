@@ -16,7 +16,7 @@
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 const std::string kGoldens = "tests/goldens/image_text/";
@@ -104,8 +104,8 @@ void write_mmproj(const std::string& folder, const std::string& path,
   write_gguf(path, metadata, tensors, [&](size_t i) -> std::string_view { return elements[i]; });
 }
 
-Image gradient(int64_t side) {
-  Image image{side, side, {}};
+media::Image gradient(int64_t side) {
+  media::Image image{side, side, {}};
   for (int64_t i = 0; i < 3 * side * side; ++i)
     image.pixels.push_back(static_cast<uint8_t>(i * 37 % 251));
   return image;
@@ -132,7 +132,7 @@ TEST_P(Mmproj, GivesTheVectorsOfTheFolder) {
     EXPECT_EQ(found->names_tiles, expected->names_tiles);
     found->processor.mean = expected->processor.mean;
     found->processor.deviation = expected->processor.deviation;
-    const Image image = gradient(found->side());
+    const media::Image image = gradient(found->side());
     const Tensor a = (*found)(image), b = (*expected)(image);
     ASSERT_EQ(a.shape(), b.shape());
     for (int64_t i = 0; i < a.size(); ++i)
@@ -169,7 +169,7 @@ TEST(SaveMmproj, WrittenFilesGiveTheVectorsOfTheFolder) {
     EXPECT_EQ(found->processor.mean, expected->processor.mean) << name;
     EXPECT_EQ(found->processor.deviation, expected->processor.deviation) << name;
     EXPECT_EQ(found->processor.longest, expected->processor.longest) << name;
-    const Image image = gradient(found->side());
+    const media::Image image = gradient(found->side());
     EXPECT_EQ(to_floats((*found)(image)), to_floats((*expected)(image))) << name;
     const Gguf file(path);
     EXPECT_EQ(file.text("general.type"), "mmproj");
@@ -197,4 +197,4 @@ TEST(SaveMmproj, RefusesWhatTheFormatCannotExpress) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::model

@@ -9,7 +9,7 @@
 #include "transformer/pack.h"
 #include "unit/generate/requests.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 using namespace test::requests;
@@ -17,15 +17,15 @@ using test::Ids;
 
 // Returns a model that shares the base's weights, with random adapters, as add_adapter_sum() makes
 // them, for every `every`-th layer. Experts have adapters without DoRA only.
-Transformer adapted(const Transformer& base, int64_t rank, bool dora, size_t every) {
-  Transformer model = base;
+model::Transformer adapted(const model::Transformer& base, int64_t rank, bool dora, size_t every) {
+  model::Transformer model = base;
   size_t number = 0;
-  for (const auto& [name, layer] : linears_of(model)) {
-    if (!can_be_adapted(name) || number++ % every != 0) continue;
+  for (const auto& [name, layer] : model::linears_of(model)) {
+    if (!model::can_be_adapted(name) || number++ % every != 0) continue;
     if (dora && name.find(".experts.") != name.npos) continue;
-    add_adapter(*layer, {.rank = rank, .dora = dora});
-    LowRankAdapter& adapter = layer->adapter;
-    for (Parameter* p : {&adapter.down, &adapter.up, &adapter.magnitude}) {
+    model::add_adapter(*layer, {.rank = rank, .dora = dora});
+    model::LowRankAdapter& adapter = layer->adapter;
+    for (model::Parameter* p : {&adapter.down, &adapter.up, &adapter.magnitude}) {
       if (!p->present()) continue;
       p->value = empty(p->shape);
       Random random(number, Stream::init, static_cast<uint32_t>(p->role));
@@ -39,12 +39,12 @@ Transformer adapted(const Transformer& base, int64_t rank, bool dora, size_t eve
 
 // A base without adapters and two models with adapters of it.
 struct Models {
-  explicit Models(Transformer model)
+  explicit Models(model::Transformer model)
       : all{model, adapted(model, 2, false, 1), adapted(model, 3, true, 2)}, joined(all[0]) {
-    for (const size_t i : {1, 2}) add_alternative(joined, all[i]);
+    for (const size_t i : {1, 2}) model::add_alternative(joined, all[i]);
   }
-  std::vector<Transformer> all;  // by the adapter of a request
-  Transformer joined;
+  std::vector<model::Transformer> all;  // by the adapter of a request
+  model::Transformer joined;
 };
 
 using Generations = std::map<std::pair<size_t, int64_t>, Generation>;  // by request and answer
@@ -103,27 +103,27 @@ void expect_same_results(const Models& models, int64_t context, const Generation
 }
 
 TEST(ServedAdapters, GiveTheSameResultsAloneAndInABatch) {
-  for (const Transformer& model :
+  for (const model::Transformer& model :
        {test::small_model(150), test::small_recurrent_model(150), test::small_latent_model(150)})
     expect_same_results(Models(model), 150, {.ends = {4}});
 }
 
 TEST(ServedAdapters, GiveTheSameResultsOverPackedWeights) {
   for (const WeightFormat format : {WeightFormat::f32, WeightFormat::bf16, WeightFormat::int8}) {
-    Transformer model = test::small_model(150);
-    pack(model, format);
+    model::Transformer model = test::small_model(150);
+    model::pack(model, format);
     expect_same_results(Models(model), 150, {.ends = {4}});
   }
 }
 
 // Adapters of experts were refused, although generate() computed with them.
 TEST(ServedAdapters, OfExpertsGiveTheSameResultsAloneAndInABatch) {
-  Spec spec = test::small_decoder({.vocabulary = 11, .context = 150});
+  model::Spec spec = test::small_decoder({.vocabulary = 11, .context = 150});
   spec.head.tied = false;
   spec.decoder->ffn.experts = {.count = 3, .chosen = 2, .width = spec.decoder->ffn.width};
-  Transformer model = test::made(validated(spec));
+  model::Transformer model = test::made(model::validated(spec));
   expect_same_results(Models(model), 150, {.ends = {4}});
-  pack(model, WeightFormat::int8);
+  model::pack(model, WeightFormat::int8);
   expect_same_results(Models(model), 150, {.ends = {4}});
 }
 
@@ -149,7 +149,8 @@ TEST(ServedAdapters, BeyondTheLimitAreRefusedBeforeTheirWeightsAreAdded) {
 TEST(ServedAdapters, HaveAnEffect) {
   const Models models(test::small_model(150));
   std::vector<test::Floats> logits;
-  for (const Transformer& model : models.all) logits.push_back(test::logits_after(model, {1, 2}));
+  for (const model::Transformer& model : models.all)
+    logits.push_back(test::logits_after(model, {1, 2}));
   EXPECT_NE(logits[0], logits[1]);
   EXPECT_NE(logits[0], logits[2]);
   EXPECT_EQ(test::logits_after(models.joined, {1, 2}), logits[0]);
@@ -198,14 +199,14 @@ TEST(ServedAdapters, EndAtTheirOwnTokens) {
 }
 
 TEST(ServedAdapters, AreRefusedIfTheyDoNotFit) {
-  const Transformer base = test::small_model();
-  Transformer other = test::small_model();
-  const Transformer one = adapted(base, 2, false, 1);
+  const model::Transformer base = test::small_model();
+  model::Transformer other = test::small_model();
+  const model::Transformer one = adapted(base, 2, false, 1);
   expect_error(ErrorKind::InvalidArgument, {"embedding.token", "shares the base's weights"},
-               [&] { add_alternative(other, one); });
+               [&] { model::add_alternative(other, one); });
   expect_error(ErrorKind::InvalidArgument, {"the base has an adapter"}, [&] {
-    Transformer twice = one;
-    add_alternative(twice, one);
+    model::Transformer twice = one;
+    model::add_alternative(twice, one);
   });
   Scheduler scheduler(base, {}, nullptr, {.pages = 9});
   expect_error(ErrorKind::InvalidArgument, {"adapter 1", "expected 0 to 0"}, [&] {
@@ -214,4 +215,4 @@ TEST(ServedAdapters, AreRefusedIfTheyDoNotFit) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::infer

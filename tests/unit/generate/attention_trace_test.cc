@@ -11,7 +11,7 @@
 #include "support/expect_error.h"
 #include "unit/generate/small_models.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 using test::Ids;
@@ -20,12 +20,12 @@ using test::Ids;
 struct Traced {
   std::map<std::string, Tensor> found;
 
-  Traced(const Transformer& model, const Ids& ids) {
+  Traced(const model::Transformer& model, const Ids& ids) {
     const NoGradient off;
-    const Probe probe{
-        .see = [this](const ProbePoint& point, const Tensor& x) { found[name_of(point)] = x; },
-        .wants_weights = [](const ProbePoint&) { return true; }};
-    Pass pass = test::causal_pass();
+    const model::Probe probe{.see = [this](const model::ProbePoint& point,
+                                           const Tensor& x) { found[model::name_of(point)] = x; },
+                             .wants_weights = [](const model::ProbePoint&) { return true; }};
+    model::Pass pass = test::causal_pass();
     pass.probe = &probe;
     const Tensor x = empty({1, std::ssize(ids)}, DType::i32);
     std::copy(ids.begin(), ids.end(), x.data_as<int32_t>());
@@ -69,7 +69,7 @@ Ids prompt_of(size_t i) {
 }
 
 // Returns the first result of each request; if `trace`, every second request is traced.
-std::vector<Shown> answers(const Transformer& model, bool trace) {
+std::vector<Shown> answers(const model::Transformer& model, bool trace) {
   std::vector<Shown> all(8);
   Scheduler scheduler(model, {}, nullptr, {.pages = 40, .most_sequences = 16, .step_tokens = 32});
   for (size_t i = 0; i < all.size(); ++i) {
@@ -91,7 +91,7 @@ std::vector<Shown> answers(const Transformer& model, bool trace) {
   return all;
 }
 
-void expect_traced(const Transformer& model, const std::string& name) {
+void expect_traced(const model::Transformer& model, const std::string& name) {
   const std::vector<Shown> plain = answers(model, false), shown = answers(model, true);
   for (size_t i = 0; i < shown.size(); ++i) {
     EXPECT_EQ(shown[i].ids, plain[i].ids) << name;
@@ -122,19 +122,19 @@ void expect_traced(const Transformer& model, const std::string& name) {
 }
 
 TEST(AttentionTracer, MatchesAPassOverTheEntireText) {
-  Spec base = test::small_model(150).spec;
+  model::Spec base = test::small_model(150).spec;
   for (const auto& [name, spec] : test::mixtures(base))
     if (spec.decoder->mixers.empty() && spec.decoder->layers > 1)
       expect_traced(test::made(spec), name);
-  base.decoder->position.kind = PositionKind::rotary;
-  expect_traced(test::made(validated(base)), "rotary");
-  base.decoder->position.bias = DistanceBias::alibi;
-  base.decoder->position.kind = PositionKind::none;
-  expect_traced(test::made(validated(base)), "alibi");
+  base.decoder->position.kind = model::PositionKind::rotary;
+  expect_traced(test::made(model::validated(base)), "rotary");
+  base.decoder->position.bias = model::DistanceBias::alibi;
+  base.decoder->position.kind = model::PositionKind::none;
+  expect_traced(test::made(model::validated(base)), "alibi");
 }
 
 TEST(AttentionTracer, CountsTheTokensOfTheTarget) {
-  const Transformer model = test::small_translator();
+  const model::Transformer model = test::small_translator();
   Scheduler scheduler(model, {.start = 2}, nullptr, {.pages = 40});
   std::vector<AttentionTrace> all;
   Task task{1, {3, 4, 5}, test::greedy(6), {}, false, {}};
@@ -155,7 +155,7 @@ TEST(AttentionTracer, CountsTheTokensOfTheTarget) {
 }
 
 TEST(AttentionTracer, RefusesMissingLayersAndHeads) {
-  const Transformer model = test::small_model();
+  const model::Transformer model = test::small_model();
   Scheduler scheduler(model, {}, nullptr, {.pages = 40});
   const auto ask = [&](const AttentionTraceOptions& trace, int64_t beams = 1) {
     GenerateOptions options = test::greedy(3);
@@ -179,4 +179,4 @@ TEST(AttentionTracer, RefusesMissingLayersAndHeads) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::infer

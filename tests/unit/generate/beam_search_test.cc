@@ -6,7 +6,7 @@
 
 #include "support/expect_error.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 // Returns the lengths of the two best hypotheses, best first, for a model that ends with
@@ -59,4 +59,4 @@ TEST(BeamSearch, FailsIfLogitsAreNotFinite) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::infer

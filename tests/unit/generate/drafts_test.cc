@@ -9,7 +9,7 @@
 #include "tokenizer/training/character_trainer.h"
 #include "unit/generate/small_models.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 using test::continued;
@@ -22,32 +22,32 @@ using test::small_model;
 using test::small_recurrent_model;
 using test::small_windowed_model;
 
-Transformer other_model(int64_t context, uint64_t seed = 2, int64_t vocabulary = 11) {
-  Spec spec = small_model(context, vocabulary).spec;
+model::Transformer other_model(int64_t context, uint64_t seed = 2, int64_t vocabulary = 11) {
+  model::Spec spec = small_model(context, vocabulary).spec;
   spec.decoder->layers = 1;
-  return test::made(validated(spec), seed);
+  return test::made(model::validated(spec), seed);
 }
 
 // Returns a draft model that greedily proposes the model's least likely token.
-Transformer opposite_of(const Transformer& model) {
-  Transformer opposite = test::made(model.spec);
-  for (Parameter* p : {&opposite.head.output.weight, &opposite.head.output.bias}) {
+model::Transformer opposite_of(const model::Transformer& model) {
+  model::Transformer opposite = test::made(model.spec);
+  for (model::Parameter* p : {&opposite.head.output.weight, &opposite.head.output.bias}) {
     for (int64_t i = 0; i < p->value.size(); ++i) p->value.data_as<float>()[i] *= -1;
   }
   return opposite;
 }
 
 TEST(Drafts, DoNotChangeTheResult) {
-  for (const Transformer& model :
+  for (const model::Transformer& model :
        {small_model(60), small_recurrent_model(60), small_latent_model(60)}) {
-    const Transformer drafts[] = {small_model(60),
-                                  other_model(60),
-                                  other_model(8),
-                                  other_model(1),
-                                  other_model(60, 3, 7),
-                                  opposite_of(model),
-                                  small_recurrent_model(60),
-                                  small_latent_model(60)};
+    const model::Transformer drafts[] = {small_model(60),
+                                         other_model(60),
+                                         other_model(8),
+                                         other_model(1),
+                                         other_model(60, 3, 7),
+                                         opposite_of(model),
+                                         small_recurrent_model(60),
+                                         small_latent_model(60)};
     const Ids prompt{1, 2, 3, 4, 1, 2, 3, 4, 1, 10, 3};
     for (const float temperature : {0.0f, 0.7f}) {
       GenerateOptions options;
@@ -72,7 +72,7 @@ TEST(Drafts, DoNotChangeTheResult) {
 
 // The draft model samples by the same rules and with the same random numbers.
 TEST(Drafts, EqualToTheModelAreAlwaysAccepted) {
-  const Transformer model = small_model(90);
+  const model::Transformer model = small_model(90);
   for (const float temperature : {0.0f, 1.0f}) {
     for (const int64_t answers : {1, 3}) {
       GenerateOptions options;
@@ -98,7 +98,7 @@ TEST(Drafts, EqualToTheModelAreAlwaysAccepted) {
 }
 
 TEST(Drafts, AlwaysRejectedDoNotChangeTheResult) {
-  const Transformer model = small_model(60), draft = opposite_of(model);
+  const model::Transformer model = small_model(60), draft = opposite_of(model);
   GenerateOptions options = greedy(50);
   const Generation expected = continued({model}, {1, 2}, options);
   options.guesses = 5;
@@ -110,11 +110,12 @@ TEST(Drafts, AlwaysRejectedDoNotChangeTheResult) {
 }
 
 TEST(Drafts, WorkWithTranslators) {
-  const Transformer model = test::small_translator();
-  Spec smaller = model.spec;
+  const model::Transformer model = test::small_translator();
+  model::Spec smaller = model.spec;
   smaller.decoder->layers = 1;
   smaller.context = 12;  // too small for the longest source
-  const Transformer drafts[] = {test::small_translator(), test::made(validated(smaller), 3)};
+  const model::Transformer drafts[] = {test::small_translator(),
+                                       test::made(model::validated(smaller), 3)};
   const GenerationRules rules{.ends = {4}, .start = 0};
   for (const int64_t length : {1, 7, 30}) {
     Ids source;
@@ -123,7 +124,7 @@ TEST(Drafts, WorkWithTranslators) {
     options.ignore_end = true;
     const Generation expected = continued({model, nullptr, rules}, source, options);
     options.guesses = 3;
-    for (const Transformer& draft : drafts) {
+    for (const model::Transformer& draft : drafts) {
       const Generator generator{.model = model, .rules = rules, .draft = &draft};
       const Generation found = continued(generator, source, options);
       expect_same(found, expected, std::to_string(length));
@@ -136,10 +137,10 @@ TEST(Drafts, WorkWithTranslators) {
 }
 
 TEST(Drafts, StopAtTheEndOfTheText) {
-  CharacterTrainer trainer;
+  text::CharacterTrainer trainer;
   trainer.add("abcdefgh\n");
-  const Tokenizer tokenizer = trainer.train({});
-  const Transformer model = small_model(60, tokenizer.size());
+  const text::Tokenizer tokenizer = trainer.train({});
+  const model::Transformer model = small_model(60, tokenizer.size());
   const Ids prompt = tokenizer.encode("ab");
   GenerateOptions options;
   options.sampling.temperature = 2;
@@ -169,7 +170,7 @@ TEST(Drafts, StopAtTheEndOfTheText) {
 
 // A constraint receives speculative tokens that may be rejected afterwards.
 TEST(Drafts, RespectAConstraint) {
-  const Transformer model = small_model(60);
+  const model::Transformer model = small_model(60);
   GenerateOptions options;
   options.max_tokens = 40;
   options.constrain = [](std::span<const int32_t> written, std::span<float> logits) {
@@ -181,7 +182,7 @@ TEST(Drafts, RespectAConstraint) {
   for (const int64_t guesses : {-1, 5}) {
     options.guesses = guesses;
     expect_same(continued({model}, {1, 2}, options), expected, "no draft");
-    for (const Transformer& draft : {small_model(60), other_model(60)})
+    for (const model::Transformer& draft : {small_model(60), other_model(60)})
       expect_same(continued({.model = model, .draft = &draft}, {1, 2}, options), expected, "draft");
   }
 }
@@ -192,7 +193,7 @@ struct Outcome {
 };
 
 // Runs requests of several kinds; one arrives at each step.
-Outcome outcome(const Transformer& model, const SchedulerOptions& options, int64_t guesses) {
+Outcome outcome(const model::Transformer& model, const SchedulerOptions& options, int64_t guesses) {
   Scheduler scheduler(model, {.ends = {4}}, nullptr, options);
   Outcome outcome;
   for (uint64_t number = 1; number <= 14; ++number) {
@@ -219,9 +220,9 @@ Outcome outcome(const Transformer& model, const SchedulerOptions& options, int64
 }
 
 TEST(Drafts, DoNotChangeConcurrentRequests) {
-  for (const Transformer& model :
+  for (const model::Transformer& model :
        {small_model(150), small_recurrent_model(150), small_latent_model(150)}) {
-    const Transformer draft = other_model(150);
+    const model::Transformer draft = other_model(150);
     const Outcome expected = outcome(model, {.pages = 400}, 0);
     for (const int64_t pages : {9, 30, 400}) {  // with the fewest pages, requests are evicted
       for (const int64_t most_sequences : {4, 16}) {
@@ -244,11 +245,13 @@ TEST(Drafts, DoNotChangeConcurrentRequests) {
 // Rejected tokens are removed from texts whose earlier pages were released.
 TEST(Drafts, DoNotChangeLongTexts) {
   constexpr int64_t kContext = 300;
-  const Transformer models[] = {small_windowed_model(kContext), small_recurrent_model(kContext)};
+  const model::Transformer models[] = {small_windowed_model(kContext),
+                                       small_recurrent_model(kContext)};
   const Ids prompt(100, 2);
-  for (const Transformer& model : models) {
-    const Transformer drafts[] = {small_windowed_model(kContext), small_recurrent_model(kContext),
-                                  opposite_of(model), other_model(kContext), model};
+  for (const model::Transformer& model : models) {
+    const model::Transformer drafts[] = {small_windowed_model(kContext),
+                                         small_recurrent_model(kContext), opposite_of(model),
+                                         other_model(kContext), model};
     GenerateOptions options;
     options.sampling.temperature = 0.7f;
     options.max_tokens = 250;  // the context is exceeded
@@ -269,7 +272,7 @@ TEST(Drafts, DoNotChangeLongTexts) {
 
 // The cache has room for the result, but not for speculative tokens beyond its end.
 TEST(Drafts, WorkWithoutSparePages) {
-  const Transformer model = small_model(200), draft = other_model(200);
+  const model::Transformer model = small_model(200), draft = other_model(200);
   Scheduler scheduler(model, {}, nullptr, {.pages = 2, .draft = &draft});
   Generation result;
   const auto sink = [&](const Event& event) {
@@ -287,8 +290,8 @@ TEST(Drafts, WorkWithoutSparePages) {
 }
 
 TEST(Drafts, AreNamedIfTheirLogitsAreNotFinite) {
-  const Transformer model = small_model(60);
-  Transformer draft = other_model(60);
+  const model::Transformer model = small_model(60);
+  model::Transformer draft = other_model(60);
   draft.head.output.weight.value.data_as<float>()[0] = NAN;
   GenerateOptions options = greedy(10);
   options.guesses = 2;
@@ -298,4 +301,4 @@ TEST(Drafts, AreNamedIfTheirLogitsAreNotFinite) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -13,7 +13,7 @@
 #include "generate/sampler.h"
 #include "support/expect_error.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 using FurtherFloats = std::vector<float>;
@@ -245,4 +245,4 @@ TEST(Filters, ApplyPenaltiesInTheirOrder) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -10,7 +10,7 @@
 #include "tokenizer/training/character_trainer.h"
 #include "unit/generate/small_models.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 using test::continued;
@@ -25,7 +25,7 @@ using test::small_model;
 // exceed the context.
 TEST(Generating, ReleasesPagesWithoutEffect) {
   constexpr int64_t kContext = 310;
-  for (const Transformer& model :
+  for (const model::Transformer& model :
        {test::small_windowed_model(kContext), test::small_recurrent_model(kContext)}) {
     Ids prompt, written;
     for (int32_t i = 0; i < 290; ++i) prompt.push_back(i * i % 11);
@@ -42,14 +42,14 @@ TEST(Generating, ReleasesPagesWithoutEffect) {
 }
 
 TEST(Generating, GreedilySelectsTheMostLikelyToken) {
-  const Transformer model = small_model(40);
+  const model::Transformer model = small_model(40);
   const int threads = thread_count();
   for (const DType compute : {DType::f32, DType::bf16}) {
     Ids ids{1, 2, 3};
     for (int n = 0; n < 30; ++n) ids.push_back(most_likely(logits_after(model, ids, compute)));
     EXPECT_GT(std::set(ids.begin(), ids.end()).size(), 3u);
     for (const int count : {1, 2}) {
-      set_thread_count(count);
+      set_threads(count);
       const Generation result = continued({model, nullptr, {}, compute}, {1, 2, 3}, greedy(30));
       EXPECT_EQ(result.ids, Ids(ids.begin() + 3, ids.end()));
       EXPECT_EQ(result.finish, FinishReason::length);
@@ -57,12 +57,12 @@ TEST(Generating, GreedilySelectsTheMostLikelyToken) {
       EXPECT_TRUE(result.text.empty());
     }
   }
-  set_thread_count(threads);
+  set_threads(threads);
 }
 
 TEST(Generating, ContinuesPastTheContext) {
   for (const int64_t context : {1, 2, 7, 8}) {
-    const Transformer model = small_model(context);
+    const model::Transformer model = small_model(context);
     for (const int64_t prompt : {1, 5, 50}) {
       Ids window;
       for (int64_t i = 0; i < prompt; ++i) window.push_back(static_cast<int32_t>(i * i % 11));
@@ -80,7 +80,7 @@ TEST(Generating, ContinuesPastTheContext) {
 }
 
 TEST(Generating, SamplesTheSameTextForTheSameSeed) {
-  const Transformer model = small_model();
+  const model::Transformer model = small_model();
   const auto drawn = [&](uint64_t seed) {
     GenerateOptions options;
     options.sampling.seed = seed;
@@ -92,7 +92,7 @@ TEST(Generating, SamplesTheSameTextForTheSameSeed) {
 }
 
 TEST(Generating, SamplesSeveralIndependentTexts) {
-  const Transformer model = small_model(30);
+  const model::Transformer model = small_model(30);
   GenerateOptions options;
   options.max_tokens = 20;
   options.answers = 5;
@@ -108,7 +108,7 @@ TEST(Generating, SamplesSeveralIndependentTexts) {
 }
 
 TEST(Generating, EndsAtAnEndToken) {
-  const Transformer model = small_model();
+  const model::Transformer model = small_model();
   const Ids free = continued({model}, {1}, greedy(6)).ids;
   const int32_t end = free[2];
   const auto first = std::find(free.begin(), free.end(), end);
@@ -129,7 +129,7 @@ TEST(Generating, EndsAtAnEndToken) {
 }
 
 TEST(Generating, RefusesInvalidPrompts) {
-  const Transformer model = small_model();
+  const model::Transformer model = small_model();
   const Generator generator{model};
   EXPECT_TRUE(continued(generator, {1}, greedy(0)).ids.empty());
   const auto refused = [&](const Ids& prompt, const GenerateOptions& options,
@@ -145,7 +145,7 @@ TEST(Generating, RefusesInvalidPrompts) {
 }
 
 TEST(Generating, ReportsLogProbabilities) {
-  const Transformer model = small_model(20);
+  const model::Transformer model = small_model(20);
   GenerateOptions options = greedy(5);
   options.logprobs = 2;
   const Generation result = continued({model}, {1, 2}, options);
@@ -166,7 +166,7 @@ TEST(Generating, ReportsLogProbabilities) {
 class TextTest : public testing::Test {
  protected:
   TextTest() {
-    CharacterTrainer trainer;
+    text::CharacterTrainer trainer;
     trainer.add("abcdefgh\n");
     tokenizer_ = trainer.train({});
     model_ = small_model(16, tokenizer_->size());
@@ -177,8 +177,8 @@ class TextTest : public testing::Test {
                     sink, kPlenty)[0];
   }
 
-  std::optional<Tokenizer> tokenizer_;
-  Transformer model_;
+  std::optional<text::Tokenizer> tokenizer_;
+  model::Transformer model_;
 };
 
 GenerateOptions sampled(int64_t tokens) {
@@ -227,4 +227,4 @@ TEST_F(TextTest, BeginsAnEmptyPromptWithALineBreak) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::infer

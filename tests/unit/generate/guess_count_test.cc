@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <functional>
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 struct Sums {
@@ -89,4 +89,4 @@ TEST(GuessCounts, DependOnTheTimeOfTheDraft) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 using MarkupPairs = std::vector<std::pair<int64_t, int64_t>>;
@@ -54,4 +54,4 @@ TEST(Markup, KeepsTagsWithoutAlignedWords) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::infer

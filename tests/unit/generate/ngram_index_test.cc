@@ -6,7 +6,7 @@
 
 #include "fovea/core/random.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 using Ids = std::vector<int32_t>;
@@ -81,4 +81,4 @@ TEST(NgramIndexes, ForgetAClearedText) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::infer

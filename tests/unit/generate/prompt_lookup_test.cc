@@ -11,7 +11,7 @@
 #include "tokenizer/training/character_trainer.h"
 #include "unit/generate/requests.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 using test::continued;
@@ -44,8 +44,8 @@ struct Finished {
 };
 
 // `others`: requests that run at the same time, without speculation.
-Finished finished(const Transformer& model, const GenerateOptions& options,
-                  const Transformer* draft = nullptr, uint64_t others = 0) {
+Finished finished(const model::Transformer& model, const GenerateOptions& options,
+                  const model::Transformer* draft = nullptr, uint64_t others = 0) {
   Scheduler scheduler(model, {}, nullptr, {.pages = 400, .draft = draft});
   Finished done;
   const auto sink = [&](const Event& event) {
@@ -66,8 +66,8 @@ int64_t periodic(int64_t n) { return n % 5; }
 int64_t random(int64_t n) { return philox(1, Stream::init, 0, static_cast<uint64_t>(n))[0] % 11; }
 
 TEST(PromptLookup, DoesNotChangeTheResult) {
-  for (const Transformer& model : {small_model(60), small_windowed_model(60),
-                                   small_recurrent_model(60), small_latent_model(60)}) {
+  for (const model::Transformer& model : {small_model(60), small_windowed_model(60),
+                                          small_recurrent_model(60), small_latent_model(60)}) {
     const Ids prompt{1, 2, 3, 4, 1, 2, 3, 4, 1, 10, 3};
     for (const float temperature : {0.0f, 0.7f}) {
       GenerateOptions options;
@@ -87,7 +87,7 @@ TEST(PromptLookup, DoesNotChangeTheResult) {
 }
 
 TEST(PromptLookup, DoesNotChangeTranslations) {
-  const Transformer model = test::small_translator();
+  const model::Transformer model = test::small_translator();
   const Generator generator{.model = model, .rules = {.ends = {4}, .start = 0}};
   for (const float temperature : {0.0f, 1.0f}) {
     GenerateOptions options = greedy(30);
@@ -102,10 +102,10 @@ TEST(PromptLookup, DoesNotChangeTranslations) {
 }
 
 TEST(PromptLookup, StopsAtTheEndOfTheText) {
-  CharacterTrainer trainer;
+  text::CharacterTrainer trainer;
   trainer.add("abcdefgh\n");
-  const Tokenizer tokenizer = trainer.train({});
-  const Transformer model = small_model(60, tokenizer.size());
+  const text::Tokenizer tokenizer = trainer.train({});
+  const model::Transformer model = small_model(60, tokenizer.size());
   const Ids letters = tokenizer.encode("abcdefg");
   GenerateOptions options = forced_text(40, [&](int64_t n) {
     return letters[static_cast<size_t>(n < 20 ? n % 5 : n % 7)];  // the period changes
@@ -133,7 +133,7 @@ TEST(PromptLookup, StopsAtTheEndOfTheText) {
 
 // All requests choose their numbers, beside others that run at the same time.
 TEST(PromptLookup, DoesNotChangeConcurrentRequests) {
-  for (const Transformer& model : {small_model(150), small_recurrent_model(150)}) {
+  for (const model::Transformer& model : {small_model(150), small_recurrent_model(150)}) {
     auto requests = test::requests::some_requests(24, 150);
     for (auto& asked : requests) {
       asked.options.max_tokens = std::min(asked.options.max_tokens, 150 - std::ssize(asked.prompt));
@@ -150,7 +150,7 @@ TEST(PromptLookup, DoesNotChangeConcurrentRequests) {
 }
 
 TEST(PromptLookup, GeneratesSeveralTokensPerPassOfRepetitiveText) {
-  const Transformer model = small_model(300);
+  const model::Transformer model = small_model(300);
   const Finished found = finished(model, forced_text(250, periodic));
   EXPECT_EQ(std::ssize(found.generation.ids), 250);
   EXPECT_LT(found.status.steps, 250 / 5);
@@ -162,14 +162,14 @@ TEST(PromptLookup, GeneratesSeveralTokensPerPassOfRepetitiveText) {
 }
 
 TEST(PromptLookup, StopsGuessingInRandomText) {
-  const Transformer model = small_model(1100);
+  const model::Transformer model = small_model(1100);
   const Finished found = finished(model, forced_text(1000, random));
   EXPECT_LT(found.generation.guessed_tokens, 100);
   EXPECT_GT(found.generation.guessed_tokens, 0);
 }
 
 TEST(PromptLookup, GuessesLessIfMoreTextsShareAPass) {
-  const Transformer model = small_model(300);
+  const model::Transformer model = small_model(300);
   int64_t previous = 200;
   for (const uint64_t others : {0, 3, 15}) {
     const Generation found =
@@ -181,10 +181,10 @@ TEST(PromptLookup, GuessesLessIfMoreTextsShareAPass) {
 }
 
 TEST(PromptLookup, ChoosesTheNumberOfADraftModel) {
-  Spec spec = test::small_decoder({.vocabulary = 11, .context = 300, .layers = 12});
-  const Transformer model = test::made(validated(spec));
+  model::Spec spec = test::small_decoder({.vocabulary = 11, .context = 300, .layers = 12});
+  const model::Transformer model = test::made(model::validated(spec));
   spec.decoder->layers = 1;
-  const Transformer draft = test::made(validated(spec));
+  const model::Transformer draft = test::made(model::validated(spec));
   // The draft model follows the same constraint, so all its guesses are accepted.
   const GenerateOptions options = forced_text(200, random);
   const Finished small = finished(model, options, &draft), equal = finished(model, options, &model);
@@ -196,7 +196,7 @@ TEST(PromptLookup, ChoosesTheNumberOfADraftModel) {
 // The pages of a text that fills the cache were stored with rejected guesses, which took a second
 // page: "the key-value cache is full".
 TEST(PromptLookup, NeedsNoMoreMemory) {
-  const Transformer model = small_model(kPageTokens);
+  const model::Transformer model = small_model(kPageTokens);
   const auto two_tokens = [](int64_t n) { return random(n) % 2; };
   GenerateOptions options = forced_text(400, two_tokens);
   for (const int64_t guesses : {-1, 1, 3, 15}) {
@@ -208,7 +208,7 @@ TEST(PromptLookup, NeedsNoMoreMemory) {
 }
 
 TEST(PromptLookup, RefusesOtherNumbers) {
-  const Transformer model = small_model(30);
+  const model::Transformer model = small_model(30);
   GenerateOptions options = greedy(3);
   for (const int64_t guesses : {-2, 65}) {
     options.guesses = guesses;
@@ -220,4 +220,4 @@ TEST(PromptLookup, RefusesOtherNumbers) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::infer

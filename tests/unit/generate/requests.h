@@ -14,7 +14,7 @@ namespace fovea::test::requests {
 
 struct Asked {
   Ids prompt;
-  GenerateOptions options;
+  infer::GenerateOptions options;
 };
 
 // Returns requests with prompts of many lengths, some with a common prefix, for greedy decoding,
@@ -28,7 +28,7 @@ inline std::vector<Asked> some_requests(size_t count, int64_t context) {
     for (int64_t t = 0; t < length; ++t)
       asked.prompt.push_back(i % 3 == 0 ? static_cast<int32_t>(t % 11)
                                         : static_cast<int32_t>(random.word() % 11));
-    GenerateOptions& options = asked.options;
+    infer::GenerateOptions& options = asked.options;
     options.max_tokens = 1 + random.word() % 40;
     options.sampling.seed = i;
     options.sampling.temperature = i % 2 == 0 ? 0.0f : 1.0f;
@@ -43,16 +43,16 @@ inline std::vector<Asked> some_requests(size_t count, int64_t context) {
 using Results = std::map<uint64_t, std::map<int64_t, Ids>>;
 
 // Submits one request every `every` steps and returns the results.
-inline Results answers_of(const Transformer& model, const std::vector<Asked>& requests,
-                          const SchedulerOptions& options, const GenerationRules& rules,
-                          int every) {
-  Scheduler scheduler(model, rules, nullptr, options);
+inline Results answers_of(const model::Transformer& model, const std::vector<Asked>& requests,
+                          const infer::SchedulerOptions& options,
+                          const infer::GenerationRules& rules, int every) {
+  infer::Scheduler scheduler(model, rules, nullptr, options);
   Results answers;
   size_t next = 0;
   for (int step = 0;; ++step) {
     if (next < requests.size() && step % every == 0) {
       const uint64_t number = next + 1;
-      const auto sink = [&answers, number](const Event& event) {
+      const auto sink = [&answers, number](const infer::Event& event) {
         EXPECT_EQ(event.error, nullptr) << event.error->what();
         if (event.finished != nullptr) answers[number][event.answer] = event.finished->ids;
         return true;
@@ -67,14 +67,14 @@ inline Results answers_of(const Transformer& model, const std::vector<Asked>& re
   return answers;
 }
 
-inline Results alone(const Transformer& model, const std::vector<Asked>& requests,
-                     const GenerationRules& rules, DType cache = DType::f32) {
+inline Results alone(const model::Transformer& model, const std::vector<Asked>& requests,
+                     const infer::GenerationRules& rules, DType cache = DType::f32) {
   Results answers;
   for (size_t i = 0; i < requests.size(); ++i) {
-    GenerateOptions options = requests[i].options;
+    infer::GenerateOptions options = requests[i].options;
     options.guesses = 0;
-    const auto results = generate({model, nullptr, rules, DType::f32, cache}, requests[i].prompt,
-                                  options, {}, kPlenty);
+    const auto results = infer::generate({model, nullptr, rules, DType::f32, cache},
+                                         requests[i].prompt, options, {}, kPlenty);
     for (size_t a = 0; a < results.size(); ++a)
       answers[i + 1][static_cast<int64_t>(a)] = results[a].ids;
   }

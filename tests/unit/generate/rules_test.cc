@@ -11,7 +11,7 @@
 #include "fovea/core/random.h"
 #include "support/expect_error.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 using Floats = std::vector<float>;
@@ -122,7 +122,7 @@ TEST(Rules, ApplyAConstraint) {
 }
 
 TEST(Rules, ComeFromTheCheckpoint) {
-  Origin origin;
+  model::Origin origin;
   origin.generation = {{"decoder_start_token_id", 7},
                        {"forced_bos_token_id", 8},
                        {"suppress_tokens", {1, 2}},
@@ -155,7 +155,7 @@ TEST(Rules, ForbidWordsOfSeveralTokens) {
 }
 
 TEST(Rules, TextsOfTheCheckpointEndAnAnswer) {
-  Origin origin;
+  model::Origin origin;
   origin.generation = {{"stop_strings", {"END", ""}}};
   const GenerationRules rules = rules_of(origin, {});
   GenerateOptions options;
@@ -170,9 +170,9 @@ TEST(Rules, TextsOfTheCheckpointEndAnAnswer) {
 // min_length counts the start token of a decoder after an encoder; the prompt of a decoder alone
 // would count too.
 TEST(Rules, TheLeastLengthOfAnEncoderDecoder) {
-  Origin origin;
+  model::Origin origin;
   origin.carried = {{"min_length", 5}};
-  Spec spec;
+  model::Spec spec;
   EXPECT_EQ(defaults_of(origin, spec).min_tokens, 0);
   spec.encoder.emplace();
   EXPECT_EQ(defaults_of(origin, spec).min_tokens, 4);
@@ -201,4 +201,4 @@ TEST(Rules, RefuseOptionsOutOfRange) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -10,7 +10,7 @@
 
 #include "support/expect_error.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 using Floats = std::vector<float>;
@@ -284,4 +284,4 @@ TEST(Samplers, DrawTheSameTokensForASeedInAnyBatch) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::infer

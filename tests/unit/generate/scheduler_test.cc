@@ -9,7 +9,7 @@
 #include "support/expect_error.h"
 #include "unit/generate/requests.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 using namespace test::requests;
@@ -25,7 +25,7 @@ void limit(std::vector<Asked>& requests, int64_t context) {
 }
 
 TEST(Schedulers, GiveTheSameResultsAloneAndInABatch) {
-  for (const Transformer& model :
+  for (const model::Transformer& model :
        {test::small_model(150), test::small_recurrent_model(150), test::small_latent_model(150)}) {
     std::vector<Asked> requests = some_requests(24, 150);
     limit(requests, 150);
@@ -48,7 +48,7 @@ TEST(Schedulers, GiveTheSameResultsAloneAndInABatch) {
 // The texts are much longer than the windows, so that pages are released.
 TEST(Schedulers, GiveTheSameResultsAfterPagesWereReleased) {
   constexpr int64_t kContext = 400;
-  for (const Transformer& model :
+  for (const model::Transformer& model :
        {test::small_windowed_model(kContext), test::small_recurrent_model(kContext)}) {
     std::vector<Asked> requests = some_requests(16, kContext);
     limit(requests, kContext);
@@ -68,12 +68,12 @@ TEST(Schedulers, GiveTheSameResultsAfterPagesWereReleased) {
 
 // A layer with a window has as many pages as a text of any length can use.
 TEST(Schedulers, NeedNoMoreMemoryForLongerTextsIfAllLayersHaveLimitedReach) {
-  Spec spec = test::small_windowed_model(2000).spec;
+  model::Spec spec = test::small_windowed_model(2000).spec;
   spec.decoder->attention.windows = {20};
-  const Transformer model = test::made(validated(spec));
-  SchedulerOptions options{.pages = pages_for(300), .most_sequences = 1, .step_tokens = 16};
+  const model::Transformer model = test::made(model::validated(spec));
+  SchedulerOptions options{.pages = model::pages_for(300), .most_sequences = 1, .step_tokens = 16};
   const int64_t bytes = cache_bytes(model, options);
-  options.pages = pages_for(2000);
+  options.pages = model::pages_for(2000);
   EXPECT_EQ(cache_bytes(model, options), bytes * 6 / 5);  // 6 pages instead of 5
   EXPECT_EQ(pages_within(static_cast<uint64_t>(bytes * 6 / 5), model, options), options.pages);
   EXPECT_EQ(pages_within(static_cast<uint64_t>(bytes), model, options), 5);
@@ -95,7 +95,7 @@ TEST(Schedulers, NeedNoMoreMemoryForLongerTextsIfAllLayersHaveLimitedReach) {
 }
 
 TEST(Schedulers, GiveTheSameResultsFromARoundedCache) {
-  for (const Transformer& model :
+  for (const model::Transformer& model :
        {test::small_model(150), test::small_recurrent_model(150), test::small_latent_model(150)}) {
     std::vector<Asked> requests = some_requests(24, 150);
     limit(requests, 150);
@@ -113,7 +113,7 @@ TEST(Schedulers, GiveTheSameResultsFromARoundedCache) {
 }
 
 TEST(Schedulers, TranslateTheSameAloneAndInABatch) {
-  const Transformer model = test::small_translator();
+  const model::Transformer model = test::small_translator();
   std::vector<Asked> requests = some_requests(20, 40);
   for (Asked& asked : requests) asked.options.max_tokens = 20;
   const GenerationRules rules{.ends = {4}, .start = 0};
@@ -128,7 +128,7 @@ TEST(Schedulers, TranslateTheSameAloneAndInABatch) {
 }
 
 TEST(Schedulers, ReadACommonPrefixOnce) {
-  for (const Transformer& model :
+  for (const model::Transformer& model :
        {test::small_model(300), test::small_recurrent_model(300), test::small_latent_model(300),
         test::small_windowed_model(300)}) {
     Ids prompt;
@@ -157,7 +157,7 @@ TEST(Schedulers, ReadACommonPrefixOnce) {
 }
 
 TEST(Schedulers, FreeEveryPage) {
-  const Transformer model = test::small_model(150);
+  const model::Transformer model = test::small_model(150);
   Scheduler scheduler(model, {}, nullptr, {.pages = 30});
   uint64_t number = 0;
   for (const Asked& asked : some_requests(12, 100)) {
@@ -182,7 +182,7 @@ TEST(Schedulers, FreeEveryPage) {
 }
 
 TEST(Schedulers, RefuseRequestsThatCannotFit) {
-  const Transformer model = test::small_model(300);
+  const model::Transformer model = test::small_model(300);
   Scheduler scheduler(model, {}, nullptr, {.pages = 2, .most_sequences = 4});
   const auto refused = [&](const Ids& prompt, const GenerateOptions& options,
                            std::initializer_list<std::string> parts) {
@@ -199,7 +199,7 @@ TEST(Schedulers, RefuseRequestsThatCannotFit) {
 }
 
 TEST(Schedulers, ReportAFullCache) {
-  const Transformer model = test::small_model(300);
+  const model::Transformer model = test::small_model(300);
   Scheduler scheduler(model, {}, nullptr, {.pages = 2});
   std::string error;
   const auto sink = [&](const Event& event) {
@@ -213,4 +213,4 @@ TEST(Schedulers, ReportAFullCache) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -7,7 +7,7 @@
 #include "support/second_device.h"
 #include "unit/generate/requests.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 using namespace test;
@@ -18,8 +18,8 @@ class SecondDevice : public testing::Test {
   void SetUp() override { use_isa("reference"); }
   void TearDown() override { use_isa("auto"); }
 
-  static Transformer on_second(Transformer model) {
-    move_to(second_device(), model);
+  static model::Transformer on_second(model::Transformer model) {
+    model::move_to(second_device(), model);
     return model;
   }
 };
@@ -32,11 +32,11 @@ TEST_F(SecondDevice, GivesTheLogitsOfTheReference) {
 TEST_F(SecondDevice, GeneratesTheTextsOfTheReference) {
   const auto models = {small_model(96), small_recurrent_model(96), small_latent_model(96),
                        small_windowed_model(96)};
-  for (const Transformer& model : models) {
-    const Transformer other = on_second(model);
+  for (const model::Transformer& model : models) {
+    const model::Transformer other = on_second(model);
     for (const DType cache : {DType::f32, DType::bf16, DType::i8}) {
       const Ids prompt(70, 3);  // more than a page
-      const auto written = [&](const Transformer& by) {
+      const auto written = [&](const model::Transformer& by) {
         return continued({by, nullptr, {}, DType::f32, cache}, prompt, greedy(20)).ids;
       };
       EXPECT_EQ(written(other), written(model)) << name_of(cache);
@@ -45,8 +45,8 @@ TEST_F(SecondDevice, GeneratesTheTextsOfTheReference) {
 }
 
 TEST_F(SecondDevice, ReadsNoReleasedPage) {
-  for (const Transformer& model : {small_windowed_model(300), small_recurrent_model(300)}) {
-    const Transformer other = on_second(model);
+  for (const model::Transformer& model : {small_windowed_model(300), small_recurrent_model(300)}) {
+    const model::Transformer other = on_second(model);
     const Ids prompt(250, 3);
     EXPECT_EQ(continued({other}, prompt, greedy(20)).ids,
               continued({model}, prompt, greedy(20)).ids);
@@ -55,7 +55,7 @@ TEST_F(SecondDevice, ReadsNoReleasedPage) {
 
 // Samples, beams, guesses and shared prefixes.
 TEST_F(SecondDevice, AnswersManyRequestsTogether) {
-  const Transformer model = small_model(40), other = on_second(model);
+  const model::Transformer model = small_model(40), other = on_second(model);
   const auto requests = some_requests(12, 40);
   const SchedulerOptions options{.pages = 64, .most_sequences = 8};
   EXPECT_EQ(answers_of(other, requests, options, {}, 2),
@@ -64,14 +64,14 @@ TEST_F(SecondDevice, AnswersManyRequestsTogether) {
 
 TEST_F(SecondDevice, GeneratesWithPackedWeights) {
   for (const WeightFormat format : {WeightFormat::bf16, WeightFormat::int8, WeightFormat::int4}) {
-    Transformer model = small_model(40);
-    model.each([&](const std::string&, Parameter& p) {
-      if (p.role != Role::matrix && p.role != Role::residual_matrix) return;
+    model::Transformer model = small_model(40);
+    model.each([&](const std::string&, model::Parameter& p) {
+      if (p.role != model::Role::matrix && p.role != model::Role::residual_matrix) return;
       p.packed = PackedWeight(p.value, format, 32);
       p.value = {};
     });
-    const Transformer other = on_second(model);
-    const auto written = [&](const Transformer& by) {
+    const model::Transformer other = on_second(model);
+    const auto written = [&](const model::Transformer& by) {
       return continued({by}, {1, 2, 3}, greedy(20)).ids;
     };
     EXPECT_EQ(written(other), written(model));
@@ -79,7 +79,7 @@ TEST_F(SecondDevice, GeneratesWithPackedWeights) {
 }
 
 TEST_F(SecondDevice, RefusesAttentionTraces) {
-  const Transformer other = on_second(small_model(40));
+  const model::Transformer other = on_second(small_model(40));
   Scheduler scheduler(other, {}, nullptr, {.pages = 8});
   Task task{1, {1, 2, 3}, greedy(3), [](const Event&) { return true; }, false};
   task.trace.hidden = 1;
@@ -88,4 +88,4 @@ TEST_F(SecondDevice, RefusesAttentionTraces) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -19,49 +19,51 @@ namespace fovea::test {
 using Ids = std::vector<int32_t>;
 using Floats = std::vector<float>;
 
-inline Transformer small_model(int64_t context = 8, int64_t vocabulary = 11) {
-  Spec spec = small_decoder({.vocabulary = vocabulary, .context = context});
+inline model::Transformer small_model(int64_t context = 8, int64_t vocabulary = 11) {
+  model::Spec spec = small_decoder({.vocabulary = vocabulary, .context = context});
   spec.head.tied = false;  // a tied random model would repeat one token
-  return made(validated(spec));
+  return made(model::validated(spec));
 }
 
 // Returns a small decoder with recurrent layers and attention.
-inline Transformer small_recurrent_model(int64_t context = 8, int64_t vocabulary = 11) {
-  Spec spec = small_decoder({.vocabulary = vocabulary, .context = context, .layers = 3});
+inline model::Transformer small_recurrent_model(int64_t context = 8, int64_t vocabulary = 11) {
+  model::Spec spec = small_decoder({.vocabulary = vocabulary, .context = context, .layers = 3});
   spec.head.tied = false;
-  spec.decoder->mixers = {MixerKind::lstm, MixerKind::attention, MixerKind::gru};
+  spec.decoder->mixers = {model::MixerKind::lstm, model::MixerKind::attention,
+                          model::MixerKind::gru};
   spec.decoder->recurrence.width = 7;
-  return made(validated(spec));
+  return made(model::validated(spec));
 }
 
 // Returns a small decoder whose layers see 20 keys, all keys and 70 keys.
-inline Transformer small_windowed_model(int64_t context = 8, int64_t vocabulary = 11) {
-  Spec spec = small_decoder({.vocabulary = vocabulary, .context = context, .layers = 3});
+inline model::Transformer small_windowed_model(int64_t context = 8, int64_t vocabulary = 11) {
+  model::Spec spec = small_decoder({.vocabulary = vocabulary, .context = context, .layers = 3});
   spec.head.tied = false;
   spec.decoder->attention.windows = {20, 0, 70};
-  return made(validated(spec));
+  return made(model::validated(spec));
 }
 
 // Returns a small decoder with latent attention and attention.
-inline Transformer small_latent_model(int64_t context = 8, int64_t vocabulary = 11) {
-  Spec spec = small_decoder({.vocabulary = vocabulary, .context = context});
+inline model::Transformer small_latent_model(int64_t context = 8, int64_t vocabulary = 11) {
+  model::Spec spec = small_decoder({.vocabulary = vocabulary, .context = context});
   spec.head.tied = false;
-  spec.decoder->mixers = {MixerKind::latent, MixerKind::attention};
+  spec.decoder->mixers = {model::MixerKind::latent, model::MixerKind::attention};
   spec.decoder->latent = {.width = 9, .query_width = 6};
   spec.decoder->attention.value_width = 3;
-  spec.decoder->position.kind = PositionKind::rotary;
-  return made(validated(spec));
+  spec.decoder->position.kind = model::PositionKind::rotary;
+  return made(model::validated(spec));
 }
 
 // Returns a small encoder-decoder.
-inline Transformer small_translator(int64_t context = 40) {
-  Spec spec = small_encoder_decoder({.context = context});
+inline model::Transformer small_translator(int64_t context = 40) {
+  model::Spec spec = small_encoder_decoder({.context = context});
   spec.head.tied = false;
-  return made(validated(spec));
+  return made(model::validated(spec));
 }
 
 // Returns the logits after `ids`, computed without a cache.
-inline Floats logits_after(const Transformer& model, const Ids& ids, DType compute = DType::f32) {
+inline Floats logits_after(const model::Transformer& model, const Ids& ids,
+                           DType compute = DType::f32) {
   const NoGradient off;
   const auto T = std::ssize(ids);
   const Tensor x = empty({1, T}, DType::i32);
@@ -74,8 +76,8 @@ inline int32_t most_likely(const Floats& logits) {
   return static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
 }
 
-inline GenerateOptions greedy(int64_t tokens) {
-  GenerateOptions options;
+inline infer::GenerateOptions greedy(int64_t tokens) {
+  infer::GenerateOptions options;
   options.sampling.temperature = 0;
   options.max_tokens = tokens;
   options.guesses = 0;
@@ -84,12 +86,12 @@ inline GenerateOptions greedy(int64_t tokens) {
 
 constexpr uint64_t kPlenty = uint64_t{1} << 30;
 
-inline Generation continued(const Generator& generator, const Ids& prompt,
-                            const GenerateOptions& options) {
-  return generate(generator, prompt, options, {}, kPlenty)[0];
+inline infer::Generation continued(const infer::Generator& generator, const Ids& prompt,
+                                   const infer::GenerateOptions& options) {
+  return infer::generate(generator, prompt, options, {}, kPlenty)[0];
 }
 
-inline void expect_same(const Generation& found, const Generation& expected,
+inline void expect_same(const infer::Generation& found, const infer::Generation& expected,
                         const std::string& what) {
   EXPECT_EQ(found.ids, expected.ids) << what;
   EXPECT_EQ(found.text, expected.text) << what;

@@ -6,7 +6,7 @@
 
 #include "fovea/core/random.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 TEST(StopStringMatcherTest, NeverEmitsAPartOfAStopString) {
@@ -57,4 +57,4 @@ TEST(StopStringMatcherTest, NeverEmitsAPartOfAStopString) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -10,36 +10,36 @@
 #include "tokenizer/training/character_trainer.h"
 #include "unit/generate/small_models.h"
 
-namespace fovea::test {
+namespace fovea::infer {
 namespace {
 
 class TranslatorTest : public testing::Test {
  protected:
   TranslatorTest() {
-    CharacterTrainer trainer;
+    text::CharacterTrainer trainer;
     trainer.add("abcdefgh\n");
     tokenizer_ = trainer.train({});
   }
-  void translate_a_line(Transformer& model) {
+  void translate_a_line(model::Transformer& model) {
     const Generator generator{
         .model = model, .tokenizer = &*tokenizer_, .rules = {.start = 0}, .source = &*tokenizer_};
     bool read = false;
     translate(
-        generator, {}, kPlenty,
+        generator, {}, test::kPlenty,
         [&]() -> std::optional<std::string> {
           return std::exchange(read, true) ? std::nullopt : std::optional<std::string>("abc");
         },
         [](const Translation&) { return true; });
   }
-  std::optional<Tokenizer> tokenizer_;
+  std::optional<text::Tokenizer> tokenizer_;
 };
 
 TEST_F(TranslatorTest, ReportsTheKindOfAnError) {
-  Transformer model = small_translator();
+  model::Transformer model = test::small_translator();
   translate_a_line(model);
-  const NoMemory broken;
+  const test::NoMemory broken;
   expect_error(ErrorKind::OutOfMemory, {"no memory is left"}, [&] { translate_a_line(model); });
 }
 
 }  // namespace
-}  // namespace fovea::test
+}  // namespace fovea::infer

@@ -14,7 +14,7 @@
 #include "grammar/json_schema.h"
 #include "grammar/syntax.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 std::string times(int count, const std::function<std::string(int)>& part,
@@ -195,4 +195,4 @@ TEST(Bombs, OfExpressionsAreBounded) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::text

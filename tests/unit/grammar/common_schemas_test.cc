@@ -8,7 +8,7 @@
 #include "support/expect_error.h"
 #include "unit/grammar/reader.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 struct Case {
@@ -165,4 +165,4 @@ TEST(CommonSchemas, ReadStrings) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::text

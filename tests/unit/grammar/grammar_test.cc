@@ -10,7 +10,7 @@
 #include "grammar/json_schema.h"
 #include "support/expect_error.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 using Symbol = Grammar::Symbol;
@@ -174,4 +174,4 @@ TEST(GrammarAutomaton, RefusesLeftRecursion) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::text

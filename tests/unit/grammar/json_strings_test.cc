@@ -10,7 +10,7 @@
 
 #include "unit/grammar/reader.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 // Returns whether a schema with this keyword accepts the text as a string.
@@ -95,4 +95,4 @@ TEST(JsonStrings, IgnoreOtherFormats) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::text

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 TEST(KeyScanner, NoticesARepeatedKeyOfOneObject) {
@@ -33,4 +33,4 @@ TEST(KeyScanner, ReadsTokensThatCloseObjectsAndBeginOthers) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::text

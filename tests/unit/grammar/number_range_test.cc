@@ -10,7 +10,7 @@
 
 #include "unit/grammar/reader.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 struct Bounds {
@@ -97,4 +97,4 @@ TEST(NumberRange, SharesTheRulesOfManyRanges) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::text

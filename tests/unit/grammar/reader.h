@@ -6,7 +6,7 @@
 #include "grammar/grammar_automaton.h"
 #include "grammar/json_schema.h"
 
-namespace fovea {
+namespace fovea::text {
 
 // Decides whether a grammar, such as that of a schema, accepts an entire text.
 class Reader {
@@ -41,4 +41,4 @@ inline std::string repeated(int count, const std::string& part) {
   return text;
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

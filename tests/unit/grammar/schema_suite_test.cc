@@ -10,7 +10,7 @@
 #include "base/files.h"
 #include "unit/grammar/reader.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 using SuiteJson = nlohmann::ordered_json;
@@ -68,4 +68,4 @@ TEST(SchemaSuite, WritesTheResultOfEachCase) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::text

@@ -10,7 +10,7 @@
 #include "support/expect_error.h"
 #include "unit/grammar/reader.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 Grammar::Bytes every_byte() {
@@ -184,4 +184,4 @@ TEST(Choice, AllowsTheTexts) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::text

@@ -6,7 +6,7 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "fovea/error.h"
+#include "fovea/core/error.h"
 #include "http/http_server.h"
 #include "unit/http/client.h"
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace fovea {
+namespace fovea::media {
 namespace {
 
 TEST(Augment, PartsHaveTheAreaAndTheRatioOfTheirRange) {
@@ -47,4 +47,4 @@ TEST(Augment, CopiesThePixelsOfAPart) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::media

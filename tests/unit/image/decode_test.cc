@@ -5,14 +5,14 @@
 
 #include "base/crc32.h"
 #include "base/files.h"
-#include "fovea/image.h"
+#include "fovea/media/image.h"
 #include "image/decoders.h"
 #include "image/exif.h"
 #include "image/processor.h"
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
 
-namespace fovea {
+namespace fovea::media {
 namespace {
 
 const std::string kGoldens = "tests/goldens/images/";
@@ -198,4 +198,4 @@ TEST(ImageProcessor, RefusesConfigsByFileAndKey) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::media

@@ -14,7 +14,7 @@
 #include "image/processor.h"
 #include "support/temporary_folder.h"
 
-namespace fovea {
+namespace fovea::media {
 namespace {
 
 using Json = nlohmann::json;
@@ -82,4 +82,4 @@ TEST(ImageGoldens, ProcessorsGiveThePixelsOfTransformers) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::media

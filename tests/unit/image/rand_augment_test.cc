@@ -9,7 +9,7 @@
 #include "base/files.h"
 #include "base/json.h"
 
-namespace fovea {
+namespace fovea::media {
 namespace {
 
 Image pattern(int64_t width, int64_t height) {
@@ -71,4 +71,4 @@ TEST(RandAugment, ChoosesFromAllOperationsByTheSeed) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::media

@@ -1,7 +1,7 @@
 // Neurons, attributions, patches and circuits of heads, compared with direct computations from the
 // values of a trace and the weights.
 
-#include "fovea/circuits.h"
+#include "fovea/study/circuits.h"
 
 #include <cmath>
 #include <numeric>
@@ -13,7 +13,7 @@
 #include "unit/inspect/ids.h"
 #include "unit/inspect/kinds.h"
 
-namespace fovea {
+namespace fovea::study {
 namespace {
 
 constexpr int64_t kWidth = 16, kVocabulary = 13;
@@ -29,14 +29,14 @@ double sum_of(const LogitAttribution& a) {
 class Circuits : public testing::TestWithParam<size_t> {
  protected:
   Circuits() {
-    model_ = Transformer(validated(kinds()[GetParam()].second));
-    initialise(model_, 1);
+    model_ = model::Transformer(model::validated(kinds()[GetParam()].second));
+    model::initialise(model_, 1);
     enlarge_weights(model_);
     both_ = model_.spec.encoder && model_.spec.decoder;
   }
   Inspection inspected() const { return inspection_of(model_, ids_, both_ ? target_ : ids_); }
 
-  Transformer model_;
+  model::Transformer model_;
   bool both_ = false;
   const std::vector<int32_t> ids_{1, 5, 2, 9, 5, 1, 12}, target_{0, 3, 7, 3};
 };
@@ -58,10 +58,10 @@ TEST_P(Circuits, AttributionsAddUpToTheDifferenceOfTheLogits) {
 INSTANTIATE_TEST_SUITE_P(Kinds, Circuits, testing::Range(size_t{0}, kinds().size()));
 
 TEST(AttributionOfRecurrentLayers, AddsUp) {
-  Spec spec = small();
-  spec.decoder->mixers = {MixerKind::lstm, MixerKind::attention};
-  Transformer model(validated(spec));
-  initialise(model, 1);
+  model::Spec spec = small();
+  spec.decoder->mixers = {model::MixerKind::lstm, model::MixerKind::attention};
+  model::Transformer model(model::validated(spec));
+  model::initialise(model, 1);
   enlarge_weights(model);
   const Inspection run = inspection_of(model, {}, {1, 5, 2});
   const LogitAttribution found = attribute_logits(run, 2, 4, 7);
@@ -75,14 +75,15 @@ TEST(AttributionOfRecurrentLayers, AddsUp) {
 class PlainCircuits : public testing::Test {
  protected:
   PlainCircuits() : PlainCircuits(small()) {}
-  explicit PlainCircuits(const Spec& spec) : model_(validated(spec)) {
-    initialise(model_, 1);
+  explicit PlainCircuits(const model::Spec& spec) : model_(model::validated(spec)) {
+    model::initialise(model_, 1);
     enlarge_weights(model_);
-    model_.each([](const std::string&, Parameter& p) {  // gains and biases of some other value
-      if (p.role != Role::gain && p.role != Role::bias) return;
-      for (int64_t i = 0; i < p.value.size(); ++i)
-        p.value.data_as<float>()[i] += 0.1f * static_cast<float>(i % 5);
-    });
+    model_.each(
+        [](const std::string&, model::Parameter& p) {  // gains and biases of some other value
+          if (p.role != model::Role::gain && p.role != model::Role::bias) return;
+          for (int64_t i = 0; i < p.value.size(); ++i)
+            p.value.data_as<float>()[i] += 0.1f * static_cast<float>(i % 5);
+        });
   }
 
   TraceTensors traced(const std::vector<int32_t>& ids, const TraceTensors& patches = {}) {
@@ -90,7 +91,7 @@ class PlainCircuits : public testing::Test {
     input.ids = row(ids);
     input.what = {"*"};
     input.patches = patches;
-    return trace_model(model_, fovea_format, input);
+    return trace_model(model_, model::fovea_format, input);
   }
   Inspection inspected(const std::vector<int32_t>& ids) const {
     return inspection_of(model_, {}, ids);
@@ -98,7 +99,7 @@ class PlainCircuits : public testing::Test {
   void expect_patches_of_traces();
   // Returns what `added` changes of the logits: through the final norm with the scale of `stream`.
   std::vector<double> direct_effect(const std::vector<double>& added, const float* stream) const {
-    const Norm& norm = model_.decoder.norm;
+    const model::Norm& norm = model_.decoder.norm;
     const double mean = std::accumulate(stream, stream + kWidth, 0.0) / kWidth;
     double variance = 0;
     for (int64_t c = 0; c < kWidth; ++c) variance += std::pow(double{stream[c]} - mean, 2) / kWidth;
@@ -114,7 +115,7 @@ class PlainCircuits : public testing::Test {
     return effect;
   }
 
-  Transformer model_;
+  model::Transformer model_;
   const std::vector<int32_t> ids_{1, 5, 2, 9, 5, 1, 12}, other_{1, 5, 7, 9, 5, 3, 12};
 };
 
@@ -143,7 +144,7 @@ TEST_F(PlainCircuits, AttributionsOfHeadsAndFeedForwardLayersAreTheirOutputsTime
 
 TEST_F(PlainCircuits, NeuronsAreThoseOfTheTraceAndPromoteTheirOutputRows) {
   const auto values = traced(ids_);
-  const auto layers = strongest_neurons(inspected(ids_), AttentionKind::self, 5, 4);
+  const auto layers = strongest_neurons(inspected(ids_), model::AttentionKind::self, 5, 4);
   ASSERT_EQ(layers.size(), 3u);
   const float* const stream = values.at("hidden.unnormed").data_as<float>() + 5 * kWidth;
   for (size_t l = 0; l < 3; ++l) {
@@ -180,13 +181,14 @@ TEST_F(PlainCircuits, MutedNeuronsGiveTheRunWithTheirActivationsAtZero) {
     for (const int64_t neuron : {3, 10}) hidden.data_as<float>()[t * F + neuron] = 0;
   const auto expected = traced(ids_, {{"mlp_hidden.1", hidden}});
   const Inspection without(std::make_unique<Inspection::State>(
-      model_, std::vector<int32_t>{}, ids_, std::vector<HeadPlace>{},
-      std::vector<NeuronPlace>{{AttentionKind::self, 1, 3}, {AttentionKind::self, 1, 10}}));
+      model_, std::vector<int32_t>{}, ids_, std::vector<model::HeadPlace>{},
+      std::vector<NeuronPlace>{{model::AttentionKind::self, 1, 3},
+                               {model::AttentionKind::self, 1, 10}}));
   for (int64_t t = 0; t < 7; ++t) {
     const float* const logits = expected.at("logits").data_as<float>() + t * kVocabulary;
     EXPECT_EQ(without.logits(t), std::vector<float>(logits, logits + kVocabulary));
   }
-  const auto steps = without.walk({AttentionKind::self, 4, 1, 0, 100});
+  const auto steps = without.walk({model::AttentionKind::self, 4, 1, 0, 100});
   for (const WalkStep& step : steps) {
     if (step.name == "ffn_activation") {
       EXPECT_EQ(step.values[10], 0);
@@ -196,7 +198,7 @@ TEST_F(PlainCircuits, MutedNeuronsGiveTheRunWithTheirActivationsAtZero) {
     EXPECT_EQ(step.values, std::vector<float>(after, after + kWidth));
   }
   expect_error(ErrorKind::InvalidArgument, {"neuron 64 of layer 1; expected"}, [&] {
-    Inspection::State(model_, {}, ids_, {}, {{AttentionKind::self, 1, F}});
+    Inspection::State(model_, {}, ids_, {}, {{model::AttentionKind::self, 1, F}});
   });
 }
 
@@ -258,14 +260,14 @@ TEST_F(PlainCircuits, SteeringAddsTheDifferenceOfTheMeans) {
 }
 
 TEST_F(PlainCircuits, CircuitsAreProductsOfTheWeights) {
-  const HeadCircuit found = head_circuit(inspected(ids_), AttentionKind::self, 1, 2, 3);
-  const Block& block = model_.decoder.blocks[1];
-  const Attention& attention = block.attention;
+  const HeadCircuit found = head_circuit(inspected(ids_), model::AttentionKind::self, 1, 2, 3);
+  const model::Block& block = model_.decoder.blocks[1];
+  const model::Attention& attention = block.attention;
   const auto embedded = [&](int32_t id) {
-    return block.attention_norm.input(token_vectors(model_, row({id}), model_.token_embedding),
-                                      DType::f32);
+    return block.attention_norm.input(
+        model::token_vectors(model_, row({id}), model_.token_embedding), DType::f32);
   };
-  const auto part = [&](const Linear& layer, int32_t id) {  // of head 2
+  const auto part = [&](const model::Linear& layer, int32_t id) {  // of head 2
     const Tensor y = layer(embedded(id));
     return std::vector<float>(y.data_as<float>() + 8, y.data_as<float>() + 12);
   };
@@ -302,9 +304,10 @@ class ValueResidualCircuits : public PlainCircuits {
   ValueResidualCircuits() : PlainCircuits(residual()) {}
 
  private:
-  static Spec residual() {
-    Spec spec = small();
-    spec.decoder->mixers = {MixerKind::gru, MixerKind::attention, MixerKind::attention};
+  static model::Spec residual() {
+    model::Spec spec = small();
+    spec.decoder->mixers = {model::MixerKind::gru, model::MixerKind::attention,
+                            model::MixerKind::attention};
     spec.decoder->attention.value_residual = 0.25f;
     return spec;
   }
@@ -322,12 +325,12 @@ TEST_F(ValueResidualCircuits, AttributionsAddUpToTheDifferenceOfTheLogits) {
 TEST_F(ValueResidualCircuits, PatchesGiveTheRunsOfTraces) { expect_patches_of_traces(); }
 
 TEST_F(ValueResidualCircuits, AHeadWritesTheSumOfItsOwnAndTheFirstValues) {
-  const HeadCircuit found = head_circuit(inspected(ids_), AttentionKind::self, 2, 3, 3);
+  const HeadCircuit found = head_circuit(inspected(ids_), model::AttentionKind::self, 2, 3, 3);
   std::vector<double> values(4);  // of the token at place 3
   for (const auto& [layer, share] : {std::pair{1, 0.25}, {2, 0.75}}) {
-    const Block& block = model_.decoder.blocks[static_cast<size_t>(layer)];
+    const model::Block& block = model_.decoder.blocks[static_cast<size_t>(layer)];
     const Tensor y = block.attention.value(block.attention_norm.input(
-        token_vectors(model_, row({9}), model_.token_embedding), DType::f32));
+        model::token_vectors(model_, row({9}), model_.token_embedding), DType::f32));
     for (size_t d = 0; d < 4; ++d) values[d] += share * double{y.data_as<float>()[12 + d]};
   }
   const Tensor& matrix = model_.decoder.blocks[2].attention.output.weight.value;  // [C, H D]
@@ -343,11 +346,11 @@ TEST_F(ValueResidualCircuits, AHeadWritesTheSumOfItsOwnAndTheFirstValues) {
 }
 
 TEST(RotaryAnglesOfALayer, AreThePositionsTimesTheFrequencies) {
-  const Transformer model(validated(kinds()[1].second));
-  Transformer own = model;
-  initialise(own, 1);
+  const model::Transformer model(model::validated(kinds()[1].second));
+  model::Transformer own = model;
+  model::initialise(own, 1);
   const Inspection run = inspection_of(own, {}, {1, 5, 2, 9});
-  const RotaryAngles found = rotary_angles(run, AttentionKind::self, 1);
+  const RotaryAngles found = rotary_angles(run, model::AttentionKind::self, 1);
   ASSERT_EQ(found.pairs, 2);
   for (size_t t = 0; t < 4; ++t)
     for (size_t i = 0; i < 2; ++i) {
@@ -364,17 +367,20 @@ TEST_F(PlainCircuits, InvalidPlacesAreRefused) {
   const auto refused = [](const char* text, const auto& call) {
     expect_error(ErrorKind::InvalidArgument, {text}, call);
   };
-  refused("token: 7; expected 0 to 6", [&] { strongest_neurons(run, AttentionKind::self, 7, 1); });
+  refused("token: 7; expected 0 to 6",
+          [&] { strongest_neurons(run, model::AttentionKind::self, 7, 1); });
   refused("count: 65; expected 1 to 64",
-          [&] { strongest_neurons(run, AttentionKind::self, 0, 65); });
+          [&] { strongest_neurons(run, model::AttentionKind::self, 0, 65); });
   refused("answers: 13; expected 0 to 12", [&] { attribute_logits(run, 0, 13, 1); });
   refused("answers: -1; expected 0 to 12", [&] { patch_differences(run, run, -1, 1); });
-  refused("layer: 3; expected 0 to 2", [&] { head_circuit(run, AttentionKind::self, 3, 0, 1); });
-  refused("head: 4; expected 0 to 3", [&] { head_circuit(run, AttentionKind::self, 0, 4, 1); });
+  refused("layer: 3; expected 0 to 2",
+          [&] { head_circuit(run, model::AttentionKind::self, 3, 0, 1); });
+  refused("head: 4; expected 0 to 3",
+          [&] { head_circuit(run, model::AttentionKind::self, 0, 4, 1); });
   refused("tokens: 65; expected 1 to 64", [&] { steer(run, run, {0, 1, 65}); });
   expect_error(ErrorKind::Unsupported, {"rotates no queries"},
-               [&] { rotary_angles(run, AttentionKind::self, 0); });
+               [&] { rotary_angles(run, model::AttentionKind::self, 0); });
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::study

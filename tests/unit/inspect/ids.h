@@ -4,7 +4,7 @@
 
 #include "tensor/tensor.h"
 
-namespace fovea {
+namespace fovea::study {
 
 // Returns one sequence of tokens, [1, T].
 inline Tensor row(const std::vector<int32_t>& ids) {
@@ -13,4 +13,4 @@ inline Tensor row(const std::vector<int32_t>& ids) {
   return x;
 }
 
-}  // namespace fovea
+}  // namespace fovea::study

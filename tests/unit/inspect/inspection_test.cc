@@ -12,19 +12,19 @@
 #include "unit/inspect/ids.h"
 #include "unit/inspect/kinds.h"
 
-namespace fovea {
+namespace fovea::study {
 namespace {
 
 class Inspecting : public testing::TestWithParam<size_t> {
  protected:
   Inspecting() {
-    model_ = Transformer(validated(kinds()[GetParam()].second));
-    initialise(model_, 1);
+    model_ = model::Transformer(model::validated(kinds()[GetParam()].second));
+    model::initialise(model_, 1);
     enlarge_weights(model_);
     both_ = model_.spec.encoder && model_.spec.decoder;
   }
 
-  Inspection inspected(std::vector<HeadPlace> muted = {}) const {
+  Inspection inspected(std::vector<model::HeadPlace> muted = {}) const {
     return inspection_of(model_, ids_, both_ ? target_ : ids_, std::move(muted));
   }
 
@@ -35,21 +35,23 @@ class Inspecting : public testing::TestWithParam<size_t> {
       input.labels = row({target_[1], target_[2], target_[3], 1});
       input.start = target_[0];
     }
-    return trace_model(model_, fovea_format, input);
+    return trace_model(model_, model::fovea_format, input);
   }
 
-  std::vector<AttentionKind> looks() const {
-    if (both_) return {AttentionKind::self, AttentionKind::encoder, AttentionKind::cross};
-    return {AttentionKind::self};
+  std::vector<model::AttentionKind> looks() const {
+    if (both_)
+      return {model::AttentionKind::self, model::AttentionKind::encoder,
+              model::AttentionKind::cross};
+    return {model::AttentionKind::self};
   }
-  std::string name_of(AttentionKind kind) const {
+  std::string name_of(model::AttentionKind kind) const {
     if (!both_) return "attention.";
-    return kind == AttentionKind::self      ? "decoder_attention."
-           : kind == AttentionKind::encoder ? "encoder_attention."
-                                            : "cross_attention.";
+    return kind == model::AttentionKind::self      ? "decoder_attention."
+           : kind == model::AttentionKind::encoder ? "encoder_attention."
+                                                   : "cross_attention.";
   }
 
-  Transformer model_;
+  model::Transformer model_;
   bool both_ = false;
   const std::vector<int32_t> ids_{1, 5, 2, 9, 5, 1, 12}, target_{0, 3, 7, 3};
 };
@@ -61,7 +63,7 @@ void expect_near(const std::vector<float>& found, const float* expected, const s
 TEST_P(Inspecting, MapsMatchTrace) {
   const Inspection here = inspected();
   const auto expected = traced();
-  for (const AttentionKind kind : looks()) {
+  for (const model::AttentionKind kind : looks()) {
     for (int64_t layer = 0; layer < 3; ++layer) {
       const Tensor all = expected.at(name_of(kind) + std::to_string(layer));
       const int64_t T = all.dim(2), S = all.dim(3);
@@ -79,7 +81,7 @@ TEST_P(Inspecting, LogitsAndHiddenStatesMatchTrace) {
   const Inspection here = inspected();
   const auto expected = traced();
   const Tensor logits = expected.at("logits");
-  const StackRun& run = here.state().run(AttentionKind::self);
+  const StackRun& run = here.state().run(model::AttentionKind::self);
   for (int64_t t = 0; t < run.tokens(); ++t)
     expect_near(here.logits(t), logits.data_as<float>() + t * logits.dim(-1), "logits ");
   const std::string stack = both_ ? "decoder_hidden." : "hidden.";
@@ -93,8 +95,8 @@ TEST_P(Inspecting, LogitsAndHiddenStatesMatchTrace) {
 // tokens.
 TEST_P(Inspecting, StepsOfATokenEndWithTheBitsOfTheRun) {
   const Inspection here = inspected();
-  for (const AttentionKind kind : looks()) {
-    if (kind == AttentionKind::cross) continue;
+  for (const model::AttentionKind kind : looks()) {
+    if (kind == model::AttentionKind::cross) continue;
     const StackRun& run = here.state().run(kind);
     for (int64_t layer = 0; layer < 3; ++layer) {
       for (int64_t token = 0; token < run.tokens(); ++token) {
@@ -119,11 +121,11 @@ TEST_P(Inspecting, StepsOfATokenEndWithTheBitsOfTheRun) {
 TEST_P(Inspecting, DoesNotChangeTheResults) {
   const auto before = traced();
   const Inspection here = inspected();
-  for (const AttentionKind kind : looks()) {
+  for (const model::AttentionKind kind : looks()) {
     here.map({kind, 1, {0, 2}, true, 1, 3, 0, 2, 2});
     here.head_scores(kind, 2);
   }
-  here.walk({AttentionKind::self, 1, 1, 1, 4});
+  here.walk({model::AttentionKind::self, 1, 1, 1, 4});
   here.lens(0, 3);
   here.surprise();
   const auto after = traced();
@@ -134,16 +136,16 @@ TEST_P(Inspecting, DoesNotChangeTheResults) {
 }
 
 TEST_P(Inspecting, MutedHeadsContributeNothing) {
-  const Inspection whole = inspected(), without = inspected({{AttentionKind::self, 1, 2}});
-  const AttentionMap& here = without.state().attended(AttentionKind::self, 1);
+  const Inspection whole = inspected(), without = inspected({{model::AttentionKind::self, 1, 2}});
+  const AttentionMap& here = without.state().attended(model::AttentionKind::self, 1);
   const int64_t D = here.heads.dim(3);
   for (int64_t t = 0; t < here.heads.dim(1); ++t)
     for (int64_t d = 0; d < D; ++d)
       ASSERT_EQ(here.heads.data_as<float>()[(t * 4 + 2) * D + d], 0.0f);
-  EXPECT_EQ(to_floats(whole.state().run(AttentionKind::self).stream[1]),
-            to_floats(without.state().run(AttentionKind::self).stream[1]));
-  EXPECT_NE(to_floats(whole.state().run(AttentionKind::self).stream[2]),
-            to_floats(without.state().run(AttentionKind::self).stream[2]));
+  EXPECT_EQ(to_floats(whole.state().run(model::AttentionKind::self).stream[1]),
+            to_floats(without.state().run(model::AttentionKind::self).stream[1]));
+  EXPECT_NE(to_floats(whole.state().run(model::AttentionKind::self).stream[2]),
+            to_floats(without.state().run(model::AttentionKind::self).stream[2]));
   EXPECT_NE(whole.logits(2), without.logits(2));
 }
 
@@ -151,15 +153,17 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Inspecting, testing::Range(size_t{0}, kinds().si
 
 class Questions : public testing::Test {
  protected:
-  Questions() : model_(validated(small())) { initialise(model_, 1); }
-  Transformer model_;
+  Questions() : model_(model::validated(small())) { model::initialise(model_, 1); }
+  model::Transformer model_;
   const std::vector<int32_t> ids_{1, 5, 2, 9, 5, 1, 12};
 };
 
 TEST_F(Questions, MapsArePooledByTheMaximum) {
   const Inspection here = inspection_of(model_, {}, ids_);
-  const AttentionWeights whole = here.map({AttentionKind::self, 0, {1}, false, 0, -1, 0, -1, 1});
-  const AttentionWeights pooled = here.map({AttentionKind::self, 0, {1}, false, 0, -1, 0, -1, 3});
+  const AttentionWeights whole =
+      here.map({model::AttentionKind::self, 0, {1}, false, 0, -1, 0, -1, 1});
+  const AttentionWeights pooled =
+      here.map({model::AttentionKind::self, 0, {1}, false, 0, -1, 0, -1, 3});
   ASSERT_EQ(pooled.rows, 3);
   ASSERT_EQ(pooled.keys, 3);
   for (int64_t r = 0; r < 3; ++r) {
@@ -175,16 +179,19 @@ TEST_F(Questions, MapsArePooledByTheMaximum) {
 
 TEST_F(Questions, MapsOfSeveralHeadsAreAveraged) {
   const Inspection here = inspection_of(model_, {}, ids_);
-  const AttentionWeights two = here.map({AttentionKind::self, 2, {0, 3}, false, 0, -1, 0, -1, 1});
-  const AttentionWeights mean = here.map({AttentionKind::self, 2, {0, 3}, true, 0, -1, 0, -1, 1});
+  const AttentionWeights two =
+      here.map({model::AttentionKind::self, 2, {0, 3}, false, 0, -1, 0, -1, 1});
+  const AttentionWeights mean =
+      here.map({model::AttentionKind::self, 2, {0, 3}, true, 0, -1, 0, -1, 1});
   for (size_t i = 0; i < mean.weights.size(); ++i)
     EXPECT_NEAR(mean.weights[i], (two.weights[i] + two.weights[i + 49]) / 2, 1e-7);
 }
 
 TEST_F(Questions, StrongestWeightsAreSorted) {
   const Inspection here = inspection_of(model_, {}, ids_);
-  const AttentionWeights map = here.map({AttentionKind::self, 0, {2}, false, 0, -1, 0, -1, 1});
-  const auto rows = here.strongest({AttentionKind::self, 0, {2}, false, 0, -1, 0, -1, 1}, 2);
+  const AttentionWeights map =
+      here.map({model::AttentionKind::self, 0, {2}, false, 0, -1, 0, -1, 1});
+  const auto rows = here.strongest({model::AttentionKind::self, 0, {2}, false, 0, -1, 0, -1, 1}, 2);
   ASSERT_EQ(rows[0].size(), 1u);  // the first token sees only itself
   EXPECT_EQ(rows[0][0].weight, 1.0f);
   ASSERT_EQ(rows[6].size(), 2u);
@@ -196,7 +203,8 @@ TEST_F(Questions, HeadScoresAreFractionsOfTheWeights) {
   auto state = std::make_unique<Inspection::State>(model_, std::vector<int32_t>{}, ids_);
   state->text = {{1, "a"}, {5, ","}};  // texts of the first tokens
   const Inspection here(std::move(state));
-  const AttentionWeights map = here.map({AttentionKind::self, 1, {0}, false, 0, -1, 0, -1, 1});
+  const AttentionWeights map =
+      here.map({model::AttentionKind::self, 1, {0}, false, 0, -1, 0, -1, 1});
   const auto at = [&](int64_t t, int64_t s) { return map.weights[static_cast<size_t>(t * 7 + s)]; };
   double previous = 0, first = 0, punctuation = 0;
   for (int64_t t = 0; t < 7; ++t) {
@@ -204,7 +212,7 @@ TEST_F(Questions, HeadScoresAreFractionsOfTheWeights) {
     punctuation += double{at(t, 1)} / 7;
     if (t > 0) previous += double{at(t, t - 1)} / 7;
   }
-  const HeadScores scores = here.head_scores(AttentionKind::self, 1)[0];
+  const HeadScores scores = here.head_scores(model::AttentionKind::self, 1)[0];
   EXPECT_NEAR(scores.previous, previous, 1e-6);
   EXPECT_NEAR(scores.first, first, 1e-6);
   EXPECT_NEAR(scores.punctuation, punctuation, 1e-6);
@@ -218,7 +226,7 @@ TEST_F(Questions, SurpriseIsTheLossOfEachToken) {
   const Inspection here = inspection_of(model_, {}, ids_);
   TraceInput input;
   input.ids = input.labels = row(ids_);
-  const auto traced = trace_model(model_, fovea_format, input);
+  const auto traced = trace_model(model_, model::fovea_format, input);
   double sum = 0;
   const auto all = here.surprise();
   ASSERT_EQ(all.size(), 6u);
@@ -245,26 +253,26 @@ TEST_F(Questions, GradientNormsMatchTrace) {
   input.ids = input.labels = row(ids_);
   input.gradients = true;
   double squares = 0;
-  for (const auto& [name, value] : trace_model(model_, fovea_format, input))
+  for (const auto& [name, value] : trace_model(model_, model::fovea_format, input))
     if (name.starts_with("grad.decoder.1."))
       for (const float g : to_floats(value)) squares += double{g} * double{g};
   const auto sizes = gradient_sizes(model_, ids_);
   ASSERT_EQ(sizes.size(), 3u);
   EXPECT_NEAR(sizes[1], std::sqrt(squares), 1e-5);
-  model_.each([](const std::string& name, Parameter& p) {
+  model_.each([](const std::string& name, model::Parameter& p) {
     EXPECT_FALSE(p.value.wants_gradient()) << name << ": not restored";
   });
 }
 
 TEST_F(Questions, WalksShowTheScoresOfTheRouterAndTheSharedExperts) {
-  Spec spec = small();
-  spec.decoder->ffn.experts = {.count = 4, .score = ExpertScore::sigmoid, .shared = 2};
-  Transformer model(validated(spec));
-  initialise(model, 1);
+  model::Spec spec = small();
+  spec.decoder->ffn.experts = {.count = 4, .score = model::ExpertScore::sigmoid, .shared = 2};
+  model::Transformer model(model::validated(spec));
+  model::initialise(model, 1);
   const Inspection here = inspection_of(model, {}, ids_);
   std::vector<std::string> names;
   std::map<std::string, WalkStep> steps;
-  for (const WalkStep& step : here.walk({AttentionKind::self, 3, 1, 0, 100})) {
+  for (const WalkStep& step : here.walk({model::AttentionKind::self, 3, 1, 0, 100})) {
     if (steps.contains("ffn_norm") && !steps.contains("ffn_output")) names.push_back(step.name);
     steps[step.name] = step;
   }
@@ -283,20 +291,26 @@ TEST_F(Questions, InvalidArgumentsAreNamed) {
   refused({"13 tokens; expected at most 12"},
           [&] { inspection_of(model_, {}, std::vector<int32_t>(13, 1)); });
   refused({"head: 4; expected 0 to 3"}, [&] {
-    inspection_of(model_, {}, {1}, {{AttentionKind::self, 0, 4}});
+    inspection_of(model_, {}, {1}, {{model::AttentionKind::self, 0, 4}});
   });
   refused({"look: encoder and cross"}, [&] {
-    inspection_of(model_, {}, {1}, {{AttentionKind::cross, 0, 0}});
+    inspection_of(model_, {}, {1}, {{model::AttentionKind::cross, 0, 0}});
   });
   const Inspection here = inspection_of(model_, {}, ids_);
-  refused({"layer: 3; expected 0 to 2"}, [&] { here.map({AttentionKind::self, 3, {0}}); });
-  refused({"head: 9; expected 0 to 3"}, [&] { here.map({AttentionKind::self, 0, {9}}); });
-  refused({"query rows: 2 to 9"}, [&] { here.map({AttentionKind::self, 0, {0}, false, 2, 9}); });
-  refused({"keys: 5 to 5"}, [&] { here.map({AttentionKind::self, 0, {0}, false, 0, -1, 5, 5}); });
+  refused({"layer: 3; expected 0 to 2"}, [&] { here.map({model::AttentionKind::self, 3, {0}}); });
+  refused({"head: 9; expected 0 to 3"}, [&] { here.map({model::AttentionKind::self, 0, {9}}); });
+  refused({"query rows: 2 to 9"}, [&] {
+    here.map({model::AttentionKind::self, 0, {0}, false, 2, 9});
+  });
+  refused({"keys: 5 to 5"}, [&] {
+    here.map({model::AttentionKind::self, 0, {0}, false, 0, -1, 5, 5});
+  });
   refused({"position 7; expected 0 to 6"}, [&] { here.logits(7); });
-  refused({"token 7; expected 0 to 6"}, [&] { here.walk({AttentionKind::self, 7, 0, 0, 1}); });
+  refused({"token 7; expected 0 to 6"}, [&] {
+    here.walk({model::AttentionKind::self, 7, 0, 0, 1});
+  });
   refused({"positions 0 to 8"}, [&] { here.lens(0, 8); });
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::study

@@ -9,39 +9,40 @@
 #include "support/small_spec.h"
 #include "unit/inspect/ids.h"
 
-namespace fovea {
+namespace fovea::study {
 namespace {
 
-std::vector<std::pair<std::string, Spec>> patched_kinds() {
-  std::vector<std::pair<std::string, Spec>> all = test::mixtures(test::small_decoder());
-  const Spec post = validated(test::small_encoder());
+std::vector<std::pair<std::string, model::Spec>> patched_kinds() {
+  std::vector<std::pair<std::string, model::Spec>> all = test::mixtures(test::small_decoder());
+  const model::Spec post = model::validated(test::small_encoder());
   all.emplace_back("encoder", post);
-  Spec both = test::small_encoder_decoder();
+  model::Spec both = test::small_encoder_decoder();
   both.decoder->attention.windows = {3, 0};
-  all.emplace_back("encoder and decoder", validated(both));
-  Spec experts = test::small_decoder();
+  all.emplace_back("encoder and decoder", model::validated(both));
+  model::Spec experts = test::small_decoder();
   experts.decoder->ffn.experts.count = 4;
-  all.emplace_back("experts", validated(experts));
-  Spec biased = test::small_decoder();
-  biased.decoder->position = {.kind = PositionKind::none, .bias = DistanceBias::relative};
+  all.emplace_back("experts", model::validated(experts));
+  model::Spec biased = test::small_decoder();
+  biased.decoder->position = {.kind = model::PositionKind::none,
+                              .bias = model::DistanceBias::relative};
   biased.decoder->attention.softcap = 2;
   biased.decoder->embedding_norm = true;
-  all.emplace_back("relative positions", validated(biased));
+  all.emplace_back("relative positions", model::validated(biased));
   return all;
 }
 
-TraceInput trace_of(const std::vector<int32_t>& ids, const Spec& spec) {
+TraceInput trace_of(const std::vector<int32_t>& ids, const model::Spec& spec) {
   TraceInput input;
   input.ids = row(ids);
   if (spec.encoder && spec.decoder) input.labels = row({3, 7, 1, 4});
   return input;
 }
 
-TraceTensors traced(Transformer& model, const TraceInput& input) {
-  return trace_model(model, fovea_format, input);
+TraceTensors traced(model::Transformer& model, const TraceInput& input) {
+  return trace_model(model, model::fovea_format, input);
 }
 
-std::vector<float> logits_with(Transformer& model, TraceInput input, const std::string& name,
+std::vector<float> logits_with(model::Transformer& model, TraceInput input, const std::string& name,
                                const Tensor& value) {
   input.patches = {{name, value}};
   input.what = {"logits"};
@@ -51,7 +52,7 @@ std::vector<float> logits_with(Transformer& model, TraceInput input, const std::
 class Patching : public testing::TestWithParam<size_t> {
  protected:
   Patching() : model_(test::made(patched_kinds()[GetParam()].second)) {}
-  Transformer model_;
+  model::Transformer model_;
 };
 
 // Every value that a trace contains is one that the rest of the run reads.
@@ -78,7 +79,7 @@ TEST_P(Patching, ReplacesWhatTheModelReads) {
 TEST_P(Patching, TheStateBeforeALayerDecidesTheRest) {
   const bool both = model_.spec.encoder && model_.spec.decoder;
   if (both) GTEST_SKIP() << "the decoder also reads the encoder's output";
-  const StackSpec& stack = model_.spec.decoder ? *model_.spec.decoder : *model_.spec.encoder;
+  const model::StackSpec& stack = model_.spec.decoder ? *model_.spec.decoder : *model_.spec.encoder;
   if (stack.layers < 2) GTEST_SKIP() << "there is no layer 1";
   if (stack.attention.value_residual != 0) GTEST_SKIP() << "layers also read the values of layer 0";
   TraceInput clean = trace_of({1, 5, 2, 9, 5}, model_.spec);
@@ -93,11 +94,12 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Patching, testing::Range(size_t{0}, patched_kind
 
 class Names : public testing::Test {
  protected:
-  Names() : model_(test::made(validated(test::small_decoder({.layers = 11})))) {
+  Names() : model_(test::made(model::validated(test::small_decoder({.layers = 11})))) {
     input_ = trace_of({1, 5, 2}, model_.spec);
   }
   std::vector<std::string> names(const std::vector<std::string>& what,
-                                 const std::string& layers = "", const Family& family = gpt2) {
+                                 const std::string& layers = "",
+                                 const model::Family& family = model::gpt2) {
     input_.what = what;
     input_.layers = layers;
     std::vector<std::string> names;
@@ -108,7 +110,7 @@ class Names : public testing::Test {
     expect_error(kind, {text}, [&] { traced(model_, input_); });
   }
 
-  Transformer model_;
+  model::Transformer model_;
   TraceInput input_;
 };
 
@@ -158,10 +160,10 @@ TEST_F(Names, OfTransformerLensAreAliases) {
 TEST_F(Names, OfTransformerLensDependOnTheModel) {
   input_.what = {"*", "*hook*"};
   EXPECT_FALSE(traced(model_, input_).contains("blocks.3.attn.hook_rot_q"));
-  Spec spec = test::small_decoder();
-  spec.decoder->position = {.kind = PositionKind::rotary};
-  spec.decoder->norm.kind = NormKind::rms;
-  Transformer rotary = test::made(validated(spec));
+  model::Spec spec = test::small_decoder();
+  spec.decoder->position = {.kind = model::PositionKind::rotary};
+  spec.decoder->norm.kind = model::NormKind::rms;
+  model::Transformer rotary = test::made(model::validated(spec));
   const TraceTensors found = traced(rotary, input_);
   EXPECT_EQ(to_floats(found.at("blocks.1.attn.hook_rot_q")), to_floats(found.at("query.1")));
   EXPECT_EQ(to_floats(found.at("blocks.1.attn.hook_rot_k")), to_floats(found.at("key.1")));
@@ -172,10 +174,10 @@ TEST_F(Names, OfTransformerLensDependOnTheModel) {
 
 // hidden.<layers> is the state that transformers reports.
 TEST_F(Names, OfTheLastStateDependOnTheFamily) {
-  Family unnormed = gpt2;
+  model::Family unnormed = model::gpt2;
   unnormed.reports_unnormed = true;
   input_.what = {"hidden.11,final_norm,hidden.unnormed"};
-  const TraceTensors after = trace_model(model_, gpt2, input_);
+  const TraceTensors after = trace_model(model_, model::gpt2, input_);
   const TraceTensors before = trace_model(model_, unnormed, input_);
   EXPECT_EQ(to_floats(after.at("hidden.11")), to_floats(after.at("final_norm")));
   EXPECT_EQ(to_floats(before.at("hidden.11")), to_floats(before.at("hidden.unnormed")));
@@ -227,4 +229,4 @@ TEST_F(Names, OfPatchesMayBeCombinedWithGradients) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::study

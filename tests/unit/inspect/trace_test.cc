@@ -10,22 +10,22 @@
 #include "support/small_spec.h"
 #include "unit/inspect/ids.h"
 
-namespace fovea {
+namespace fovea::study {
 namespace {
 
 class Trace : public testing::Test {
  protected:
   Trace() {
-    model_ = Transformer(validated(test::small_decoder({.context = 6, .width = 8})));
-    initialise(model_, 1);
+    model_ = model::Transformer(model::validated(test::small_decoder({.context = 6, .width = 8})));
+    model::initialise(model_, 1);
     input_.ids = row({1, 2, 3, 4});
   }
-  TraceTensors traced() { return trace_model(model_, gpt2, input_); }
+  TraceTensors traced() { return trace_model(model_, model::gpt2, input_); }
   void refused(std::initializer_list<std::string> texts) {
     expect_error(ErrorKind::InvalidArgument, texts, [&] { traced(); });
   }
 
-  Transformer model_;
+  model::Transformer model_;
   TraceInput input_;
 };
 
@@ -58,12 +58,12 @@ TEST_F(Trace, GradientsHaveTheNamesOfTheCheckpoint) {
   input_.labels = row({1, 2, -100, 4});
   input_.gradients = true;
   const auto found = traced();
-  for (const auto& [name, value] : checkpoint_tensors(model_, gpt2)) {
+  for (const auto& [name, value] : model::checkpoint_tensors(model_, model::gpt2)) {
     ASSERT_TRUE(found.contains("grad." + name)) << name;
     EXPECT_EQ(found.at("grad." + name).shape(), value.shape()) << name;
   }
   EXPECT_EQ(found.at("loss").size(), 1);
-  model_.each([](const std::string& name, Parameter& p) {
+  model_.each([](const std::string& name, model::Parameter& p) {
     EXPECT_FALSE(p.value.gradient()) << name << ": not restored";
   });
 }
@@ -113,4 +113,4 @@ TEST_F(Trace, WrongLabelsAndMasksAreNamed) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::study

@@ -4,7 +4,7 @@
 
 #include "base/files.h"
 #include "base/json.h"
-#include "fovea/read_file.h"
+#include "fovea/core/read_file.h"
 #include "inspector/routes.h"
 
 namespace fovea::inspector {

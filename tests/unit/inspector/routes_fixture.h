@@ -7,9 +7,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "fovea/error.h"
-#include "fovea/model.h"
-#include "fovea/train_tokenizer.h"
+#include "fovea/core/error.h"
+#include "fovea/model/model.h"
+#include "fovea/train/train_tokenizer.h"
 #include "inspector/routes.h"
 #include "support/small_spec.h"
 
@@ -17,16 +17,16 @@ namespace fovea::inspector {
 
 using Json = nlohmann::json;
 
-inline Model small(std::vector<MixerKind> mixers = {}) {
+inline model::Model small(std::vector<model::MixerKind> mixers = {}) {
   const std::string folder = testing::TempDir() + "/inspector_routes" + std::to_string(getpid());
   std::filesystem::create_directories(folder);
   std::ofstream(folder + "/text.txt") << "to be, or not to be <b>that</b>\n";
-  TokenizerTraining characters;
-  characters.kind = TokenizerKind::character;
-  const auto trained = train_tokenizer({folder + "/text.txt"}, characters);
-  Spec spec = test::small_decoder({.vocabulary = 0, .context = 16, .width = 16});
+  text::TokenizerTraining characters;
+  characters.kind = text::TokenizerKind::character;
+  const auto trained = train::train_tokenizer({folder + "/text.txt"}, characters);
+  model::Spec spec = test::small_decoder({.vocabulary = 0, .context = 16, .width = 16});
   spec.decoder->mixers = std::move(mixers);
-  return Model::create(spec, trained->tokenizer, 1);
+  return model::Model::create(spec, trained->tokenizer, 1);
 }
 
 class RoutesTest : public testing::Test {

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "fovea/explain.h"
+#include "fovea/study/explain.h"
 #include "inspector/page.h"
 #include "inspector/save.h"
 #include "support/expect_error.h"
@@ -155,7 +155,7 @@ TEST_F(RoutesTest, NamesInvalidParameters) {
   refused(post(R"({"text": "to", "muted": [["self", 0, 7]]})"), 400, "head: 7");
   refused(post(R"({"text": ""})"), 400, "no tokens");
   refused(post(Json({{"text", std::string(17, 't')}}).dump()), 400, "at most 16");
-  refused(post(Json({{"text", std::string(kInspectedBytes + 1, 't')}}).dump()), 400,
+  refused(post(Json({{"text", std::string(study::kInspectedBytes + 1, 't')}}).dump()), 400,
           "bytes; expected");
   refused(post(std::string(size_t{2} << 20, 't')), 413, "expected a text of at most");
   refused(routes_.answer({"DELETE", "api/run", {}, ""}), 405, "GET or POST");
@@ -210,33 +210,33 @@ TEST(Page, PreloadsTheModulesOfTheFirstViewOnly) {
 }
 
 TEST(Page, EscapesTextInASavedView) {
-  InspectInput input;
+  study::InspectInput input;
   input.text = "not </b>";
-  const std::string page = saved_view("small", small(), input, {AttentionKind::self, 1, 0});
+  const std::string page = saved_view("small", small(), input, {model::AttentionKind::self, 1, 0});
   EXPECT_NE(page.find("id=\"captured\""), std::string::npos);
   EXPECT_EQ(page.find("not </b>"), std::string::npos);
   EXPECT_NE(page.find("not \\u003c/b>"), std::string::npos);
 }
 
 TEST(Page, IsSavedWithTheMapsOfAllLayersThatHaveThem) {
-  InspectInput input;
+  study::InspectInput input;
   input.text = "not";
-  const Model model = small({MixerKind::gru, MixerKind::latent});
+  const model::Model model = small({model::MixerKind::gru, model::MixerKind::latent});
   const std::string page = saved_view("small", model, input, {});
   EXPECT_EQ(page.find("api/map?look=self&layer=0"), std::string::npos);
   EXPECT_NE(page.find("api/map?look=self&layer=1"), std::string::npos);
 }
 
 TEST(Page, IsNotSavedWithALayerOrHeadThatDoesNotExist) {
-  InspectInput input;
+  study::InspectInput input;
   input.text = "not";
-  const auto refused = [&](const HeadPlace& place, const char* error) {
+  const auto refused = [&](const model::HeadPlace& place, const char* error) {
     expect_error(ErrorKind::InvalidArgument, {error},
                  [&] { saved_view("small", small(), input, place); });
   };
-  refused({AttentionKind::self, 99, 0}, "layer: 99; expected 0 to 1");
-  refused({AttentionKind::self, 1, 2}, "head: 2; expected 0 to 1");
-  refused({AttentionKind::encoder, 0, 0}, "look: encoder and cross need");
+  refused({model::AttentionKind::self, 99, 0}, "layer: 99; expected 0 to 1");
+  refused({model::AttentionKind::self, 1, 2}, "head: 2; expected 0 to 1");
+  refused({model::AttentionKind::encoder, 0, 0}, "look: encoder and cross need");
 }
 
 TEST_F(RoutesTest, ExplainsTheNextToken) {
@@ -254,9 +254,9 @@ TEST_F(RoutesTest, ExplainsTheNextToken) {
   ASSERT_EQ(other["attributions"].size(), 1u);
   EXPECT_EQ(other["target"], all["answers"][1]["name"]);
   EXPECT_LE(other["value"], all["value"]);
-  InspectInput input;
+  study::InspectInput input;
   input.text = "to be";
-  EXPECT_EQ(all["value"], fovea::explain(small(), input).at(0).value);
+  EXPECT_EQ(all["value"], fovea::study::explain(small(), input).at(0).value);
 
   EXPECT_EQ(all["results"].dump(), Json({{{"target", all["target"]}, {"text", ""}}}).dump());
   refused(explain({{"text", "to"}, {"result", -1}}), 400, "result: expected an integer from 0");

@@ -9,7 +9,7 @@
 #include "base/files.h"
 #include "rendering.h"
 
-namespace fovea::jinja {
+namespace fovea::text::jinja {
 namespace {
 
 constexpr const char* kError = nullptr;
@@ -399,4 +399,4 @@ TEST(JinjaGoldens, FileOfCasesMatchesJinja2) {
 }
 
 }  // namespace
-}  // namespace fovea::jinja
+}  // namespace fovea::text::jinja

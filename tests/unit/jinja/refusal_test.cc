@@ -5,7 +5,7 @@
 #include "rendering.h"
 #include "support/expect_error.h"
 
-namespace fovea::jinja {
+namespace fovea::text::jinja {
 namespace {
 
 // Expects an error of one line that contains this text.
@@ -188,4 +188,4 @@ TEST(HostileTemplate, ValuesCountAsMemory) {
 }
 
 }  // namespace
-}  // namespace fovea::jinja
+}  // namespace fovea::text::jinja

@@ -4,12 +4,12 @@
 
 #include <string>
 
-#include "fovea/chat.h"
+#include "fovea/text/chat.h"
 #include "jinja/interpreter.h"
 #include "jinja/parser.h"
 #include "support/template_goldens.h"
 
-namespace fovea::jinja {
+namespace fovea::text::jinja {
 
 inline Body parsed(const std::string& source, const std::string& name = "t") {
   return Parser(lex(source, name), name).run();
@@ -29,4 +29,4 @@ inline std::string text_of(const std::string& source, const std::string& variabl
   return render(source, variables).text;
 }
 
-}  // namespace fovea::jinja
+}  // namespace fovea::text::jinja

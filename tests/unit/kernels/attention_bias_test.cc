@@ -128,12 +128,12 @@ TEST_P(AttentionBias, HasTheSameBitsOnAnyNumberOfThreadsAndInstructionSet) {
     shape.mask.valid.resize(static_cast<size_t>(batch));
     const Inputs x = Inputs(shape).with_bias();
     use_isa("auto");
-    set_thread_count(1);
+    set_threads(1);
     const Forward one = cpu_forward(x);
     const Backward gradients = cpu_backward(x, one);
     use_isa(GetParam());
     for (const int threads : {1, 2, 3, 8}) {
-      set_thread_count(threads);
+      set_threads(threads);
       EXPECT_EQ(cpu_forward(x), one);
       EXPECT_EQ(cpu_backward(x, one), gradients);
     }
@@ -172,11 +172,11 @@ TEST_P(AttentionBias, HasWeightsWithTheSameBitsOnAnyThreadsAndInstructionSet) {
   const Inputs x = Inputs(everything()).with_bias();
   Array first(DType::f32, x.rows() * x.shape.keys), other = first;
   use_isa("auto");
-  set_thread_count(1);
+  set_threads(1);
   cpu::attention_weights(first.out(), x.q.in(), x.k.in(), x.call());
   use_isa(GetParam());
   for (const int threads : {1, 3}) {
-    set_thread_count(threads);
+    set_threads(threads);
     cpu::attention_weights(other.out(), x.q.in(), x.k.in(), x.call());
     EXPECT_EQ(other, first);
   }

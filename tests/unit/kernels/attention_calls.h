@@ -194,7 +194,7 @@ class EveryIsa : public ::testing::TestWithParam<std::string> {
   void SetUp() override { use_isa(GetParam()); }
   void TearDown() override {
     use_isa("auto");
-    set_thread_count(threads_);
+    set_threads(threads_);
   }
 
  private:

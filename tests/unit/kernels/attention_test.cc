@@ -240,11 +240,11 @@ TEST_P(Attention, HasTheSameBitsOnAnyNumberOfThreads) {
     AttentionShape shape = shape_of(1, 300, 300, heads, 1, 32, causal());
     shape.dropout.probability = 0.1f;
     const Inputs x(shape);
-    set_thread_count(1);
+    set_threads(1);
     const Forward one = cpu_forward(x);
     const Backward gradients = cpu_backward(x, one);
     for (const int threads : {2, 3}) {
-      set_thread_count(threads);
+      set_threads(threads);
       EXPECT_EQ(cpu_forward(x), one);
       EXPECT_EQ(cpu_backward(x, one), gradients);
     }

@@ -93,11 +93,11 @@ void compare_everywhere(const std::vector<Array>& outputs, const std::string& wh
   std::vector<Array> expected = outputs, first;
   run(reference_kernels(), expected);
   const int threads = thread_count();
-  const std::string before = active_isa();
+  const std::string before = instruction_set();
   for (const std::string& isa : testable_isas()) {
     for (int count : {1, 2, 3}) {
       use_isa(isa);
-      set_thread_count(count);
+      set_threads(count);
       std::vector<Array> actual = outputs;
       run(cpu_kernels(), actual);
       if (first.empty()) {
@@ -113,7 +113,7 @@ void compare_everywhere(const std::vector<Array>& outputs, const std::string& wh
     }
   }
   use_isa(before);
-  set_thread_count(threads);
+  set_threads(threads);
 }
 
 }  // namespace fovea::test

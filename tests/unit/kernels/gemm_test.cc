@@ -60,7 +60,7 @@ void expect_oracle(const Case& test) {
   const auto& [m, n, k, transpose_a, transpose_b, units, second, kept] = test.shape;
   SCOPED_TRACE(fmt::format("m {} n {} k {} transposes {} {} dtypes {} {} {} bias {} add {} isa {}",
                            m, n, k, transpose_a, transpose_b, name_of(test.a), name_of(test.b),
-                           name_of(test.c), test.bias, test.add, active_isa()));
+                           name_of(test.c), test.bias, test.add, instruction_set()));
   const Array a(random_floats(size(m, k), 1), test.a), b(random_floats(size(k, n), 2), test.b);
   const Array bias(random_floats(static_cast<size_t>(n), 3), test.b);
   const std::vector<float> old = random_floats(size(m, n), 4);
@@ -105,7 +105,7 @@ class GemmTest : public testing::Test {
  protected:
   void TearDown() override {
     use_isa("auto");
-    set_thread_count(threads_);
+    set_threads(threads_);
   }
   int threads_ = thread_count();
 };
@@ -280,7 +280,7 @@ TEST_F(GemmTest, EveryElementIsOneChainOverAscendingK) {
       const auto with_bias = defined(chain, a, b, &bias, nullptr, shape);
       const auto with_old = defined(chain, a, b, nullptr, &old, shape);
       for (const int threads : {1, 2, 3}) {
-        set_thread_count(threads);
+        set_threads(threads);
         Array set = old, added = old;
         cpu::gemm(set.out(false), a.in(), b.in(), bias.in(), shape);
         EXPECT_TRUE(set.bits() == with_bias) << isa << " " << threads << " " << shape.m;
@@ -318,7 +318,7 @@ TEST_F(GemmTest, Bf16ProductsHaveTheBitsOfTheirOrderOnEveryInstructionSet) {
       for (const std::string& isa : testable_isas()) {
         use_isa(isa);
         for (const int threads : {1, 3}) {
-          set_thread_count(threads);
+          set_threads(threads);
           Array added = old;
           cpu::gemm(added.out(true), a.in(), b.in(), {}, shape);
           EXPECT_TRUE(added.bits() == expected[isa.starts_with("amx")])
@@ -347,7 +347,7 @@ TEST_F(GemmTest, UnitsAreSummedSeparatelyAndAddedByTheTree) {
         const auto expected = defined(order_of(isa, dtype), a, b, nullptr, nullptr, shape);
         const auto with_old = defined(order_of(isa, dtype), a, b, nullptr, &old, shape);
         for (const int threads : {1, 2}) {
-          set_thread_count(threads);
+          set_threads(threads);
           Array set = old, added = old;
           cpu::gemm(set.out(false), a.in(), b.in(), {}, shape);
           EXPECT_TRUE(set.bits() == expected) << isa << " " << threads << " k " << shape.k;

@@ -22,7 +22,7 @@ class PackedGemm : public testing::Test {
  protected:
   void TearDown() override {
     use_isa("auto");
-    set_thread_count(threads_);
+    set_threads(threads_);
   }
   int threads_ = thread_count();
 };
@@ -57,8 +57,8 @@ void expect_same_bits(const Packed& packed, const Array& matrix, int64_t rows, b
   const In with_bias = forward ? bias.in() : In{};
   cpu::gemm(expected.out(add), a.in(), matrix.in(), with_bias, shape);
   cpu::packed_gemm(found.out(add), a.in(), packed.w, with_bias, shape);
-  EXPECT_TRUE(found == expected) << active_isa() << " " << name_of(packed.w.format) << " group "
-                                 << packed.w.group << ", " << rows << " rows, matrix "
+  EXPECT_TRUE(found == expected) << instruction_set() << " " << name_of(packed.w.format)
+                                 << " group " << packed.w.group << ", " << rows << " rows, matrix "
                                  << packed.w.outputs << " x " << packed.w.width << " "
                                  << name_of(matrix.dtype()) << (forward ? " forward" : " backward")
                                  << (add ? " add" : "");
@@ -75,7 +75,7 @@ TEST_F(PackedGemm, HasTheBitsOfGemmInEveryFormatOnEveryInstructionSet) {
         for (const std::string& isa : testable_isas()) {
           use_isa(isa);
           for (const int64_t rows : {1, 3, 64, 200}) {
-            set_thread_count(static_cast<int>(rows % 3) + 1);
+            set_threads(static_cast<int>(rows % 3) + 1);
             for (const bool forward : {false, true})
               expect_same_bits(packed, matrix, rows, forward, DType::f32, rows == 3);
           }
@@ -94,7 +94,7 @@ TEST_F(PackedGemm, HasTheBitsOfGemmInLargeMatrices) {
       for (const std::string& isa : testable_isas()) {
         use_isa(isa);
         for (const int threads : {1, 3}) {
-          set_thread_count(threads);
+          set_threads(threads);
           for (const bool forward : {false, true})
             expect_same_bits(packed, matrix, 33, forward, compute, threads == 3);
         }
@@ -148,7 +148,7 @@ TEST_F(PackedGemm, ContinuesItsSumsOverASecondPair) {
           use_isa(isa);
           for (const DType result : {DType::f32, DType::bf16}) {
             for (const bool add : {false, true}) {
-              set_thread_count(add ? 3 : 1);
+              set_threads(add ? 3 : 1);
               const Array old = Array::normal(kRows * shape.n, result, 2);
               Array expected = old, found = old, dense = old;
               cpu::gemm(expected.out(add), both_a.in(), both_b.in(), bias.in(), whole);

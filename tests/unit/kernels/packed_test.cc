@@ -36,7 +36,7 @@ class PackedTest : public testing::Test {
  protected:
   void TearDown() override {
     use_isa("auto");
-    set_thread_count(threads_);
+    set_threads(threads_);
   }
   int threads_ = thread_count();
 };
@@ -193,7 +193,7 @@ TEST_F(PackedTest, ARowHasTheSameBitsInAnyBatchOnAnyThreadsAndVectors) {
       const std::string name = numeric_class(compute);
       if (alone[name].empty()) alone[name] = bits_of_rows(packed, x);
       for (const int threads : {1, 2, 3}) {
-        set_thread_count(threads);
+        set_threads(threads);
         for (int64_t rows = 1; rows <= most; ++rows) {
           const auto got = bits(product(cpu::packed_linear, packed, x, rows));
           EXPECT_TRUE(std::equal(got.begin(), got.end(), alone[name].begin()))
@@ -215,7 +215,7 @@ TEST_F(PackedTest, ProductsOfTheSameRowsHaveTheSameBitsTogetherAndSeparately) {
       for (const std::string& isa : testable_isas()) {
         use_isa(isa);
         for (const int threads : {1, 2, 5}) {
-          set_thread_count(threads);
+          set_threads(threads);
           std::vector<std::vector<float>> y;
           std::vector<PackedProduct> products;
           for (const Packed& packed : weights) {

@@ -224,9 +224,9 @@ TEST_P(PagedAttentionTest, ATokenHasTheSameBitsAloneAndInAnyBatch) {
       const int64_t row = h.heads * h.width, result_row = h.heads * h.value_width;
       Array q = random_array(DType::f32, rows_of(texts) * row, 3);
       for (int64_t i = 0; i < q.size() / 2; ++i) q.set(i, 20 * q.get(i));
-      set_thread_count(3);
+      set_threads(3);
       const Array y = run(cpu::attention_paged, paged, q, texts);
-      set_thread_count(1);
+      set_threads(1);
       use_isa(testable_isas().back());
       int64_t begin = 0;
       for (const Text& text : texts) {

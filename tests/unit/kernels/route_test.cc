@@ -21,12 +21,12 @@ void same_everywhere(const std::string& what, const Run& run) {
   for (const std::string& isa : testable_isas()) {
     for (const int count : {1, 2, 3}) {
       use_isa(isa);
-      set_thread_count(count);
+      set_threads(count);
       EXPECT_EQ(run(cpu_kernels()), expected) << what << ", " << isa << ", " << count;
     }
   }
   use_isa("auto");
-  set_thread_count(threads);
+  set_threads(threads);
 }
 
 struct Size {

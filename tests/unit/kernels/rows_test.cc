@@ -47,7 +47,7 @@ TEST(Sums, UseDoublePrecisionOverAllElements) {
       for (const std::string& isa : testable_isas()) {
         for (int threads : {1, 2}) {
           use_isa(isa);
-          set_thread_count(threads);
+          set_threads(threads);
           sums.push_back(cpu_kernels().sum(x.in(), size));
           squares.push_back(cpu_kernels().sum_of_squares(x.in(), size));
         }
@@ -60,7 +60,7 @@ TEST(Sums, UseDoublePrecisionOverAllElements) {
     }
   }
   use_isa("auto");
-  set_thread_count(2);
+  set_threads(2);
 }
 
 struct NormInputs {

@@ -18,11 +18,11 @@ template <class Check>
 void with_every_table(Check&& f) {
   const int before = thread_count();
   for (const int threads : {1, 2, 3}) {
-    set_thread_count(threads);
+    set_threads(threads);
     f(cpu_kernels(), fmt::format("cpu, {} threads", threads));
     f(reference_kernels(), fmt::format("reference, {} threads", threads));
   }
-  set_thread_count(before);
+  set_threads(before);
 }
 
 TEST(PutInPages, WritesEachPart) {

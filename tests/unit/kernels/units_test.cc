@@ -39,7 +39,7 @@ void expect_tree(int64_t size, Rows rows, const Run& run) {
     for (const std::string& isa : available_isas()) {
       for (const int count : {1, 2, 3}) {
         use_isa(isa);
-        set_thread_count(count);
+        set_threads(count);
         Array all(size, DType::f32);
         run(all, 0, rows);
         EXPECT_TRUE(all == expected) << rows.count << " rows of " << rows.width << ", "
@@ -48,7 +48,7 @@ void expect_tree(int64_t size, Rows rows, const Run& run) {
     }
     use_isa("auto");
   }
-  set_thread_count(threads);
+  set_threads(threads);
 }
 
 TEST(Units, AreSummedByTheTreeInSums) {

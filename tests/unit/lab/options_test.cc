@@ -1,4 +1,4 @@
-#include "fovea/options.h"
+#include "fovea/core/options.h"
 
 #include <gtest/gtest.h>
 
@@ -10,22 +10,22 @@
 #include "base/fields.h"
 #include "fovea/answer.h"
 #include "fovea/bench.h"
-#include "fovea/classify.h"
-#include "fovea/convert.h"
-#include "fovea/embed.h"
-#include "fovea/engine.h"
 #include "fovea/evaluate.h"
 #include "fovea/evaluate_tasks.h"
-#include "fovea/explain.h"
-#include "fovea/inspect.h"
-#include "fovea/linear_probe.h"
-#include "fovea/plan.h"
-#include "fovea/search.h"
-#include "fovea/trace.h"
-#include "fovea/train_embedder.h"
-#include "fovea/train_tokenizer.h"
-#include "fovea/transcribe.h"
-#include "fovea/translate.h"
+#include "fovea/infer/classify.h"
+#include "fovea/infer/embed.h"
+#include "fovea/infer/engine.h"
+#include "fovea/infer/search.h"
+#include "fovea/infer/transcribe.h"
+#include "fovea/infer/translate.h"
+#include "fovea/model/convert.h"
+#include "fovea/study/explain.h"
+#include "fovea/study/inspect.h"
+#include "fovea/study/linear_probe.h"
+#include "fovea/study/trace.h"
+#include "fovea/train/plan.h"
+#include "fovea/train/train_embedder.h"
+#include "fovea/train/train_tokenizer.h"
 #include "lab/lab.h"
 #include "lab/scale.h"
 #include "support/expect_error.h"
@@ -84,12 +84,14 @@ class Survey : public OptionVisitor {
 template <class Options>
 class Descriptions : public testing::Test {};
 using All =
-    testing::Types<TrainOptions, DistillationOptions, EmbedderTraining, GenerateOptions,
-                   EngineOptions, TranslateOptions, TranscribeOptions, EmbedOptions, RerankOptions,
-                   ClassifyOptions, PlanOptions, EvaluationData, BenchOptions, ConvertOptions,
-                   SearchBuildOptions, SearchOptions, ClusterOptions, AnswerOptions,
-                   TokenizerTraining, TraceOptions, InspectInput, HeadPlace, ExplainOptions,
-                   ProbeOptions, LabOptions, ScaleOptions, TaskData>;
+    testing::Types<train::TrainOptions, train::DistillationOptions, train::EmbedderTraining,
+                   infer::GenerateOptions, infer::EngineOptions, infer::TranslateOptions,
+                   infer::TranscribeOptions, infer::EmbedOptions, infer::RerankOptions,
+                   infer::ClassifyOptions, train::PlanOptions, EvaluationData, BenchOptions,
+                   model::ConvertOptions, infer::SearchBuildOptions, infer::SearchOptions,
+                   infer::ClusterOptions, AnswerOptions, text::TokenizerTraining,
+                   study::TraceOptions, study::InspectInput, model::HeadPlace,
+                   study::ExplainOptions, study::ProbeOptions, LabOptions, ScaleOptions, TaskData>;
 TYPED_TEST_SUITE(Descriptions, All);
 
 TYPED_TEST(Descriptions, HaveUniqueNamesAndDefaultsInRange) {
@@ -129,17 +131,18 @@ TEST(Functions, NameTheField) {
     expect_error(ErrorKind::InvalidArgument, texts, call);
   };
   wrong({"group: 48; expected 32, 64 or, with int8, 0"},
-        [] { convert_model("m", "new", {.group = 48}); });
-  wrong({"group: 64; expected 32, "}, [] { convert_model("m", "new.gguf", {.group = 64}); });
+        [] { model::convert_model("m", "new", {.group = 48}); });
+  wrong({"group: 64; expected 32, "}, [] { model::convert_model("m", "new.gguf", {.group = 64}); });
   wrong({"overlap_tokens: -2; expected -1 to "},
-        [] { build_search_index("text", "m", "new", {.overlap_tokens = -2}); });
+        [] { infer::build_search_index("text", "m", "new", {.overlap_tokens = -2}); });
   wrong({"steps: 0; expected 1 to "}, [] { bench_training({.steps = 0}); });
-  wrong({"alphabet: -1; expected 0 to "}, [] { train_tokenizer({"README.md"}, {.alphabet = -1}); });
+  wrong({"alphabet: -1; expected 0 to "},
+        [] { train::train_tokenizer({"README.md"}, {.alphabet = -1}); });
 }
 
 TEST(Descriptions, OfPresetsAreInRange) {
-  for (const std::string& name : preset_names())
-    EXPECT_NO_THROW(check_fields(preset_training(name)));
+  for (const std::string& name : model::preset_names())
+    EXPECT_NO_THROW(check_fields(train::preset_training(name)));
 }
 
 TEST(OptionVisitors, KeepTheBitsOfFloats) {

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "fovea/core/random.h"
-#include "fovea/plan.h"
+#include "fovea/train/plan.h"
 
 namespace fovea {
 namespace {
@@ -52,15 +52,15 @@ TEST(ScalingLaws, BestSizeIsTheMinimumOfTheLoss) {
 // 5.76e23 FLOPs are those of Gopher: Hoffmann et al. 2022 trained Chinchilla with 70 billion
 // parameters and 1.4 trillion tokens for them, and their third approach predicts 40 billion.
 TEST(ScalingLaws, PlanABudgetAsPublished) {
-  const BudgetPlan b = plan_budget(5.76e23);
+  const train::BudgetPlan b = train::plan_budget(5.76e23);
   EXPECT_NEAR(b.parameters, 70e9, 1.5e9);
   EXPECT_NEAR(b.tokens, 1.4e12, 0.03e12);
   EXPECT_NEAR(b.fitted_parameters, 40e9, 9e9);
   EXPECT_LE(b.fitted_loss, b.loss);
   EXPECT_NEAR(12 * static_cast<double>(b.layers * b.width * b.width), b.parameters,
               0.05 * b.parameters);
-  EXPECT_THROW(plan_budget(0), FieldError);
-  EXPECT_DOUBLE_EQ(flops_of_hours(2, {.speed = 1e9, .utilisation = 0.5, .devices = 3}),
+  EXPECT_THROW(train::plan_budget(0), FieldError);
+  EXPECT_DOUBLE_EQ(train::flops_of_hours(2, {.speed = 1e9, .utilisation = 0.5, .devices = 3}),
                    2 * 3600 * 1e9 * 0.5 * 3);
 }
 

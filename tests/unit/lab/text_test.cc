@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "fovea/options.h"
+#include "fovea/core/options.h"
 #include "lab/linear_classifier.h"
 #include "support/temporary_folder.h"
 

@@ -13,7 +13,7 @@
 #include "tensor/tape.h"
 #include "transformer/pack.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 Spec gpt2(void (*change)(Spec&) = [](Spec&) {}) {
@@ -279,4 +279,4 @@ TEST_F(Quantized, RefusesAnInvalidConfig) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::model

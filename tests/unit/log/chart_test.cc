@@ -6,7 +6,7 @@
 
 #include "log/record.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 using Curve = std::vector<std::pair<int64_t, double>>;
@@ -74,4 +74,4 @@ TEST(Chart, HasAtMostAPointPerColumn) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

@@ -4,7 +4,7 @@
 
 #include "optim/schedule.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 // The values of RFC 3720, appendix B.4, before the rotation and the offset.
@@ -53,4 +53,4 @@ TEST(Schedules, DecayStartsWhereTheWarmUpEnds) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

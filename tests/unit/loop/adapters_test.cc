@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "families/registry.h"
 #include "formats/peft/adapters.h"
-#include "fovea/convert.h"
+#include "fovea/model/convert.h"
 #include "loop/stepper.h"
 #include "start/evaluate_model.h"
 #include "support/expect_error.h"
@@ -16,7 +16,7 @@
 #include "tensor/tape.h"
 #include "transformer/adapters.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 namespace fs = std::filesystem;
@@ -48,10 +48,10 @@ class AdapterTraining : public testing::Test {
       plan = given;
       return true;
     });
-    return {read_file(options.out + "/" + kAdapterTensors), plan};
+    return {read_file(options.out + "/" + model::kAdapterTensors), plan};
   }
 
-  double loss_of(const Model& model) const {
+  double loss_of(const model::Model& model) const {
     return evaluate_next_tokens(model, {runs_ / "text.txt"}, {}, {}).loss;
   }
 
@@ -75,13 +75,13 @@ TEST_F(AdapterTraining, WritesAnAdapterOfTheBase) {
   EXPECT_TRUE(fs::exists(options_.out + "/tokenizer.json"));
 
   // One layer: c_attn holds query, key and value, so its adapter has three times the rank.
-  const auto tensors = stored(options_.out + "/" + kAdapterTensors);
+  const auto tensors = stored(options_.out + "/" + model::kAdapterTensors);
   EXPECT_EQ(tensors.size(), 8);
-  const std::string layer = std::string(kPeftPrefix) + "transformer.h.0.";
+  const std::string layer = std::string(model::kPeftPrefix) + "transformer.h.0.";
   EXPECT_EQ(tensors.at(layer + "attn.c_attn.lora_A.weight").shape(), (Shape{6, 16}));
   EXPECT_EQ(tensors.at(layer + "attn.c_attn.lora_B.weight").shape(), (Shape{48, 6}));
   EXPECT_EQ(tensors.at(layer + "mlp.c_fc.lora_A.weight").shape(), (Shape{2, 16}));
-  const nlohmann::json config = read_json(options_.out + "/" + kAdapterConfig);
+  const nlohmann::json config = read_json(options_.out + "/" + model::kAdapterConfig);
   EXPECT_EQ(config["base_model_name_or_path"], options_.from);
   EXPECT_EQ(config["r"], 2);
   EXPECT_EQ(config["lora_alpha"], 4);
@@ -106,18 +106,20 @@ TEST_F(AdapterTraining, WritesAnAdapterOfTheBase) {
 
 TEST_F(AdapterTraining, LearnsAndOpensWithItsBase) {
   train(small_spec(), options_);
-  const double before = loss_of(Model::open(options_.from)),
-               after = loss_of(Model::open(options_.out));
+  const double before = loss_of(model::Model::open(options_.from)),
+               after = loss_of(model::Model::open(options_.out));
   EXPECT_LT(after, before);
-  const double added = loss_of(Model::open(options_.from, WeightPrecision::full,
-                                           CachePrecision::automatic, {{options_.out}}));
+  const double added =
+      loss_of(model::Model::open(options_.from, model::WeightPrecision::full,
+                                 model::CachePrecision::automatic, {{options_.out}}));
   EXPECT_NEAR(added, after, 1e-6);
 }
 
 TEST_F(AdapterTraining, StoresOnlyTrainedWeightsInSnapshots) {
   train(small_spec(), options_, {}, stop_after(4));
   size_t count = 0;
-  for (const auto& [name, tensor] : stored(snapshot_path(options_.out, 4) + "/state.safetensors")) {
+  for (const auto& [name, tensor] :
+       stored(model::snapshot_path(options_.out, 4) + "/state.safetensors")) {
     EXPECT_NE(name.find(".adapter."), name.npos) << name;
     ++count;
   }
@@ -140,7 +142,7 @@ TEST_F(AdapterTraining, ResumesWithTheSameBits) {
 }
 
 TEST_F(AdapterTraining, TrainsOverPackedWeights) {
-  const double before = loss_of(Model::open(options_.from));
+  const double before = loss_of(model::Model::open(options_.from));
   std::map<BasePrecision, std::string> adapters;
   uint64_t fp32_bytes = 0;
   for (const BasePrecision base : {BasePrecision::fp32, BasePrecision::stored, BasePrecision::bf16,
@@ -153,7 +155,7 @@ TEST_F(AdapterTraining, TrainsOverPackedWeights) {
     adapters[base] = adapter;
     train(small_spec(), parts, {}, stop_after(7));
     EXPECT_EQ(trained(parts).first, adapter);
-    EXPECT_LT(loss_of(Model::open(whole.out)), before) << int(base);
+    EXPECT_LT(loss_of(model::Model::open(whole.out)), before) << int(base);
     if (base == BasePrecision::fp32) fp32_bytes = plan.weight_bytes;
     if (base == BasePrecision::int4) {
       EXPECT_LT(plan.weight_bytes, fp32_bytes);
@@ -166,25 +168,26 @@ TEST_F(AdapterTraining, TrainsOverPackedWeights) {
 
 TEST_F(AdapterTraining, KeepsTheTypesOfAGgufFile) {
   const std::string file = runs_ / "base.gguf";
-  convert_model(options_.from, file, {.quantize = Quantize::int8});
+  model::convert_model(options_.from, file, {.quantize = model::Quantize::int8});
   options_.from = file;
   const auto [adapter, plan] = trained(options_);
   EXPECT_GT(adapter.size(), 0);
-  const double before = loss_of(Model::open(file)), after = loss_of(Model::open(options_.out));
+  const double before = loss_of(model::Model::open(file)),
+               after = loss_of(model::Model::open(options_.out));
   EXPECT_LT(after, before);
 }
 
 TEST_F(AdapterTraining, OpensSnapshots) {
   train(small_spec(), options_);
-  const Model last = open_snapshot(options_.out, options_.steps);
-  EXPECT_EQ(loss_of(last), loss_of(Model::open(options_.out)));
+  const model::Model last = open_snapshot(options_.out, options_.steps);
+  EXPECT_EQ(loss_of(last), loss_of(model::Model::open(options_.out)));
 }
 
 TEST_F(AdapterTraining, AdaptsTheTargetsOnly) {
   options_.lora.targets = "c_attn,mlp.c_proj";
   train(small_spec(), options_);
-  EXPECT_EQ(stored(options_.out + "/" + kAdapterTensors).size(), 4);
-  const nlohmann::json config = read_json(options_.out + "/" + kAdapterConfig);
+  EXPECT_EQ(stored(options_.out + "/" + model::kAdapterTensors).size(), 4);
+  const nlohmann::json config = read_json(options_.out + "/" + model::kAdapterConfig);
   // "c_proj" alone would also name the output of attention.
   EXPECT_EQ(config["target_modules"],
             nlohmann::json({"transformer.h.0.attn.c_attn", "transformer.h.0.mlp.c_proj"}));
@@ -201,37 +204,39 @@ TEST_F(AdapterTraining, TrainsANewHeadOfLabelsAsAWhole) {
   options_.validation_labels = options_.labels;
   options_.best_by = "loss";
   train({}, options_);
-  const auto tensors = stored(options_.out + "/" + kAdapterTensors);
+  const auto tensors = stored(options_.out + "/" + model::kAdapterTensors);
   EXPECT_EQ(tensors.size(), 9);
-  EXPECT_EQ(tensors.at(std::string(kPeftPrefix) + "score.weight").shape(), (Shape{2, 16}));
-  const nlohmann::json config = read_json(options_.out + "/" + kAdapterConfig);
+  EXPECT_EQ(tensors.at(std::string(model::kPeftPrefix) + "score.weight").shape(), (Shape{2, 16}));
+  const nlohmann::json config = read_json(options_.out + "/" + model::kAdapterConfig);
   EXPECT_EQ(config["modules_to_save"], nlohmann::json({"score"}));
   EXPECT_EQ(config["task_type"], "SEQ_CLS");
-  const Evaluation found = evaluate_by_task(Model::open(options_.out), options_, {}, {});
+  const infer::Evaluation found =
+      evaluate_by_task(model::Model::open(options_.out), options_, {}, {});
   EXPECT_GT(found.loss, 0);
 }
 
 TEST_F(AdapterTraining, UpdatesBFasterWithLoraPlus) {
-  Spec spec = small_spec();
+  model::Spec spec = small_spec();
   spec.vocabulary = 11;
-  Transformer model(validated(spec)), other = model;
-  initialise(model, 3);
+  model::Transformer model(model::validated(spec)), other = model;
+  model::initialise(model, 3);
   TrainOptions o;
   o.lora.rank = 2;
   o.weight_decay = 0;
-  add_new_adapters(model, gpt2, o.lora, 1);
+  add_new_adapters(model, model::gpt2, o.lora, 1);
   other = model;
-  const auto moved = [&](Transformer& moving, double plus) {
+  const auto moved = [&](model::Transformer& moving, double plus) {
     o.lora.plus = plus;
-    for (const auto& [name, parameter] : parameters_of(moving))
+    for (const auto& [name, parameter] : model::parameters_of(moving))
       parameter->value = copy(parameter->value.detach());
-    Optimizer optimizer(parameters_of(moving), optimizer_options(o, DType::f32));
+    Optimizer optimizer(model::parameters_of(moving), optimizer_options(o, DType::f32));
     const Tensor ids = zeros({1, 4}, DType::i32);
     backward(cross_entropy(moving.logits(moving.hidden(ids, {})), ids, 4));
     optimizer.update(1, 1e-3, 1);
     std::map<std::string, float> first;
-    for (const auto& [name, parameter] : parameters_of(moving))
-      if (parameter->role == Role::adapter_up) first[name] = parameter->value.data_as<float>()[0];
+    for (const auto& [name, parameter] : model::parameters_of(moving))
+      if (parameter->role == model::Role::adapter_up)
+        first[name] = parameter->value.data_as<float>()[0];
     return first;
   };
   const auto slow = moved(model, 1), fast = moved(other, 8);
@@ -268,20 +273,20 @@ TEST_F(AdapterTraining, RefusesOptionsThatDoNotFit) {
 }
 
 TEST(AdaptersOfExperts, AreRefusedWithDora) {
-  Spec spec = test::small_llama({.vocabulary = 9, .context = 8, .width = 16, .heads = 2}, 8);
+  model::Spec spec = test::small_llama({.vocabulary = 9, .context = 8, .width = 16, .heads = 2}, 8);
   spec.decoder->ffn.experts = {.count = 3, .chosen = 2, .width = 8};
-  Transformer model(validated(spec));
+  model::Transformer model(model::validated(spec));
   AdapterOptions options;
   options.rank = 2;
   options.dora = true;
   expect_error(ErrorKind::InvalidArgument,
                {"dora: decoder.0.ffn.experts.0", "PEFT", "`lora_targets`"},
-               [&] { add_new_adapters(model, mixtral, options, 1); });
-  Transformer other(model.spec);
+               [&] { add_new_adapters(model, model::mixtral, options, 1); });
+  model::Transformer other(model.spec);
   options.targets = "q_proj,v_proj";
-  add_new_adapters(other, mixtral, options, 1);
-  EXPECT_TRUE(has_adapters(other));
+  add_new_adapters(other, model::mixtral, options, 1);
+  EXPECT_TRUE(model::has_adapters(other));
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

@@ -5,6 +5,9 @@
 #include "support/small_spec.h"
 
 namespace fovea::test {
+
+using namespace model;
+
 namespace {
 
 constexpr SmallSize kSize{.vocabulary = 7, .context = 12, .width = 8};

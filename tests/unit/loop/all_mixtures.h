@@ -3,13 +3,13 @@
 #include <string>
 #include <vector>
 
-#include "fovea/spec.h"
+#include "fovea/model/spec.h"
 
 namespace fovea::test {
 
 struct Mixture {
   std::string name;
-  Spec spec;  // validated
+  model::Spec spec;  // validated
 };
 
 // Returns Specs that vary each field that affects the results, alone and combined. Their models are

@@ -4,7 +4,7 @@
 
 #include <functional>
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 using Verdict = DivergenceGuard::Verdict;
@@ -92,4 +92,4 @@ TEST(Samples, ThatRepeatAreFound) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

@@ -14,16 +14,17 @@
 #include "support/runs.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 struct Case {
   std::string name;
-  Spec spec;
+  model::Spec spec;
 };
 
-Spec decoder(PositionKind kind, DistanceBias bias = DistanceBias::none) {
-  Spec spec =
+model::Spec decoder(model::PositionKind kind,
+                    model::DistanceBias bias = model::DistanceBias::none) {
+  model::Spec spec =
       test::small_decoder({.vocabulary = 31, .context = 200, .width = 24, .layers = 2, .heads = 2});
   spec.decoder->position.kind = kind;
   spec.decoder->position.bias = bias;
@@ -31,28 +32,29 @@ Spec decoder(PositionKind kind, DistanceBias bias = DistanceBias::none) {
 }
 
 std::vector<Case> cases() {
-  std::vector<Case> all = {{"learned", decoder(PositionKind::learned)},
-                           {"sinusoidal", decoder(PositionKind::sinusoidal)},
-                           {"rotary", decoder(PositionKind::rotary)},
-                           {"dynamic", decoder(PositionKind::rotary)},
-                           {"alibi", decoder(PositionKind::none, DistanceBias::alibi)},
-                           {"relative", decoder(PositionKind::none, DistanceBias::relative)},
-                           {"windows", decoder(PositionKind::rotary)},
-                           {"latent", decoder(PositionKind::rotary)},
-                           {"encoder", decoder(PositionKind::learned)}};
-  const auto find = [&](const std::string& name) -> Spec& {
+  std::vector<Case> all = {
+      {"learned", decoder(model::PositionKind::learned)},
+      {"sinusoidal", decoder(model::PositionKind::sinusoidal)},
+      {"rotary", decoder(model::PositionKind::rotary)},
+      {"dynamic", decoder(model::PositionKind::rotary)},
+      {"alibi", decoder(model::PositionKind::none, model::DistanceBias::alibi)},
+      {"relative", decoder(model::PositionKind::none, model::DistanceBias::relative)},
+      {"windows", decoder(model::PositionKind::rotary)},
+      {"latent", decoder(model::PositionKind::rotary)},
+      {"encoder", decoder(model::PositionKind::learned)}};
+  const auto find = [&](const std::string& name) -> model::Spec& {
     return std::find_if(all.begin(), all.end(), [&](const Case& c) { return c.name == name; })
         ->spec;
   };
-  RotarySpec& dynamic = find("dynamic").decoder->position.rotary;
-  dynamic.scaling = RotaryScaling::dynamic;
+  model::RotarySpec& dynamic = find("dynamic").decoder->position.rotary;
+  dynamic.scaling = model::RotaryScaling::dynamic;
   dynamic.factor = 2;
   dynamic.original_context = 32;
   find("windows").decoder->attention.windows = {9, 0};
   find("windows").decoder->attention.global = 2;
-  find("latent").decoder->mixers = {MixerKind::latent};
+  find("latent").decoder->mixers = {model::MixerKind::latent};
   find("encoder").encoder.swap(find("encoder").decoder);
-  for (Case& c : all) c.spec = validated(c.spec);
+  for (Case& c : all) c.spec = model::validated(c.spec);
   return all;
 }
 
@@ -65,7 +67,7 @@ Tensor ids_of(int64_t count) {
 }
 
 // A row of documents, or one document if `starts` is empty, with the next token as label.
-Batch batch_of(const Spec& spec, const Tensor& ids, const Tensor& labels,
+Batch batch_of(const model::Spec& spec, const Tensor& ids, const Tensor& labels,
                const std::vector<int64_t>& starts) {
   Batch batch;
   (spec.decoder ? batch.target : batch.source).ids = ids;
@@ -100,7 +102,7 @@ class DocumentMask : public testing::TestWithParam<Case> {
   template <class Check>
   void each(const std::vector<int64_t>& starts, DType compute, const Check& check) const {
     const NoGradient off;
-    Pass pass;
+    model::Pass pass;
     pass.compute = compute;
     const std::vector<float> all = to_floats(all_logits(model_, row(starts), pass));
     const int64_t V = model_.spec.vocabulary;
@@ -111,7 +113,7 @@ class DocumentMask : public testing::TestWithParam<Case> {
     }
   }
 
-  Transformer model_{GetParam().spec};
+  model::Transformer model_{GetParam().spec};
   Tensor ids_ = ids_of(kTokens), labels_ = empty({1, kTokens}, DType::i32);
 };
 
@@ -137,14 +139,14 @@ TEST_P(DocumentMask, GivesTheLogitsOfDocumentsAlone) {
 TEST_P(DocumentMask, GivesTheGradientsOfDocumentsAlone) {
   const auto gradients = [&](const std::vector<Batch>& batches) {
     std::vector<float> all;
-    model_.each([](const std::string&, Parameter& p) { p.value.clear_gradient(); });
+    model_.each([](const std::string&, model::Parameter& p) { p.value.clear_gradient(); });
     double loss = 0;
     for (const Batch& batch : batches) {
       const Tensor sum = label_loss(model_, batch, {}, kTokens);
       loss += number_of(sum);
       backward(sum);
     }
-    model_.each([&](const std::string&, Parameter& p) {
+    model_.each([&](const std::string&, model::Parameter& p) {
       if (!p.value.gradient()) return;
       const std::vector<float> own = to_floats(p.value.gradient());
       all.insert(all.end(), own.begin(), own.end());
@@ -152,7 +154,7 @@ TEST_P(DocumentMask, GivesTheGradientsOfDocumentsAlone) {
     all.push_back(static_cast<float>(loss));
     return all;
   };
-  model_.each([](const std::string&, Parameter& p) { p.value.want_gradient(); });
+  model_.each([](const std::string&, model::Parameter& p) { p.value.want_gradient(); });
   const auto in_row = gradients({row({0, 40, 100})});
   const auto each_alone = gradients({alone(0, 40), alone(40, 100), alone(100, kTokens)});
   ASSERT_EQ(in_row.size(), each_alone.size());
@@ -181,7 +183,7 @@ class DocumentRuns : public testing::Test {
     o.document_mask = true;
     return o;
   }
-  void refuse(const Spec& spec, const TrainOptions& o, const std::string& why) const {
+  void refuse(const model::Spec& spec, const TrainOptions& o, const std::string& why) const {
     expect_error(ErrorKind::InvalidArgument, {"document_mask: ", why}, [&] { train(spec, o); });
   }
 
@@ -193,7 +195,7 @@ TEST_F(DocumentRuns, BeginDocumentsAtTheEndOfTextToken) {
   const Examples& examples = examples_of(job);
   ASSERT_GT(examples.validation_batches(), 0);
   Corpus corpus({runs_ / "texts.jsonl"});
-  const Tokenizer tokenizer = make_tokenizer(corpus, "char");
+  const text::Tokenizer tokenizer = make_tokenizer(corpus, "char");
   ASSERT_TRUE(tokenizer.eos_id().has_value());
   int64_t found = 0;
   for (const Batch& batch : {examples.training(0), examples.training(3), examples.validation(0)}) {
@@ -240,9 +242,9 @@ TEST_F(DocumentRuns, AreRefusedIfTheOptionDoesNotSuit) {
   TrainOptions single = options("out");
   single.data = {runs_ / "text.txt"};
   refuse(small_spec(), single, "the data is one document");
-  Spec recurrent = small_spec();
+  model::Spec recurrent = small_spec();
   recurrent.decoder->layers = 2;
-  recurrent.decoder->mixers = {MixerKind::attention, MixerKind::lstm};
+  recurrent.decoder->mixers = {model::MixerKind::attention, model::MixerKind::lstm};
   refuse(recurrent, options("out"), "does not suit recurrent layers");
   TrainOptions spans = options("out");
   spans.tokenizer = "bpe:400";
@@ -254,4 +256,4 @@ TEST_F(DocumentRuns, AreRefusedIfTheOptionDoesNotSuit) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

@@ -9,13 +9,13 @@
 #include "support/runs.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 // Returns the sum of the losses of the tokens of one window by the definition, in double.
-double plain_loss(const Transformer& model, const Tensor& ids, const Tensor& targets) {
+double plain_loss(const model::Transformer& model, const Tensor& ids, const Tensor& targets) {
   const NoGradient off;
-  Pass pass;
+  model::Pass pass;
   pass.mask.causal = true;
   const std::vector<float> logits = to_floats(model.logits(model.hidden(ids, pass)));
   const int64_t V = model.spec.vocabulary;
@@ -44,7 +44,7 @@ TEST(EvaluationTest, IsTheMeanOverAllTokens) {
         sum += plain_loss(job.model, window.target.ids, window.labels);
       }
     }
-    const Predictions found =
+    const infer::Predictions found =
         predict(job.model, DType::f32, job.task->evaluation(), examples_of(job));
     EXPECT_EQ(found.labels, kWindows * 16);
     EXPECT_NEAR(found.loss, sum / (kWindows * 16), 1e-5) << "batch " << batch;
@@ -97,8 +97,8 @@ TEST(EvaluationTest, StopsWithoutImprovementAndKeepsTheBest) {
 
   // The weights in the directory are those of the best evaluation.
   const Job job = prepare(small_spec(), o, true, [](const std::string&) {});
-  const ModelFiles kept = open_model_files(o.out, Weights::owned);
-  const auto loss_of = [&](const Transformer& model) {
+  const model::ModelFiles kept = model::open_model_files(o.out, model::Weights::owned);
+  const auto loss_of = [&](const model::Transformer& model) {
     return predict(model, DType::f32, job.task->evaluation(), examples_of(job)).loss;
   };
   EXPECT_DOUBLE_EQ(loss_of(kept.model), best->second);
@@ -143,4 +143,4 @@ TEST(EvaluationTest, DoesNotChangeTheTraining) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

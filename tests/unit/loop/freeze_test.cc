@@ -5,7 +5,7 @@
 #include "support/expect_error.h"
 #include "support/runs.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 class Freeze : public testing::Test {
@@ -29,7 +29,7 @@ class Freeze : public testing::Test {
   }
   // Returns the names of the parameters in a snapshot, which are those that are trained.
   std::vector<std::string> stored(int64_t step) const {
-    const SafeTensors file(snapshot_path(options_.out, step) + "/state.safetensors");
+    const SafeTensors file(model::snapshot_path(options_.out, step) + "/state.safetensors");
     std::vector<std::string> names;
     for (const StoredTensor& tensor : file.stored())
       if (tensor.name.starts_with("weight.")) names.push_back(tensor.name.substr(7));
@@ -37,7 +37,7 @@ class Freeze : public testing::Test {
   }
 
   Runs runs_;
-  Spec spec_ = small_spec();
+  model::Spec spec_ = small_spec();
   TrainOptions options_ = runs_.options("out");
 };
 
@@ -103,4 +103,4 @@ TEST_F(Freeze, RefusesNamesThatTheModelLacks) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

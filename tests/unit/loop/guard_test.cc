@@ -10,7 +10,7 @@
 #include "support/faulty_calls.h"
 #include "support/runs.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 void expect_finite(const SafeTensors& file) {
@@ -21,7 +21,8 @@ void expect_finite(const SafeTensors& file) {
 // Checks the files of a run: intact snapshots with finite numbers, a finite model, no partial
 // files.
 void expect_good_folder(const std::string& out) {
-  for (const int64_t step : find_snapshots(out)) expect_finite(load_snapshot(out, step).tensors);
+  for (const int64_t step : model::find_snapshots(out))
+    expect_finite(model::load_snapshot(out, step).tensors);
   if (is_file(out + "/model.safetensors")) expect_finite(SafeTensors::open_model(out));
   for (const auto& entry : std::filesystem::directory_iterator(out)) {
     const std::string name = entry.path().filename().string();
@@ -36,12 +37,12 @@ class Guard : public testing::Test {
     TrainOptions o = runs_.options("poisoned");
     o.steps = 1;
     train(small_spec(), o);
-    ModelFiles files = open_model_files(o.out, Weights::owned);
-    files.model.each([](const std::string& name, Parameter& p) {
-      if (name.find("ffn") != name.npos && p.role == Role::residual_matrix)
+    model::ModelFiles files = model::open_model_files(o.out, model::Weights::owned);
+    files.model.each([](const std::string& name, model::Parameter& p) {
+      if (name.find("ffn") != name.npos && p.role == model::Role::residual_matrix)
         p.value.data_as<float>()[5] = std::numeric_limits<float>::quiet_NaN();
     });
-    save_model_files(o.out, files.model, {});
+    model::save_model_files(o.out, files.model, {});
     return o.out;
   }
 
@@ -72,15 +73,15 @@ TEST_F(Guard, SavesNoNonFiniteWeights) {
   o.save_every = 1;
   expect_error(ErrorKind::Failed, {"step 1", "decoder.0.ffn", "not finite", "nothing is saved"},
                [&] { train({}, o); });
-  EXPECT_TRUE(find_snapshots(o.out).empty());
+  EXPECT_TRUE(model::find_snapshots(o.out).empty());
   expect_good_folder(o.out);
 }
 
 // A model without learned positions may be trained with a shorter context than before.
 TEST_F(Guard, StartsFromAModelWithAShorterContext) {
   TrainOptions o = runs_.options("first");
-  Spec spec = small_spec();
-  spec.decoder->position.kind = PositionKind::none;
+  model::Spec spec = small_spec();
+  spec.decoder->position.kind = model::PositionKind::none;
   train(spec, o);
   o.from = o.out;
   o.out = runs_ / "second";
@@ -92,7 +93,7 @@ TEST_F(Guard, StartsFromAModelWithAShorterContext) {
   });
   EXPECT_EQ(plan.from, o.from);
   EXPECT_EQ(plan.tokens_per_step, 4 * 8);
-  EXPECT_EQ(open_model_files(o.out, Weights::mapped).model.spec.context, 8);
+  EXPECT_EQ(model::open_model_files(o.out, model::Weights::mapped).model.spec.context, 8);
   expect_good_folder(o.out);
 }
 
@@ -178,7 +179,7 @@ TEST_F(Guard, SurvivesAFullDisk) {
       if (!failed && faulty->calls() >= at) failed = true;
     }
     expect_good_folder(o.out);
-    const auto snapshot = load_latest_snapshot(
+    const auto snapshot = model::load_latest_snapshot(
         o.out, [](const std::string& text) { ADD_FAILURE() << "damaged: " << text; });
     ASSERT_TRUE(snapshot);
     EXPECT_GE(snapshot->step, 2);
@@ -218,7 +219,7 @@ TEST_F(Guard, RefusesAFolderTakenByAnotherRun) {
 TEST_F(Guard, LeavesNoFilesIfTheInputIsRefused) {
   TrainOptions o = runs_.options("new/deep/out");
   o.token_cache = 0;  // uses a file
-  Spec spec = small_spec();
+  model::Spec spec = small_spec();
   spec.context = 100000;
   expect_error(ErrorKind::InvalidArgument, {"`context`"}, [&] { train(spec, o); });
   EXPECT_FALSE(is_folder(runs_ / "new"));
@@ -237,4 +238,4 @@ TEST_F(Guard, LeavesNoFilesIfTheInputIsRefused) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

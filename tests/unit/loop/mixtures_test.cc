@@ -13,7 +13,7 @@
 #include "support/temporary_folder.h"
 #include "unit/loop/all_mixtures.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 using test::Mixture;
@@ -31,14 +31,14 @@ Tensor ids_below(int64_t most, Shape shape, uint64_t seed) {
 
 // The inputs of a model: `source` for its encoder, `tokens` for its decoder.
 struct TextBatch {
-  Sequence source, tokens;
+  model::Sequence source, tokens;
   std::vector<Interval> valid;  // valid tokens of each source
 
-  explicit TextBatch(const Spec& s) {
+  explicit TextBatch(const model::Spec& s) {
     const int64_t words = s.source_vocabulary > 0 ? s.source_vocabulary : s.vocabulary;
-    if (s.input.kind == InputKind::image)
+    if (s.input.kind == model::InputKind::image)
       source.signal = noise({kBatch, s.input.channels, s.input.size, s.input.size});
-    else if (s.input.kind == InputKind::audio)
+    else if (s.input.kind == model::InputKind::audio)
       source.signal = noise({kBatch, s.input.bins, 2 * s.input.frames});
     else
       source.ids = ids_below(words, {kBatch, kTokens}, 1), valid = {{0, kTokens}, {0, kTokens - 3}};
@@ -51,25 +51,25 @@ struct TextBatch {
 };
 
 // Returns `pass`, with the encoder's output if a decoder attends to it.
-Pass with_memory(const Transformer& model, const TextBatch& batch, Pass pass) {
+model::Pass with_memory(const model::Transformer& model, const TextBatch& batch, model::Pass pass) {
   if (!model.spec.encoder || !model.spec.decoder) return pass;
-  Pass encoding = pass;
+  model::Pass encoding = pass;
   encoding.mask.valid = batch.valid;
   pass.memory = model.encode(batch.source, encoding);
   pass.memory_valid = batch.valid;
   return pass;
 }
 
-Tensor outputs(const Transformer& model, const TextBatch& batch, Pass pass) {
+Tensor outputs(const model::Transformer& model, const TextBatch& batch, model::Pass pass) {
   if (model.spec.decoder) {
-    const Pass across = with_memory(model, batch, pass);
+    const model::Pass across = with_memory(model, batch, pass);
     return model.logits(model.decode(batch.tokens, across));
   }
   pass.mask.valid = batch.valid;
   return model.logits(model.encode(batch.source, pass), batch.valid);
 }
 
-Tensor loss_of(const Transformer& model, const TextBatch& batch, Pass pass) {
+Tensor loss_of(const model::Transformer& model, const TextBatch& batch, model::Pass pass) {
   std::vector<Tensor> side_losses;
   pass.side_losses = &side_losses;
   const Tensor logits = outputs(model, batch, pass);
@@ -79,20 +79,20 @@ Tensor loss_of(const Transformer& model, const TextBatch& batch, Pass pass) {
   return loss;
 }
 
-Tensor loss_of(const Transformer& model, const TextBatch& batch, DType compute) {
-  Pass pass;
+Tensor loss_of(const model::Transformer& model, const TextBatch& batch, DType compute) {
+  model::Pass pass;
   pass.compute = compute;
   return loss_of(model, batch, pass);
 }
 
-std::vector<Tensor> values_of(Transformer& model) {
+std::vector<Tensor> values_of(model::Transformer& model) {
   std::vector<Tensor> values;
-  model.each([&](const std::string&, Parameter& p) { values.push_back(p.value); });
+  model.each([&](const std::string&, model::Parameter& p) { values.push_back(p.value); });
   return values;
 }
 
-Transformer random_model(const Spec& spec) {
-  Transformer model(spec);
+model::Transformer random_model(const model::Spec& spec) {
+  model::Transformer model(spec);
   test::randomise(model, 1);
   return model;
 }
@@ -119,14 +119,14 @@ INSTANTIATE_TEST_SUITE_P(Shard, Mixtures, testing::Range(0, kShards));
 TEST(AllMixtures, AreAtLeastSixty) { EXPECT_GE(test::all_mixtures().size(), 60u); }
 
 TEST_P(Mixtures, MatchCentralDifferences) {
-  each([](const Spec& spec) {
-    Transformer model = random_model(spec);
+  each([](const model::Spec& spec) {
+    model::Transformer model = random_model(spec);
     const TextBatch batch(spec);
     std::vector<Tensor> parameters;
     for (const Tensor& value : values_of(model)) parameters.push_back(convert(value, DType::f64));
     const auto loss = [&](const std::vector<Tensor>& values) {
       size_t n = 0;
-      model.each([&](const std::string&, Parameter& p) { p.value = values[n++]; });
+      model.each([&](const std::string&, model::Parameter& p) { p.value = values[n++]; });
       return loss_of(model, batch, DType::f64);
     };
     test::check_gradients(parameters, loss, 12);
@@ -134,11 +134,12 @@ TEST_P(Mixtures, MatchCentralDifferences) {
 }
 
 // Returns the loss and the gradients of a training pass with dropout.
-std::vector<std::vector<float>> gradients_of(const Spec& spec, DType compute, int64_t recompute) {
-  Transformer model = random_model(spec);
+std::vector<std::vector<float>> gradients_of(const model::Spec& spec, DType compute,
+                                             int64_t recompute) {
+  model::Transformer model = random_model(spec);
   for (const Tensor& value : values_of(model)) EXPECT_FALSE(value.wants_gradient());
-  model.each([](const std::string&, Parameter& p) { p.value.want_gradient(); });
-  Pass pass;
+  model.each([](const std::string&, model::Parameter& p) { p.value.want_gradient(); });
+  model::Pass pass;
   pass.compute = compute;
   pass.training = true;
   pass.recompute = recompute;
@@ -152,14 +153,14 @@ std::vector<std::vector<float>> gradients_of(const Spec& spec, DType compute, in
     const UnitScope none({1, nullptr});  // backward() runs outside of the scope of the layers
     backward(loss);
   }
-  model.each([&](const std::string&, Parameter& p) {
+  model.each([&](const std::string&, model::Parameter& p) {
     found.push_back(p.value.gradient() ? to_floats(p.value.gradient()) : std::vector<float>());
   });
   return found;
 }
 
 TEST_P(Mixtures, HaveTheSameGradientsIfLayersAreComputedAgain) {
-  each([](Spec spec) {
+  each([](model::Spec spec) {
     spec.dropout = {0.1f, 0.2f, 0.3f};
     for (const DType compute : {DType::f32, DType::bf16}) {
       const auto kept = gradients_of(spec, compute, 0);
@@ -171,17 +172,17 @@ TEST_P(Mixtures, HaveTheSameGradientsIfLayersAreComputedAgain) {
 }
 
 // Returns the logits when the decoder reads its tokens in pieces of `piece` tokens.
-std::vector<float> read_in_pieces(const Transformer& model, const TextBatch& batch,
-                                  const Pass& pass, int64_t piece) {
+std::vector<float> read_in_pieces(const model::Transformer& model, const TextBatch& batch,
+                                  const model::Pass& pass, int64_t piece) {
   const Tensor ids = batch.tokens.ids;
-  KvCache cache(PagePool::layout_for(*model.spec.decoder, pass.compute), 1, model.spec.context,
-                model.token_embedding.device());
-  Pass cached = pass;
+  model::KvCache cache(model::PagePool::layout_for(*model.spec.decoder, pass.compute), 1,
+                       model.spec.context, model.token_embedding.device());
+  model::Pass cached = pass;
   cached.cache = &cache;
   std::vector<float> all;
   for (int64_t begin = 0; begin < kTokens; begin += piece) {
     const int64_t end = std::min(kTokens, begin + piece);
-    Sequence part;
+    model::Sequence part;
     part.ids = ids.view({kTokens}).rows(begin, end).view({1, end - begin});
     const std::vector<float> logits = to_floats(model.logits(model.decode(part, cached)));
     all.insert(all.end(), logits.begin(), logits.end());
@@ -191,16 +192,16 @@ std::vector<float> read_in_pieces(const Transformer& model, const TextBatch& bat
 
 TEST_P(Mixtures, GiveTheSameBitsWithACache) {
   const NoGradient off;
-  each([](const Spec& spec) {
-    if (!spec.decoder || spec.head.kind != HeadKind::language_model) return;
-    const Transformer model = random_model(spec);
+  each([](const model::Spec& spec) {
+    if (!spec.decoder || spec.head.kind != model::HeadKind::language_model) return;
+    const model::Transformer model = random_model(spec);
     TextBatch batch(spec);
     batch.tokens.ids = batch.tokens.ids.rows(1, 2);
     if (batch.source.ids) batch.source.ids = batch.source.ids.rows(1, 2);
     if (batch.source.signal) batch.source.signal = batch.source.signal.rows(1, 2);
     if (!batch.valid.empty()) batch.valid.erase(batch.valid.begin());
     for (const DType compute : {DType::f32, DType::bf16}) {
-      Pass pass;
+      model::Pass pass;
       pass.compute = compute;
       pass = with_memory(model, batch, pass);
       // Attention to keys cached in bf16 rounds queries and weights, attention without a cache not.
@@ -216,12 +217,12 @@ TEST_P(Mixtures, GiveTheSameBitsWithACache) {
 
 TEST_P(Mixtures, SurviveSavingAndOpening) {
   const NoGradient off;
-  each([](const Spec& spec) {
+  each([](const model::Spec& spec) {
     const TemporaryFolder folder;
-    Transformer model = random_model(spec);
-    save_model_files(folder.path(), model, 3);
-    const ModelFiles files = open_model_files(folder.path(), Weights::mapped);
-    EXPECT_EQ(write_spec(files.model.spec), write_spec(spec));
+    model::Transformer model = random_model(spec);
+    model::save_model_files(folder.path(), model, 3);
+    const model::ModelFiles files = model::open_model_files(folder.path(), model::Weights::mapped);
+    EXPECT_EQ(model::write_spec(files.model.spec), model::write_spec(spec));
     EXPECT_TRUE(files.warnings.empty());
     const TextBatch batch(spec);
     EXPECT_EQ(to_floats(outputs(files.model, batch, {})), to_floats(outputs(model, batch, {})));
@@ -229,12 +230,12 @@ TEST_P(Mixtures, SurviveSavingAndOpening) {
 }
 
 TEST_P(Mixtures, LearnABatch) {
-  each([](const Spec& spec) {
+  each([](const model::Spec& spec) {
     for (const DType compute : {DType::f32, DType::bf16}) {
-      Transformer model(spec);
-      initialise(model, 1);
+      model::Transformer model(spec);
+      model::initialise(model, 1);
       const TextBatch batch(spec);
-      Optimizer optimizer(parameters_of(model), {});
+      Optimizer optimizer(model::parameters_of(model), {});
       float first = 0, last = 0;
       for (int step = 1; step <= 12; ++step) {
         const Tensor loss = loss_of(model, batch, compute);
@@ -251,9 +252,10 @@ TEST_P(Mixtures, LearnABatch) {
 }
 
 // Returns the loss, the norm of the gradients, the updated parameters and the new logits.
-std::vector<std::vector<float>> trained(Transformer& model, const TextBatch& batch, DType compute) {
+std::vector<std::vector<float>> trained(model::Transformer& model, const TextBatch& batch,
+                                        DType compute) {
   std::vector<std::vector<float>> results;
-  Optimizer optimizer(parameters_of(model), {});
+  Optimizer optimizer(model::parameters_of(model), {});
   const Tensor loss = loss_of(model, batch, compute);
   backward(loss);
   const double norm = optimizer.gradient_norm();
@@ -261,7 +263,7 @@ std::vector<std::vector<float>> trained(Transformer& model, const TextBatch& bat
   results.push_back({to_floats(loss)[0], static_cast<float>(norm)});
   for (const Tensor& value : values_of(model)) results.push_back(to_floats(value));
   const NoGradient off;
-  Pass pass;
+  model::Pass pass;
   pass.compute = compute;
   results.push_back(to_floats(outputs(model, batch, pass)));
   return results;
@@ -269,16 +271,17 @@ std::vector<std::vector<float>> trained(Transformer& model, const TextBatch& bat
 
 TEST_P(Mixtures, GiveTheBitsOfTheReferenceOnAnotherDevice) {
   use_isa("reference");
-  each([](const Spec& spec) {
+  each([](const model::Spec& spec) {
     const TextBatch batch(spec);
     for (const DType compute : {DType::f32, DType::bf16}) {
-      Transformer host = random_model(spec), other = random_model(spec);
-      move_to(test::second_device(), other);
-      EXPECT_EQ(trained(other, batch, compute), trained(host, batch, compute)) << name_of(compute);
+      model::Transformer host = random_model(spec), other = random_model(spec);
+      model::move_to(test::second_device(), other);
+      EXPECT_EQ(trained(other, batch, compute), trained(host, batch, compute))
+          << name_of(compute);
     }
   });
   use_isa("auto");
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

@@ -8,7 +8,7 @@
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 class OutputCaches : public testing::Test {
@@ -89,4 +89,4 @@ TEST_F(OutputCaches, IgnoreDamagedResults) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

@@ -6,7 +6,7 @@
 #include "support/expect_error.h"
 #include "support/runs.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 TEST(OwnLoss, TrainsLikeTheCrossEntropyThatItRepeats) {
@@ -52,4 +52,4 @@ TEST(OwnLoss, IsRefusedWhereItHasNoMeaning) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

@@ -4,14 +4,14 @@
 
 #include "support/runs.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 // The plan added a second copy of the weights to the activations, which are freed before files are
 // written: 4.4 GB for a run that took 3.4 GB.
 TEST(PlannedMemory, CountsACopyOfTheWeightsBeyondTheActivations) {
   const Runs runs;
-  const Spec spec =
+  const model::Spec spec =
       test::small_decoder({.vocabulary = 0, .context = 16, .width = 512, .layers = 6});
   const auto planned = [&](int64_t batch) {
     TrainOptions o = runs.options("out");
@@ -31,4 +31,4 @@ TEST(PlannedMemory, CountsACopyOfTheWeightsBeyondTheActivations) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

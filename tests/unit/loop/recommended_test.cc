@@ -6,7 +6,7 @@
 #include "support/expect_error.h"
 #include "support/runs.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 TEST(RecommendedRates, DependOnTheObjectiveAndOnWhatIsTrained) {
@@ -126,4 +126,4 @@ TEST(Epochs, ReadEachLabelledTextOnce) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

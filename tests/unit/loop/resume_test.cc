@@ -10,7 +10,7 @@
 #include "support/expect_error.h"
 #include "support/runs.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 namespace fs = std::filesystem;
@@ -33,7 +33,7 @@ class Resume : public testing::Test {
     return plan;
   }
   std::string file(int64_t step) const {
-    return snapshot_path(options_.out, step) + "/state.safetensors";
+    return model::snapshot_path(options_.out, step) + "/state.safetensors";
   }
   std::string log() const { return options_.out + "/log.jsonl"; }
 
@@ -61,7 +61,7 @@ TEST_F(Resume, NamesEveryChangedSetting) {
   TrainOptions other = options_;
   other.batch = 5;
   other.learning_rate = 0.5;
-  Spec spec = small_spec();
+  model::Spec spec = small_spec();
   spec.decoder->ffn.width = 24;
   expect_error(ErrorKind::InvalidArgument,
                {"out: ", "batch was 4 and is 5", "learning_rate was 0.001 and is 0.5", "spec.",
@@ -145,56 +145,57 @@ Changes decisive_changes_of_images() {
 // Returns a change of each option that affects the results. Options that the objective does not use
 // are not compared.
 Changes decisive_changes() {
-  Changes all = {{"objective", [](auto& o) { o.objective = Objective::spans; }},
-                 {"from", [](auto& o) { o.from = "elsewhere"; }},
-                 {"steps", [](auto& o) { o.steps += 1; }},
-                 {"batch", [](auto& o) { o.batch += 1; }},
-                 {"batch_tokens", [](auto& o) { o.batch_tokens += 1; }},
-                 {"length", [](auto& o) { o.length += 1; }},
-                 {"document_mask", [](auto& o) { o.document_mask = true; }},
-                 {"accumulate", [](auto& o) { o.accumulate += 1; }},
-                 {"validation", [](auto& o) { o.validation = 0.3; }},
-                 {"source_prefix", [](auto& o) { o.source_prefix = "to Latin: "; }},
-                 {"problem_type", [](auto& o) { o.problem_type = ProblemType::multi_label; }},
-                 {"class_weights", [](auto& o) { o.class_weights = "balanced"; }},
-                 {"tokenizer", [](auto& o) { o.tokenizer = "bpe:300"; }},
-                 {"max_vocabulary", [](auto& o) { o.max_vocabulary = 12; }},
-                 {"chat_template", [](auto& o) { o.chat_template = "chatml"; }},
-                 {"train_on", [](auto& o) { o.train_on = TrainOn::last; }},
-                 {"too_long", [](auto& o) { o.too_long = TooLong::skip; }},
-                 {"learning_rate", [](auto& o) { o.learning_rate *= 2; }},
-                 {"final_rate", [](auto& o) { o.final_rate *= 2; }},
-                 {"warmup", [](auto& o) { o.warmup += 1; }},
-                 {"schedule", [](auto& o) { o.schedule = Schedule::trapezoid; }},
-                 {"decay_fraction", [](auto& o) { o.decay_fraction *= 2; }},
-                 {"beta1", [](auto& o) { o.beta1 = 0.8; }},
-                 {"beta2", [](auto& o) { o.beta2 = 0.8; }},
-                 {"epsilon", [](auto& o) { o.epsilon *= 2; }},
-                 {"weight_decay", [](auto& o) { o.weight_decay *= 2; }},
-                 {"clip", [](auto& o) { o.clip *= 2; }},
-                 {"moments", [](auto& o) { o.moments = MomentPrecision::bits8; }},
-                 {"label_smoothing", [](auto& o) { o.label_smoothing = 0.1; }},
-                 {"mask", [](auto& o) { o.mask *= 2; }},
-                 {"mean_span", [](auto& o) { o.mean_span *= 2; }},
-                 {"average", [](auto& o) { o.average += 1; }},
-                 {"average_of", [](auto& o) { o.average_of = Averaged::best; }},
-                 {"lora", [](auto& o) { o.lora.rank += 1; }},
-                 {"lora_alpha", [](auto& o) { o.lora.alpha += 1; }},
-                 {"lora_targets", [](auto& o) { o.lora.targets = "query"; }},
-                 {"lora_dropout", [](auto& o) { o.lora.dropout = 0.1; }},
-                 {"rslora", [](auto& o) { o.lora.rslora = true; }},
-                 {"dora", [](auto& o) { o.lora.dora = true; }},
-                 {"lora_plus", [](auto& o) { o.lora.plus = 4; }},
-                 {"lora_base", [](auto& o) { o.lora.base = BasePrecision::int4; }},
-                 {"temperature", [](auto& o) { o.distillation.temperature = 2; }},
-                 {"distillation_alpha", [](auto& o) { o.distillation.alpha = 0.7; }},
-                 {"teacher_top_k", [](auto& o) { o.distillation.top_k = 5; }},
-                 {"freeze", [](auto& o) { o.freeze = {"0"}; }},
-                 {"seed", [](auto& o) { o.seed += 1; }},
-                 {"evaluate_every", [](auto& o) { o.evaluate_every += 1; }},
-                 {"evaluate_windows", [](auto& o) { o.evaluate_windows += 1; }},
-                 {"best_by", [](auto& o) { o.best_by = "accuracy"; }},
-                 {"bleu_lines", [](auto& o) { o.bleu_lines += 1; }}};
+  Changes all = {
+      {"objective", [](auto& o) { o.objective = Objective::spans; }},
+      {"from", [](auto& o) { o.from = "elsewhere"; }},
+      {"steps", [](auto& o) { o.steps += 1; }},
+      {"batch", [](auto& o) { o.batch += 1; }},
+      {"batch_tokens", [](auto& o) { o.batch_tokens += 1; }},
+      {"length", [](auto& o) { o.length += 1; }},
+      {"document_mask", [](auto& o) { o.document_mask = true; }},
+      {"accumulate", [](auto& o) { o.accumulate += 1; }},
+      {"validation", [](auto& o) { o.validation = 0.3; }},
+      {"source_prefix", [](auto& o) { o.source_prefix = "to Latin: "; }},
+      {"problem_type", [](auto& o) { o.problem_type = model::ProblemType::multi_label; }},
+      {"class_weights", [](auto& o) { o.class_weights = "balanced"; }},
+      {"tokenizer", [](auto& o) { o.tokenizer = "bpe:300"; }},
+      {"max_vocabulary", [](auto& o) { o.max_vocabulary = 12; }},
+      {"chat_template", [](auto& o) { o.chat_template = "chatml"; }},
+      {"train_on", [](auto& o) { o.train_on = TrainOn::last; }},
+      {"too_long", [](auto& o) { o.too_long = TooLong::skip; }},
+      {"learning_rate", [](auto& o) { o.learning_rate *= 2; }},
+      {"final_rate", [](auto& o) { o.final_rate *= 2; }},
+      {"warmup", [](auto& o) { o.warmup += 1; }},
+      {"schedule", [](auto& o) { o.schedule = Schedule::trapezoid; }},
+      {"decay_fraction", [](auto& o) { o.decay_fraction *= 2; }},
+      {"beta1", [](auto& o) { o.beta1 = 0.8; }},
+      {"beta2", [](auto& o) { o.beta2 = 0.8; }},
+      {"epsilon", [](auto& o) { o.epsilon *= 2; }},
+      {"weight_decay", [](auto& o) { o.weight_decay *= 2; }},
+      {"clip", [](auto& o) { o.clip *= 2; }},
+      {"moments", [](auto& o) { o.moments = MomentPrecision::bits8; }},
+      {"label_smoothing", [](auto& o) { o.label_smoothing = 0.1; }},
+      {"mask", [](auto& o) { o.mask *= 2; }},
+      {"mean_span", [](auto& o) { o.mean_span *= 2; }},
+      {"average", [](auto& o) { o.average += 1; }},
+      {"average_of", [](auto& o) { o.average_of = Averaged::best; }},
+      {"lora", [](auto& o) { o.lora.rank += 1; }},
+      {"lora_alpha", [](auto& o) { o.lora.alpha += 1; }},
+      {"lora_targets", [](auto& o) { o.lora.targets = "query"; }},
+      {"lora_dropout", [](auto& o) { o.lora.dropout = 0.1; }},
+      {"rslora", [](auto& o) { o.lora.rslora = true; }},
+      {"dora", [](auto& o) { o.lora.dora = true; }},
+      {"lora_plus", [](auto& o) { o.lora.plus = 4; }},
+      {"lora_base", [](auto& o) { o.lora.base = BasePrecision::int4; }},
+      {"temperature", [](auto& o) { o.distillation.temperature = 2; }},
+      {"distillation_alpha", [](auto& o) { o.distillation.alpha = 0.7; }},
+      {"teacher_top_k", [](auto& o) { o.distillation.top_k = 5; }},
+      {"freeze", [](auto& o) { o.freeze = {"0"}; }},
+      {"seed", [](auto& o) { o.seed += 1; }},
+      {"evaluate_every", [](auto& o) { o.evaluate_every += 1; }},
+      {"evaluate_windows", [](auto& o) { o.evaluate_windows += 1; }},
+      {"best_by", [](auto& o) { o.best_by = "accuracy"; }},
+      {"bleu_lines", [](auto& o) { o.bleu_lines += 1; }}};
   for (const Changes& more :
        {decisive_changes_of_preferences(), decisive_changes_of_reinforcement(),
         decisive_changes_of_steps(), decisive_changes_of_texts(), decisive_changes_of_images()})
@@ -359,7 +360,7 @@ TEST_F(Resume, ReportsACpuOfAnotherClass) {
   EXPECT_EQ(plan.first_step, 6);
   EXPECT_EQ(plan.notes, std::vector<std::string>{note});
   EXPECT_NE(read_file(log()).find("{\"step\":6,\"note\":\"" + note + "\"}"), std::string::npos);
-  const nlohmann::json state = read_json(snapshot_path(options_.out, 20) + "/state.json");
+  const nlohmann::json state = read_json(model::snapshot_path(options_.out, 20) + "/state.json");
   EXPECT_EQ(state["numeric_class"], "amx");
 }
 
@@ -385,7 +386,8 @@ TEST_F(Resume, FallsBackToAnOlderSnapshot) {
 
 TEST_F(Resume, LogsEachStepOnce) {
   stop_at(11);
-  fs::remove_all(snapshot_path(options_.out, 11));  // as after a kill: steps 9 to 11 are repeated
+  fs::remove_all(
+      model::snapshot_path(options_.out, 11));  // as after a kill: steps 9 to 11 are repeated
   std::ofstream(log(), std::ios::app) << "{\"step\": 12, \"lo";
   EXPECT_EQ(resume().first_step, 8);
   expect_whole_log();
@@ -395,7 +397,7 @@ TEST_F(Resume, KeepsTheNewestSnapshots) {
   options_.save_every = 3;
   options_.keep = 3;
   resume();
-  EXPECT_EQ(find_snapshots(options_.out), (std::vector<int64_t>{20, 18, 15}));
+  EXPECT_EQ(model::find_snapshots(options_.out), (std::vector<int64_t>{20, 18, 15}));
 }
 
 // Returns the name, modification time and contents of everything in a folder except its lock.
@@ -432,10 +434,10 @@ TEST_F(Resume, DoesNotChangeAFinishedRun) {
 
 TEST_F(Resume, RefusesAFolderWithDamagedSnapshotsOnly) {
   stop_at(6);
-  for (const int64_t step : find_snapshots(options_.out))
+  for (const int64_t step : model::find_snapshots(options_.out))
     write_file_atomically(file(step), "nothing");
   expect_error(ErrorKind::BadFile, {options_.out, "damaged"}, [&] { resume(); });
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

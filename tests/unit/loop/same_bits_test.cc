@@ -10,13 +10,13 @@
 #include "loop/trainer.h"
 #include "support/runs.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 class SameBits : public testing::TestWithParam<Precision> {
  protected:
   ~SameBits() override {
-    set_thread_count(threads_);
+    set_threads(threads_);
     use_isa("auto");
   }
 
@@ -43,7 +43,7 @@ TEST_P(SameBits, OnASecondRunAndForAnyNumberOfThreads) {
   const std::string once = run("once");
   EXPECT_EQ(run("again"), once);
   for (const int threads : {1, 2, 3}) {
-    set_thread_count(threads);
+    set_threads(threads);
     EXPECT_EQ(run("threads" + std::to_string(threads)), once) << threads << " threads";
   }
 }
@@ -69,7 +69,7 @@ TEST_P(SameBits, WithPackedMomentsAfterStoppingAndResuming) {
   stopped.moments = straight.moments = MomentPrecision::bits8;
   train(small_spec(0.1f), stopped, {}, stop_after(8));
   train(small_spec(0.1f), stopped);
-  set_thread_count(3);
+  set_threads(3);
   train(small_spec(0.1f), straight);
   EXPECT_EQ(state_bytes(stopped, 20), state_bytes(straight, 20));
 }
@@ -91,12 +91,12 @@ TEST_P(SameBits, AfterStoppingAndResuming) {
 }
 
 TEST_P(SameBits, AfterResumingAModelWithExpertsAndDyt) {
-  Spec spec = small_spec(0.1f);
-  StackSpec& d = *spec.decoder;
-  d.norm.kind = NormKind::dyt;
+  model::Spec spec = small_spec(0.1f);
+  model::StackSpec& d = *spec.decoder;
+  d.norm.kind = model::NormKind::dyt;
   d.ffn.experts = {.count = 4,
                    .balance = 0.01f,
-                   .score = ExpertScore::sigmoid,
+                   .score = model::ExpertScore::sigmoid,
                    .selection_bias = true,
                    .groups = 2,
                    .shared = 1,
@@ -132,17 +132,17 @@ INSTANTIATE_TEST_SUITE_P(Precisions, SameBits, testing::Values(Precision::fp32, 
 // tokens, dropout and unit sizes.
 struct Split {
   std::string name;
-  Spec spec;
+  model::Spec spec;
   std::string tokenizer;
 };
 
-Spec decoder_of_other_parts() {
-  Spec spec = small_spec(0.1f);
-  StackSpec& d = *spec.decoder;
+model::Spec decoder_of_other_parts() {
+  model::Spec spec = small_spec(0.1f);
+  model::StackSpec& d = *spec.decoder;
   d.layers = 2;
-  d.position.kind = PositionKind::rotary;
-  d.norm.kind = NormKind::rms;
-  d.attention.norm = QueryKeyNorm::head;
+  d.position.kind = model::PositionKind::rotary;
+  d.norm.kind = model::NormKind::rms;
+  d.attention.norm = model::QueryKeyNorm::head;
   d.attention.bias = d.attention.output_bias = d.ffn.bias = false;
   d.ffn.gated = true;
   d.ffn.activation = Activation::silu;
@@ -157,10 +157,10 @@ std::vector<Split> splits() {
   all.back().spec.width = 18;
   all.push_back({"other_parts", decoder_of_other_parts(), ""});
   all.push_back({"deepnorm_with_dyt", small_spec(0.1f), ""});
-  StackSpec& d = *all.back().spec.decoder;
+  model::StackSpec& d = *all.back().spec.decoder;
   d.placement = {false, false, true};
   d.residual_scale = 1.5f;
-  d.norm.kind = NormKind::dyt;
+  d.norm.kind = model::NormKind::dyt;
   all.push_back({"masked", small_encoder(), "wordpiece:60"});
   all.back().spec.dropout = {0.1f, 0.1f, 0.1f};
   all.push_back({"spans", small_t5(), "bpe:400"});
@@ -170,7 +170,7 @@ std::vector<Split> splits() {
 
 class SplitSteps : public testing::TestWithParam<Split> {
  protected:
-  ~SplitSteps() override { set_thread_count(threads_); }
+  ~SplitSteps() override { set_threads(threads_); }
 
   // Returns the weights and moments after ten steps, and the losses.
   std::pair<std::string, std::vector<double>> run(Precision precision, int64_t passes) const {
@@ -195,10 +195,10 @@ class SplitSteps : public testing::TestWithParam<Split> {
 
 TEST_P(SplitSteps, GiveTheBitsOfAnUnsplitStep) {
   for (const Precision precision : {Precision::fp32, Precision::bf16}) {
-    set_thread_count(1);
+    set_threads(1);
     const auto [whole, losses] = run(precision, 1);
     for (const auto& [passes, threads] : {std::pair{1, 2}, {2, 1}, {4, 2}, {8, 1}}) {
-      set_thread_count(threads);
+      set_threads(threads);
       const auto [state, found] = run(precision, passes);
       EXPECT_TRUE(state == whole) << passes << " passes, " << threads << " threads";
       EXPECT_EQ(found, losses) << passes << " passes, " << threads << " threads";
@@ -210,4 +210,4 @@ INSTANTIATE_TEST_SUITE_P(Kinds, SplitSteps, testing::ValuesIn(splits()),
                          [](const auto& split) { return split.param.name; });
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

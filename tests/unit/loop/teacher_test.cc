@@ -15,7 +15,7 @@
 #include "tasks/packed_examples.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 // A trained teacher and a student that is smaller.
@@ -27,8 +27,8 @@ class Distillations : public testing::Test {
     o.steps = 60;
     train(teacher_spec(), o);
   }
-  static Spec teacher_spec() {
-    Spec spec = small_spec();
+  static model::Spec teacher_spec() {
+    model::Spec spec = small_spec();
     spec.width = 24;
     spec.decoder->layers = 2;
     return spec;
@@ -72,7 +72,8 @@ std::string bytes_of(const TopProbabilities& p) {
 TEST_F(Distillations, UseTheLargestProbabilitiesOfTheTeacher) {
   const Job run = job(options("out"));
   const Batch batch = examples_of(run).training(0);
-  const Transformer model = open_model_files(runs_ / "teacher", Weights::mapped).model;
+  const model::Transformer model =
+      model::open_model_files(runs_ / "teacher", model::Weights::mapped).model;
   const NoGradient off;
   const Tensor logits = all_logits(model, batch, {}).view({batch.asked, model.spec.vocabulary});
   for (const float temperature : {1.0f, 3.0f}) {
@@ -90,10 +91,11 @@ TEST_F(Distillations, UseTheLargestProbabilitiesOfTheTeacher) {
 TEST_F(Distillations, HaveTheLossOfTheFormula) {
   const Job run = job(options("out"));
   const Batch batch = examples_of(run).training(0);
-  const Transformer model = open_model_files(runs_ / "teacher", Weights::mapped).model;
+  const model::Transformer model =
+      model::open_model_files(runs_ / "teacher", model::Weights::mapped).model;
   const NoGradient off;
   const int64_t V = model.spec.vocabulary, R = batch.asked;
-  const auto rows_of_model = [&](const Transformer& of) {
+  const auto rows_of_model = [&](const model::Transformer& of) {
     return to_floats(all_logits(of, batch, {}));
   };
   const std::vector<float> taught = rows_of_model(model), own = rows_of_model(run.model);
@@ -201,7 +203,7 @@ TEST_F(Distillations, OfMaskedTokensKeepNoOutputs) {
   TrainOptions student = options("masked");
   student.distillation.teacher = o.out;
   student.length = 16;
-  Spec narrow = small_encoder();
+  model::Spec narrow = small_encoder();
   narrow.width = 16;
   EXPECT_EQ(train(narrow, student).step, 20);
   EXPECT_FALSE(is_folder(student.out + "/teacher"));
@@ -218,7 +220,7 @@ TEST_F(Distillations, RefuseTeachersThatDoNotFit) {
   expect_error(ErrorKind::InvalidArgument, {"teacher: its tokenizer differs: token ", "expected"},
                [&] { job(student); });
   student = options("out");
-  Spec longer = small_spec();
+  model::Spec longer = small_spec();
   longer.context = 32;
   expect_error(ErrorKind::InvalidArgument,
                {"length: sequences of up to 32 tokens; expected at most 16"},
@@ -231,4 +233,4 @@ TEST_F(Distillations, RefuseTeachersThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

@@ -6,7 +6,7 @@
 
 #include "support/expect_error.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 void expect_near(const std::vector<double>& found, const std::vector<double>& expected) {
@@ -54,4 +54,4 @@ TEST(Advantages, TheWeightOfTheDivergenceFollowsItsTarget) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

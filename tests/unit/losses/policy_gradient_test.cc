@@ -8,7 +8,7 @@
 #include "support/mixtures.h"
 #include "support/small_spec.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 // Two answers to prompts, of 3 and 2 tokens.
@@ -24,16 +24,16 @@ WrittenBatch two_answers(bool translates) {
 
 struct GradientModel {
   const char* name;
-  Spec spec;
+  model::Spec spec;
 };
 
-void check_policy_gradients(const Spec& given, bool ppo) {
-  Transformer model = test::made(validated(given));
-  Linear head(given.width, 1, true);
+void check_policy_gradients(const model::Spec& given, bool ppo) {
+  model::Transformer model = test::made(model::validated(given));
+  model::Linear head(given.width, 1, true);
   const WrittenBatch batch = two_answers(given.encoder.has_value());
   const Batch inputs = batch.batch_of(std::vector<size_t>{0, 1}, 0);
   std::vector<Tensor> parameters;
-  model.each([&](const std::string&, Parameter& p) {
+  model.each([&](const std::string&, model::Parameter& p) {
     parameters.push_back(convert(p.value, DType::f64));
   });
   parameters.push_back(test::normal({1, given.width}, 5));
@@ -60,7 +60,7 @@ void check_policy_gradients(const Spec& given, bool ppo) {
       parameters,
       [&](const std::vector<Tensor>& given_values) {
         size_t n = 0;
-        model.each([&](const std::string&, Parameter& p) { p.value = given_values[n++]; });
+        model.each([&](const std::string&, model::Parameter& p) { p.value = given_values[n++]; });
         head.weight.value = given_values[n++];
         head.bias.value = given_values[n++];
         const PolicyOutputs outputs =
@@ -73,11 +73,11 @@ void check_policy_gradients(const Spec& given, bool ppo) {
 TEST(PolicyGradient, IsThatOfFiniteDifferences) {
   const test::SmallSize size{.vocabulary = 7, .context = 8, .width = 8, .layers = 1, .heads = 2};
   const GradientModel models[] = {{"llama", test::small_llama(size, 5)},
-                                  {"t5", test::scaled_down(preset("t5-small"), size, 5)}};
+                                  {"t5", test::scaled_down(model::preset("t5-small"), size, 5)}};
   for (const GradientModel& each : models) {
     for (const bool ppo : {false, true}) {
       SCOPED_TRACE(std::string(each.name) + (ppo ? ", ppo" : ", grpo"));
-      Spec spec = each.spec;
+      model::Spec spec = each.spec;
       spec.dropout = {};
       check_policy_gradients(spec, ppo);
     }
@@ -88,8 +88,8 @@ TEST(PolicyGradient, IsThatOfFiniteDifferences) {
 // dr_grpo used to divide by the others only.
 TEST(PolicyAverages, CountAnswersThatAreLeftOut) {
   const test::SmallSize size{.vocabulary = 7, .context = 8, .width = 8, .layers = 1, .heads = 2};
-  Transformer model = test::made(validated(test::small_llama(size, 5)));
-  model.each([](const std::string&, Parameter& p) { p.value.want_gradient(); });
+  model::Transformer model = test::made(model::validated(test::small_llama(size, 5)));
+  model.each([](const std::string&, model::Parameter& p) { p.value.want_gradient(); });
   WrittenBatch batch = two_answers(false);
   batch.trained = {1, 0};
   batch.advantages.assign(5, 1.0f);
@@ -110,4 +110,4 @@ TEST(PolicyAverages, CountAnswersThatAreLeftOut) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

@@ -6,7 +6,7 @@
 
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 Tensor numbers(const std::vector<float>& values) { return tensor_of(values, {std::ssize(values)}); }
@@ -61,4 +61,4 @@ TEST(ValueLoss, TakesTheLargerOfTheClippedAndTheOtherError) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

@@ -12,7 +12,7 @@
 #include "ops/ops.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 using Numbers = std::vector<double>;
@@ -121,4 +121,4 @@ TEST(PreferenceLosses, BeginAtLogTwo) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

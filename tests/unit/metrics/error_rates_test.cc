@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 // Made by tools/goldens/make_speech_training.py, with jiwer and openai-whisper's basic normalizer.
@@ -31,4 +31,4 @@ TEST(ErrorRates, CountInsertionsOfEmptyReferences) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::infer

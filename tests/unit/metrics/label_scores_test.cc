@@ -10,7 +10,7 @@
 #include "metrics/entities.h"
 #include "metrics/predictions.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 using Json = nlohmann::json;
@@ -144,4 +144,4 @@ TEST(LabelScores, NeedEntitiesForEntityScores) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::infer

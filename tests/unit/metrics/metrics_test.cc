@@ -1,4 +1,4 @@
-#include "fovea/metrics.h"
+#include "fovea/infer/metrics.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include "metrics/predictions.h"
 #include "support/expect_error.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 TEST(EvaluationTasks, HaveUniqueNamesAndADecisiveMetric) {
@@ -93,4 +93,4 @@ TEST(Correlation, MatchesScipy) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::infer

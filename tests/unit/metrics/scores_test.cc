@@ -10,7 +10,7 @@
 #include "metrics/rouge.h"
 #include "metrics/words.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 nlohmann::json goldens() {
@@ -72,4 +72,4 @@ TEST(Words, AreSeparatedByUnicodeSpaces) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -9,7 +9,7 @@
 #include "support/random_parameters.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 Linear layer_of(int64_t in, int64_t out) {
@@ -47,7 +47,7 @@ TEST(Adapters, InitiallyHaveNoEffect) {
 void expect_learning(bool packed) {
   Linear layer = layer_of(7, 5);
   const Tensor x = numbers({16, 7}, 1), bias = layer.bias.value,
-               shift = linear(linear(x, numbers({1, 7}, 5)), numbers({5, 1}, 6)),
+               shift = fovea::linear(fovea::linear(x, numbers({1, 7}, 5)), numbers({5, 1}, 6)),
                target = add(layer(x), shift);
   const std::vector<float> weight = to_floats(layer.weight.value), bias_before = to_floats(bias);
   if (packed) {
@@ -154,8 +154,9 @@ TEST(Adapters, HaveTheGradientsOfDora) {
     kernels(product).gemm(product, one[4], one[3], {}, {out, in, rank, false, false});
     const Tensor inverse = inverse_row_lengths(add(one[1], scale(product, kScale)));
     const auto with_constants = [&](auto& all) {
-      const Tensor change = scale(linear(linear(all[0], all[3]), all[4]), kScale);
-      return scale_columns(add(linear(all[0], all[1]), change), multiply(all[5], inverse), all[2]);
+      const Tensor change = scale(fovea::linear(fovea::linear(all[0], all[3]), all[4]), kScale);
+      return scale_columns(add(fovea::linear(all[0], all[1]), change), multiply(all[5], inverse),
+                           all[2]);
     };
     test::check_gradients(inputs_of(rows, in, out, rank), with_constants);
     const std::vector<Tensor> found = test::gradients(one, dora),
@@ -231,4 +232,4 @@ TEST(PackedWeights, PassGradientsToTheirInput) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::model

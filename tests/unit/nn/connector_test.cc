@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 // A layer whose outputs are its inputs.
@@ -39,4 +39,4 @@ TEST(Connectors, LeaveOutClassTokens) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::model

@@ -8,7 +8,7 @@
 #include "support/expect_error.h"
 #include "support/random_parameters.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 StackSpec small_stack() {
@@ -410,4 +410,4 @@ TEST(RotaryFrequencies, FollowTheLengthWithDynamicScaling) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::model

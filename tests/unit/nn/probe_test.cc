@@ -9,7 +9,7 @@
 #include "nn/stack.h"
 #include "support/random_parameters.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 constexpr int64_t kBatch = 2, kTokens = 5, kWidth = 8;
@@ -208,4 +208,4 @@ TEST(ProbePoints, OfParallelLayersHaveNoStateBetweenTheSublayers) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::model

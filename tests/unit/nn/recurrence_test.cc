@@ -11,7 +11,7 @@
 #include "support/expect_error.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 // PyTorch computed the goldens (tools/goldens/make_recurrent.py).
@@ -71,7 +71,7 @@ TEST_P(Recurrences, HaveTheSameBitsForAnyNumberOfThreads) {
   const int before = thread_count();
   std::vector<std::vector<float>> found;
   for (const int threads : {1, 2, 3}) {
-    set_thread_count(threads);
+    set_threads(threads);
     for (const DType compute : {DType::f32, DType::bf16}) {
       Recurrence layer = this->layer();
       const int64_t B = 25, T = 4;
@@ -90,7 +90,7 @@ TEST_P(Recurrences, HaveTheSameBitsForAnyNumberOfThreads) {
       found.push_back(to_floats(layer.hidden.weight.value.gradient()));
     }
   }
-  set_thread_count(before);
+  set_threads(before);
   for (size_t i = 6; i < found.size(); ++i) EXPECT_EQ(found[i], found[i % 6]) << i;
 }
 
@@ -105,4 +105,4 @@ INSTANTIATE_TEST_SUITE_P(Cells, Recurrences,
                          testing::Values(MixerKind::rnn, MixerKind::gru, MixerKind::lstm));
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::model

@@ -13,7 +13,7 @@
 #include "support/small_spec.h"
 #include "support/temporary_folder.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 Spec small() { return validated(test::small_decoder({.width = 8})); }
@@ -280,4 +280,4 @@ TEST(Registry, SelectsTheFirstFamilyThatCanExpressASpec) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::model

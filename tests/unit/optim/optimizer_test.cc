@@ -7,7 +7,7 @@
 #include "support/runs.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 TrainOptions schedule(Schedule kind) {
@@ -80,29 +80,29 @@ struct PlainAdamW {
 };
 
 // Computes gradients from generated ids and targets.
-void make_gradients(const Transformer& model, int32_t shift) {
+void make_gradients(const model::Transformer& model, int32_t shift) {
   const Tensor ids = empty({2, 16}, DType::i32), targets = empty({2, 16}, DType::i32);
   for (int32_t i = 0; i < 32; ++i) {
     ids.data_as<int32_t>()[i] = (i * 3 + shift) % 11;
     targets.data_as<int32_t>()[i] = (i * 5 + shift) % 11;
   }
-  Pass pass;
+  model::Pass pass;
   pass.mask.causal = true;
   backward(cross_entropy(model.logits(model.hidden(ids, pass)), targets, 32));
 }
 
 void compare_with_plain(double clip) {
-  Spec spec = small_spec();
+  model::Spec spec = small_spec();
   spec.vocabulary = 11;
-  Transformer model(validated(spec));
-  initialise(model, 3);
+  model::Transformer model(model::validated(spec));
+  model::initialise(model, 3);
   TrainOptions o;
   o.clip = clip;
   o.weight_decay = 0.3;  // large, so that a wrong group is detected
   o.epsilon = 1e-3;      // limits the quotients of gradients that are rounding errors
-  Optimizer optimizer(parameters_of(model), optimizer_options(o, DType::f32));
+  Optimizer optimizer(model::parameters_of(model), optimizer_options(o, DType::f32));
   std::map<std::string, PlainAdamW> plain;
-  model.each([&](const std::string& name, Parameter& p) {
+  model.each([&](const std::string& name, model::Parameter& p) {
     const std::vector<float> w = to_floats(p.value);
     plain[name] = {
         {w.begin(), w.end()}, std::vector<double>(w.size()), std::vector<double>(w.size())};
@@ -111,12 +111,12 @@ void compare_with_plain(double clip) {
     const double rate = 1e-2 * step;
     make_gradients(model, step);
     double squares = 0;
-    model.each([&](const std::string&, Parameter& p) {
+    model.each([&](const std::string&, model::Parameter& p) {
       for (const float g : to_floats(p.value.gradient())) squares += double{g} * double{g};
     });
     const double norm = std::sqrt(squares);
     EXPECT_NEAR(optimizer.gradient_norm(), norm, 1e-6 * norm);
-    model.each([&](const std::string& name, Parameter& p) {
+    model.each([&](const std::string& name, model::Parameter& p) {
       const bool is_matrix =
           p.shape.size() == 2 && name != "decoder.position";  // gains and biases are vectors
       plain[name].update(to_floats(p.value.gradient()), o,
@@ -125,7 +125,7 @@ void compare_with_plain(double clip) {
     });
     optimizer.update(step, rate, norm);
   }
-  model.each([&](const std::string& name, Parameter& p) {
+  model.each([&](const std::string& name, model::Parameter& p) {
     const std::vector<float> w = to_floats(p.value);
     for (size_t i = 0; i < w.size(); ++i)
       ASSERT_NEAR(w[i], plain[name].w[i], 2e-5) << name << " " << i << ", clip " << clip;
@@ -162,4 +162,4 @@ TEST(OptimizerTest, LearnsAsWellWithPackedMoments) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

@@ -10,7 +10,7 @@
 #include "support/runs.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 // Parameters as in tools/goldens/make_optimizers.py, which computed the expected weights: two
@@ -20,14 +20,14 @@ class OptimizerGoldens : public testing::Test {
   struct Named {
     const char *golden, *name;
     Shape shape;
-    Role role;
+    model::Role role;
   };
   static const std::vector<Named>& all() {
     static const std::vector<Named> named = {
-        {"wide", "decoder.0.ffn.up.weight", {4, 9}, Role::matrix},
-        {"tall", "decoder.0.ffn.down.weight", {9, 4}, Role::residual_matrix},
-        {"embedding", "embedding.token", {7, 3}, Role::token_embedding},
-        {"gain", "decoder.0.norm.ffn.input.weight", {6}, Role::gain}};
+        {"wide", "decoder.0.ffn.up.weight", {4, 9}, model::Role::matrix},
+        {"tall", "decoder.0.ffn.down.weight", {9, 4}, model::Role::residual_matrix},
+        {"embedding", "embedding.token", {7, 3}, model::Role::token_embedding},
+        {"gain", "decoder.0.norm.ffn.input.weight", {6}, model::Role::gain}};
     return named;
   }
 
@@ -36,8 +36,8 @@ class OptimizerGoldens : public testing::Test {
     for (const Named& named : all())
       parameters_.push_back({named.shape, named.role, values(golden_["initial"], named)});
   }
-  std::vector<NamedParameter> parameters() {
-    std::vector<NamedParameter> list;
+  std::vector<model::NamedParameter> parameters() {
+    std::vector<model::NamedParameter> list;
     for (size_t i = 0; i < parameters_.size(); ++i)
       list.push_back({all()[i].name, &parameters_[i]});
     return list;
@@ -62,7 +62,7 @@ class OptimizerGoldens : public testing::Test {
   }
 
   const nlohmann::json golden_ = read_json("tests/goldens/optimizers.json");
-  std::vector<Parameter> parameters_;
+  std::vector<model::Parameter> parameters_;
 
  private:
   static Tensor values(const nlohmann::json& tensors, const Named& named) {
@@ -123,7 +123,7 @@ TEST(MuonInBf16, IsNearTheStepInFp32) {
   for (const Shape& shape : {Shape{96, 160}, Shape{160, 96}, Shape{33, 33}}) {
     std::vector<std::vector<float>> found;
     for (const DType products : {DType::f32, DType::bf16, DType::bf16}) {
-      Parameter p = {shape, Role::matrix, zeros(shape)};
+      model::Parameter p = {shape, model::Role::matrix, zeros(shape)};
       OptimizerOptions options = with(OptimizerKind::muon);
       options.products = products;
       Optimizer optimizer({{"decoder.0.ffn.up.weight", &p}}, options);
@@ -160,7 +160,7 @@ TEST_F(OptimizerGoldens, ClipBeforeTheRules) {
         add_gradients(step, large ? 64 : 16);  // powers of two do not change the rounding
         optimizer.update(static_cast<int64_t>(step) + 1, 0.02, optimizer.gradient_norm());
       }
-      for (const Parameter& p : parameters_) found[large].push_back(to_floats(p.value));
+      for (const model::Parameter& p : parameters_) found[large].push_back(to_floats(p.value));
     }
     for (size_t i = 0; i < found[0].size(); ++i)
       for (size_t n = 0; n < found[0][i].size(); ++n)
@@ -201,7 +201,7 @@ class EveryOptimizer : public testing::TestWithParam<OptimizerKind> {
     options_.clip = 0.5;
   }
   std::string state(const std::string& out, int64_t step) const {
-    return read_file(snapshot_path(out, step) + "/state.safetensors");
+    return read_file(model::snapshot_path(out, step) + "/state.safetensors");
   }
   Runs runs_;
   TrainOptions options_ = runs_.options("out");
@@ -212,11 +212,11 @@ TEST_P(EveryOptimizer, ResumesWithTheSameBitsForAnyThreads) {
   TrainOptions other = options_;
   other.out = runs_ / "other";
   const int before = thread_count();
-  set_thread_count(3);
+  set_threads(3);
   train(small_spec(), other, {}, stop_after(6));
-  set_thread_count(1);
+  set_threads(1);
   train(small_spec(), other);
-  set_thread_count(before);
+  set_threads(before);
   EXPECT_EQ(state(options_.out, 12), state(other.out, 12));
 }
 
@@ -240,7 +240,7 @@ TEST_P(EveryOptimizer, LearnsAndPlansItsMemory) {
         return true;
       });
   EXPECT_LT(last, 0.8 * first);
-  const SafeTensors saved(snapshot_path(options_.out, 150) + "/state.safetensors");
+  const SafeTensors saved(model::snapshot_path(options_.out, 150) + "/state.safetensors");
   uint64_t kept = 0;
   for (const StoredTensor& stored : saved.stored())
     if (!stored.name.starts_with("weight.")) kept += saved.tensor(stored.name).bytes();
@@ -317,8 +317,8 @@ TEST(Growth, OfARunResumes) {
   other.out = runs / "other";
   train(small_spec(), other, {}, stop_after(4));
   train(small_spec(), other);
-  EXPECT_EQ(read_file(snapshot_path(o.out, 12) + "/state.safetensors"),
-            read_file(snapshot_path(other.out, 12) + "/state.safetensors"));
+  EXPECT_EQ(read_file(model::snapshot_path(o.out, 12) + "/state.safetensors"),
+            read_file(model::snapshot_path(other.out, 12) + "/state.safetensors"));
   const int64_t pass = tokens[0];
   EXPECT_EQ(tokens[5] - tokens[4], 2 * pass);
   EXPECT_EQ(tokens[11] - tokens[10], 3 * pass);
@@ -326,8 +326,8 @@ TEST(Growth, OfARunResumes) {
   fixed.out = runs / "fixed";
   fixed.window_from = 0;
   train(small_spec(), fixed);
-  EXPECT_NE(read_file(snapshot_path(o.out, 12) + "/state.safetensors"),
-            read_file(snapshot_path(fixed.out, 12) + "/state.safetensors"));
+  EXPECT_NE(read_file(model::snapshot_path(o.out, 12) + "/state.safetensors"),
+            read_file(model::snapshot_path(fixed.out, 12) + "/state.safetensors"));
   expect_error(ErrorKind::InvalidArgument, {"accumulate_from: 4; expected at most 3"}, [&] {
     TrainOptions wrong = o;
     wrong.accumulate_from = 4;
@@ -336,4 +336,4 @@ TEST(Growth, OfARunResumes) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

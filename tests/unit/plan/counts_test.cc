@@ -1,4 +1,4 @@
-#include "fovea/plan.h"
+#include "fovea/train/plan.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include "support/expect_error.h"
 #include "transformer/transformer.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 struct Published {
@@ -21,7 +21,7 @@ class PublishedTest : public testing::TestWithParam<Published> {};
 // an encoder and the bias of BART's logits are included. For the original Transformer, the paper
 // states 65 and 213 million.
 TEST_P(PublishedTest, HasThePublishedSize) {
-  EXPECT_EQ(plan(preset(GetParam().preset)).parameters, GetParam().parameters);
+  EXPECT_EQ(plan(model::preset(GetParam().preset)).parameters, GetParam().parameters);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -58,8 +58,8 @@ const PlanPart& part(const Plan& plan, const std::string& name) {
 
 TEST(Plan, CountsTheParametersOfTheModel) {
   for (const std::string name : {"t5-small", "whisper-tiny", "bart-base", "vit-base", "gpt2"}) {
-    Spec spec = validated(preset(name));
-    for (StackSpec* stack :
+    model::Spec spec = model::validated(model::preset(name));
+    for (model::StackSpec* stack :
          {spec.encoder ? &*spec.encoder : nullptr, spec.decoder ? &*spec.decoder : nullptr}) {
       if (stack == nullptr) continue;
       stack->layers = 5;
@@ -70,13 +70,13 @@ TEST(Plan, CountsTheParametersOfTheModel) {
       stack->ffn.experts.shared = 2;
       stack->first_norm = false;
     }
-    Transformer model(validated(spec));
-    EXPECT_EQ(plan(spec).parameters, parameter_count(model)) << name;
+    model::Transformer model(model::validated(spec));
+    EXPECT_EQ(plan(spec).parameters, model::parameter_count(model)) << name;
   }
 }
 
 TEST(Plan, SplitsParametersIntoParts) {
-  const Plan gpt = plan(preset("gpt2"));
+  const Plan gpt = plan(model::preset("gpt2"));
   EXPECT_EQ(part(gpt, "token embedding").parameters, 50257 * 768);
   EXPECT_EQ(part(gpt, "positions").parameters, 1024 * 768);
   EXPECT_EQ(part(gpt, "attention").parameters, 12 * 4 * (768 * 768 + 768));
@@ -85,8 +85,8 @@ TEST(Plan, SplitsParametersIntoParts) {
   EXPECT_EQ(part(gpt, "head").parameters, 0);  // tied to the embedding
   EXPECT_EQ(gpt.active, gpt.parameters);
 
-  Spec spec = preset("gpt2");
-  spec.decoder->norm.kind = NormKind::dyt;
+  model::Spec spec = model::preset("gpt2");
+  spec.decoder->norm.kind = model::NormKind::dyt;
   spec.decoder->ffn.experts = {
       .count = 8, .width = 96, .selection_bias = true, .shared = 3, .shared_gate = true};
   const Plan shared = plan(spec);
@@ -99,7 +99,7 @@ TEST(Plan, SplitsParametersIntoParts) {
   EXPECT_DOUBLE_EQ(together.flops,
                    2.0 * 12 * static_cast<double>((matrices + 768) * shared.length));
 
-  const Plan experts = plan(preset("mixtral-8x7b"));
+  const Plan experts = plan(model::preset("mixtral-8x7b"));
   EXPECT_EQ(part(experts, "experts").parameters, 32ll * 8 * 3 * 4096 * 14336);
   EXPECT_EQ(part(experts, "experts").active, 32ll * 2 * 3 * 4096 * 14336);
   EXPECT_EQ(part(experts, "router").parameters, 32 * 8 * 4096);
@@ -109,7 +109,7 @@ TEST(Plan, SplitsParametersIntoParts) {
 TEST(Plan, CountsProductsOfADecoder) {
   PlanOptions options;
   options.length = 100;
-  const Plan p = plan(preset("gpt2"), options);
+  const Plan p = plan(model::preset("gpt2"), options);
   const double matrices = 12.0 * 12 * 768 * 768 + 50257.0 * 768;
   const double scores = 12 * 4.0 * 768 * (100 * 101 / 2);
   EXPECT_DOUBLE_EQ(p.flops, 2 * matrices * 100 + scores);
@@ -123,7 +123,7 @@ TEST(Plan, CountsProductsAcrossStacks) {
   PlanOptions options;
   options.length = 10;
   options.source_length = 30;
-  const Plan p = plan(preset("t5-small"), options);
+  const Plan p = plan(model::preset("t5-small"), options);
   const double square = 512.0 * 512, S = 30, T = 10;
   const double encoder = 6 * (4 * square + 8 * square) * S;
   const double decoder = 6 * ((4 + 8 + 2) * square * T + 2 * square * S);
@@ -133,12 +133,12 @@ TEST(Plan, CountsProductsAcrossStacks) {
 }
 
 TEST(Plan, CountsProductsOfInputs) {
-  const Plan image = plan(preset("vit-base"));
+  const Plan image = plan(model::preset("vit-base"));
   EXPECT_EQ(image.length, 197);
   EXPECT_EQ(image.source_length, 0);
   EXPECT_DOUBLE_EQ(part(image, "input").flops, 2.0 * 196 * 768 * 768);
   EXPECT_DOUBLE_EQ(part(image, "head").flops, 2.0 * 768 * 768);  // applied to a single vector
-  const Plan audio = plan(preset("whisper-tiny"));
+  const Plan audio = plan(model::preset("whisper-tiny"));
   EXPECT_DOUBLE_EQ(part(audio, "input").flops, 2.0 * 3 * 384 * (3000 * 80 + 1500 * 384));
 }
 
@@ -159,21 +159,21 @@ TEST(Plan, CountsPairsOfQueryAndKey) {
 TEST(Plan, ComputesTheSizeOfTheCache) {
   PlanOptions options;
   options.batch = 3;
-  const Plan grouped = plan(preset("llama2-70b"), options);
+  const Plan grouped = plan(model::preset("llama2-70b"), options);
   EXPECT_EQ(grouped.memory.cache_per_token.bf16, 2 * 80 * 8 * 128 * 2);
   EXPECT_EQ(grouped.memory.cache.bf16, 3 * 4096.0 * grouped.memory.cache_per_token.bf16);
-  const Plan window = plan(preset("mistral-7b"));
+  const Plan window = plan(model::preset("mistral-7b"));
   // The window, twice the most speculative tokens, their ends, and the prompt tokens of a step.
   const int64_t pages = (4096 + 2 * 64) / 64 + 2 + 512 / 64;
   EXPECT_EQ(window.memory.cache.fp32,
             static_cast<double>(64 * pages) * window.memory.cache_per_token.fp32);
   PlanOptions brief;
   brief.length = 100;
-  EXPECT_EQ(plan(preset("mistral-7b"), brief).memory.cache.fp32,
+  EXPECT_EQ(plan(model::preset("mistral-7b"), brief).memory.cache.fp32,
             100 * window.memory.cache_per_token.fp32);
-  const Plan across = plan(preset("t5-small"));
+  const Plan across = plan(model::preset("t5-small"));
   EXPECT_EQ(across.memory.cache.fp32, (512 + 512) * across.memory.cache_per_token.fp32);
-  EXPECT_EQ(plan(preset("bert-base")).memory.cache.fp32, 0);
+  EXPECT_EQ(plan(model::preset("bert-base")).memory.cache.fp32, 0);
 }
 
 TEST(Plan, EstimatesTimeAndCostOfTraining) {
@@ -183,7 +183,7 @@ TEST(Plan, EstimatesTimeAndCostOfTraining) {
   options.utilisation = 0.5;
   options.price = 1.5;
   options.devices = 1000;
-  const TrainingPlan t = plan(preset("gpt3"), options).training;
+  const TrainingPlan t = plan(model::preset("gpt3"), options).training;
   EXPECT_NEAR(t.rule_flops, 3.14e23, 0.005e23);
   EXPECT_NEAR(t.flops / t.rule_flops, 1.0136, 0.0001);  // attention, which 6 N omits
   EXPECT_DOUBLE_EQ(t.device_hours, t.flops / 28e12 / 3600);
@@ -197,7 +197,7 @@ TEST(Plan, RefusesOptionsOutOfRange) {
     PlanOptions options;
     change(options);
     expect_error(ErrorKind::InvalidArgument, {option, "expected"},
-                 [&] { plan(preset("gpt2"), options); });
+                 [&] { plan(model::preset("gpt2"), options); });
   };
   refused("length: ", [](PlanOptions& o) { o.length = 1025; });
   refused("batch: ", [](PlanOptions& o) { o.batch = 0; });
@@ -206,8 +206,9 @@ TEST(Plan, RefusesOptionsOutOfRange) {
   refused("utilisation: ", [](PlanOptions& o) { o.utilisation = 1.5; });
   refused("price: ", [](PlanOptions& o) { o.price = -1; });
   refused("devices: ", [](PlanOptions& o) { o.devices = 0; });
-  expect_error(ErrorKind::InvalidArgument, {"vocabulary is 0"}, [] { plan(preset("nano")); });
-  Spec huge = preset("gpt2");
+  expect_error(ErrorKind::InvalidArgument, {"vocabulary is 0"},
+               [] { plan(model::preset("nano")); });
+  model::Spec huge = model::preset("gpt2");
   huge.width = 1 << 24;
   huge.decoder->attention.heads = 1 << 12;
   huge.decoder->attention.head_width = 1;
@@ -228,4 +229,4 @@ TEST(ScalingLaws, MatchThePapers) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

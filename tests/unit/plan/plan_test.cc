@@ -13,22 +13,22 @@
 #include "tensor/tape.h"
 #include "transformer/transformer.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 // Returns the peak of tensor memory in a step of a model, including its weights, gradients and
 // moments.
-size_t measured_peak(const Spec& spec, int64_t batch, DType compute, int64_t passes,
+size_t measured_peak(const model::Spec& spec, int64_t batch, DType compute, int64_t passes,
                      int64_t recompute = 0) {
-  Transformer model(spec);
-  initialise(model, 1);
+  model::Transformer model(spec);
+  model::initialise(model, 1);
   std::vector<Tensor> moments;
-  model.each([&](const std::string&, Parameter& p) {
+  model.each([&](const std::string&, model::Parameter& p) {
     p.value.want_gradient();
     moments.push_back(zeros(p.shape));
     moments.push_back(zeros(p.shape));
   });
-  Pass pass;
+  model::Pass pass;
   pass.compute = compute;
   pass.mask.causal = true;
   pass.training = true;
@@ -57,16 +57,16 @@ class EstimateTest : public testing::TestWithParam<Case> {};
 
 TEST_P(EstimateTest, IsCloseToTheMeasuredPeak) {
   const auto& [name, batch, compute, variant, passes] = GetParam();
-  Spec spec = preset(name);
+  model::Spec spec = model::preset(name);
   spec.vocabulary = 65;
   if (variant) {
     spec.dropout = {0.1f, 0.1f, 0.1f};
-    spec.decoder->norm.kind = NormKind::rms;
+    spec.decoder->norm.kind = model::NormKind::rms;
     spec.decoder->ffn.gated = true;
     spec.decoder->ffn.activation = Activation::silu;
     spec.head.tied = false;
   }
-  spec = validated(spec);
+  spec = model::validated(spec);
   const auto before = static_cast<double>(tensor_memory().live);
   const auto measured = static_cast<double>(measured_peak(spec, batch, compute, passes)) - before;
   const Cost cost = training_cost(spec, batch, spec.context, passes, compute);
@@ -91,10 +91,10 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(Cost, CountsBlocksOfLargeLogits) {
   for (const float softcap : {0.0f, 30.0f}) {
     for (const DType compute : {DType::f32, DType::bf16}) {
-      Spec spec = test::small_decoder(
+      model::Spec spec = test::small_decoder(
           {.vocabulary = 65536, .context = 256, .width = 16, .layers = 1, .heads = 2});
       spec.head.softcap = softcap;
-      spec = validated(spec);
+      spec = model::validated(spec);
       constexpr int64_t kBatch = 9;
       ASSERT_GT(kBatch * spec.context * spec.vocabulary, kLogitsAtOnce);
       const auto before = static_cast<double>(tensor_memory().live);
@@ -110,9 +110,9 @@ TEST(Cost, CountsBlocksOfLargeLogits) {
 
 TEST(Cost, CountsTheInputsOfLayersThatAreComputedAgain) {
   for (const DType compute : {DType::f32, DType::bf16}) {
-    Spec spec = test::small_llama(
+    model::Spec spec = test::small_llama(
         {.vocabulary = 65, .context = 128, .width = 64, .layers = 8, .heads = 4}, 256);
-    spec = validated(spec);
+    spec = model::validated(spec);
     constexpr int64_t kBatch = 8;
     const auto activations = [&](int64_t layers) {
       const auto before = static_cast<double>(tensor_memory().live);
@@ -134,9 +134,9 @@ TEST(Cost, CountsTheInputsOfLayersThatAreComputedAgain) {
 }
 
 TEST(Cost, CountsPackedMoments) {
-  Spec spec = preset("nano");
+  model::Spec spec = model::preset("nano");
   spec.vocabulary = 65;
-  spec = validated(spec);
+  spec = model::validated(spec);
   const Cost cost = training_cost(spec, 1, 64, 1, DType::f32, {.moments = {.packed = true}});
   const double without_rounding = (2 + 8.0 / 256) * static_cast<double>(cost.parameters);
   const double parameters = 4 * 16 + 4;  // each of them rounds its last block up
@@ -145,9 +145,9 @@ TEST(Cost, CountsPackedMoments) {
 }
 
 TEST(Cost, MatchesTheFormulas) {
-  Spec spec = preset("nano");
+  model::Spec spec = model::preset("nano");
   spec.vocabulary = 65;
-  spec = validated(spec);
+  spec = model::validated(spec);
   const Cost one = training_cost(spec, 12, 64, 1, DType::f32);
   // Parameters: 12 C^2 + 13 C per layer, (65 + 64) C in the embeddings, 2 C in the final norm.
   EXPECT_EQ(one.parameters, 4 * (12 * 128 * 128 + 13 * 128) + (65 + 64) * 128 + 2 * 128);
@@ -198,4 +198,4 @@ TEST(Machine, RespectsTheAddressSpaceLimit) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

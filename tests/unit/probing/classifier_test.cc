@@ -17,7 +17,7 @@
 #include "probing/probe_data.h"
 #include "probing/tfidf.h"
 
-namespace fovea {
+namespace fovea::study {
 namespace {
 
 nlohmann::json probe_goldens() {
@@ -101,11 +101,11 @@ TEST(CrossValidation, PredictsAsScikitLearn) {
           },
           folds, c, 1);
       EXPECT_EQ(of_words.predicted.labels, model["predicted_words"].get<std::vector<int32_t>>());
-      Choices choices;
+      infer::Choices choices;
       for (size_t i = 0; i < folds.fold.size(); ++i)
         choices.emplace_back(folds.targets.labels[i], vectors.predicted.labels[i]);
-      EXPECT_NEAR(accuracy(choices), model["accuracy"].get<double>(), 1e-12);
-      EXPECT_NEAR(macro_f1(counts_of(choices)), model["f1"].get<double>(), 1e-12);
+      EXPECT_NEAR(infer::accuracy(choices), model["accuracy"].get<double>(), 1e-12);
+      EXPECT_NEAR(infer::macro_f1(infer::counts_of(choices)), model["f1"].get<double>(), 1e-12);
     }
   }
 }
@@ -116,7 +116,7 @@ TEST(RidgeRegression, IsThatOfScikitLearn) {
   const std::vector<double> numbers = data["numbers"];
   const std::vector<int32_t> all = first_numbers(numbers.size());
   ProbeFolds folds = folds_in(data);
-  folds.targets = {.problem = ProblemType::regression, .numbers = numbers};
+  folds.targets = {.problem = model::ProblemType::regression, .numbers = numbers};
   for (const auto& model : data["ridge"]) {
     const double c = model["c"];
     const RidgeRegression found = fit_ridge_regression(*features, all, numbers, 1 / c);
@@ -139,8 +139,9 @@ TEST(CrossValidation, PredictsSeveralLabelsAsScikitLearn) {
   const auto data = probe_goldens()["cases"][1];
   const auto features = dense_features(data);
   ProbeFolds folds = folds_in(data);
-  folds.targets = {
-      .problem = ProblemType::multi_label, .classes = data["set_labels"], .labels = data["sets"]};
+  folds.targets = {.problem = model::ProblemType::multi_label,
+                   .classes = data["set_labels"],
+                   .labels = data["sets"]};
   const std::vector<int32_t> all = first_numbers(folds.fold.size());
   for (const auto& model : data["one_vs_rest"]) {
     const std::vector<double> c = {model["c"]};
@@ -155,7 +156,7 @@ TEST(CrossValidation, PredictsSeveralLabelsAsScikitLearn) {
 
 TEST(FittedProbe, NeedsNoClassifierForALabelOfAllTextsOrNone) {
   const Features features(1, {-2, -1, 1, 2});
-  const ProbeTargets targets{.problem = ProblemType::multi_label,
+  const ProbeTargets targets{.problem = model::ProblemType::multi_label,
                              .classes = 3,
                              .labels = {1, 0, 0, 1, 0, 0, 1, 0, 1, 1, 0, 1}};
   const FittedProbe probe(features, {0, 1, 2, 3}, targets, 100);
@@ -171,12 +172,12 @@ TEST(CrossValidation, IsTheSameForAnyNumberOfThreads) {
   const auto features = dense_features(data);
   const ProbeFolds folds = folds_in(data);
   const auto found = [&](int threads) {
-    set_thread_count(threads);
+    set_threads(threads);
     return cross_validate([&](const auto&) { return features; }, folds, {0.01, 0.1, 1, 10}, 7);
   };
   const int before = thread_count();
   const CrossValidated one = found(1), three = found(3);
-  set_thread_count(before);
+  set_threads(before);
   EXPECT_EQ(one.predicted.labels, three.predicted.labels);
   EXPECT_EQ(one.c, three.c);
 }
@@ -285,4 +286,4 @@ TEST(Bootstrap, GivesTheIntervalOfAFraction) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::study

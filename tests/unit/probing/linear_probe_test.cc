@@ -1,13 +1,13 @@
 // A linear probe of a small model: its vectors, layers and errors.
 
-#include "fovea/linear_probe.h"
+#include "fovea/study/linear_probe.h"
 
 #include "base/threads.h"
 #include "probing/probe_vectors.h"
 #include "support/expect_error.h"
 #include "support/golden_folder.h"
 
-namespace fovea {
+namespace fovea::study {
 namespace {
 
 class LinearProbe : public testing::Test {
@@ -23,13 +23,15 @@ class LinearProbe : public testing::Test {
     options_.folds = 4;
     options_.cs = {1, 100};
   }
-  ProbeResult probe() const { return linear_probe(Embedder::open(folder_.path()), options_); }
+  ProbeResult probe() const {
+    return linear_probe(infer::Embedder::open(folder_.path()), options_);
+  }
   void refused(ErrorKind kind, std::initializer_list<std::string> texts) const {
     expect_error(kind, texts, [&] { probe(); });
   }
   void write(const std::string& text) const { write_file_atomically(folder_ / "labels.tsv", text); }
   std::vector<float> vectors(std::optional<int64_t> layer, ProbePooling pooling) const {
-    return probe_vectors(Embedder::open(folder_.path()), folder_.texts(), layer, pooling,
+    return probe_vectors(infer::Embedder::open(folder_.path()), folder_.texts(), layer, pooling,
                          [](double) {})
         .values;
   }
@@ -58,11 +60,11 @@ TEST_F(LinearProbe, MeasuresVectorsBesideTfIdf) {
 
 TEST_F(LinearProbe, IsTheSameForAnyNumberOfThreads) {
   const int before = thread_count();
-  set_thread_count(1);
+  set_threads(1);
   const ProbeResult one = probe();
-  set_thread_count(3);
+  set_threads(3);
   const ProbeResult three = probe();
-  set_thread_count(before);
+  set_threads(before);
   EXPECT_EQ(one.vectors[0].scores.predicted, three.vectors[0].scores.predicted);
   EXPECT_EQ(one.vectors[0].scores.accuracy.low, three.vectors[0].scores.accuracy.low);
   EXPECT_EQ(one.vectors[0].scores.c, three.vectors[0].scores.c);
@@ -84,7 +86,7 @@ TEST_F(LinearProbe, PredictsNumbers) {
     text += i % 2 == 0 ? "the fox hears the eye\t2.5\n" : "a light sees\t-1\n";
   write(text);
   const ProbeResult r = probe();
-  EXPECT_EQ(r.problem, ProblemType::regression);
+  EXPECT_EQ(r.problem, model::ProblemType::regression);
   EXPECT_EQ(r.numbers[0], 2.5);
   EXPECT_GT(r.tfidf.r2.value, 0.99);
   EXPECT_GT(r.vectors[0].scores.r2.value, 0.9);
@@ -118,7 +120,7 @@ TEST_F(LinearProbe, PoolsTheStatesOfEachLayer) {
     std::copy(found.begin(), found.end(), x.data_as<float>());
     EXPECT_LT(largest_difference(x, expected), 1e-5) << golden;
   };
-  const int64_t last = Embedder::open(folder_.path()).spec().encoder->layers;
+  const int64_t last = infer::Embedder::open(folder_.path()).spec().encoder->layers;
   close_to(vectors(std::nullopt, ProbePooling::model), "vectors");
   close_to(vectors(std::nullopt, ProbePooling::max), "pool.max");
   close_to(vectors(last, ProbePooling::last), "pool.lasttoken");
@@ -155,7 +157,7 @@ TEST_F(LinearProbe, RefusesUnsuitableData) {
 TEST_F(LinearProbe, StopsIfTheCallerAsks) {
   double last = 0;
   expect_error(ErrorKind::Failed, {"stopped by the caller"}, [&] {
-    linear_probe(Embedder::open(folder_.path()), options_, [&](double fraction) {
+    linear_probe(infer::Embedder::open(folder_.path()), options_, [&](double fraction) {
       EXPECT_GT(fraction, last);
       last = fraction;
       return fraction < 0.5;
@@ -165,4 +167,4 @@ TEST_F(LinearProbe, StopsIfTheCallerAsks) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::study

@@ -6,7 +6,7 @@
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 class JsonRecordFiles : public testing::Test {
@@ -71,4 +71,4 @@ TEST_F(JsonRecordFiles, AreText) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::text

@@ -6,7 +6,7 @@
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 using Columns = std::vector<std::string>;
@@ -77,4 +77,4 @@ TEST(FiniteNumber, IsAWholeText) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::text

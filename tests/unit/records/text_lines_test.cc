@@ -1,4 +1,4 @@
-#include "fovea/text_lines.h"
+#include "fovea/text/text_lines.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 using Texts = std::vector<std::string>;
@@ -71,4 +71,4 @@ TEST(Blank, IsWhiteSpaceOfAnyKind) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::text

@@ -6,7 +6,7 @@
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 class RewardsOfAnswers : public testing::Test {
@@ -158,4 +158,4 @@ TEST_F(RewardsOfAnswers, ReportProgramsThatFail) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

@@ -9,7 +9,7 @@
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 Tensor random_vectors(int64_t count, int64_t width) {
@@ -199,4 +199,4 @@ TEST(WordVectors, JoinAdjacentTokens) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -9,7 +9,7 @@
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 Tensor random_rows_of(int64_t rows, int64_t width, uint64_t seed) {
@@ -77,4 +77,4 @@ TEST(PassageTokenVectors, RoundTripAndRefuseInvalidFiles) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -4,7 +4,7 @@
 
 #include "support/expect_error.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 using Texts = std::vector<std::string>;
@@ -20,7 +20,8 @@ class Passages : public testing::Test {
       found.push_back(text.substr(span.begin, span.end - span.begin));
     return found;
   }
-  Tokenizer tokenizer_ = Tokenizer::open("tests/goldens/sentence_model");  // each word is one token
+  text::Tokenizer tokenizer_ =
+      text::Tokenizer::open("tests/goldens/sentence_model");  // each word is one token
 };
 
 TEST_F(Passages, KeepParagraphsSeparate) {
@@ -79,4 +80,4 @@ TEST_F(Passages, AreEmptyForABlankText) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::infer

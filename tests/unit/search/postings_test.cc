@@ -7,7 +7,7 @@
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 using PassageTexts = std::vector<std::string_view>;
@@ -156,4 +156,4 @@ TEST(SparseIndex, RoundTrips) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -8,7 +8,7 @@
 #include "fovea/core/random.h"
 #include "support/expect_error.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 // Vectors near the first `groups` axes, of unit length: vector i is near axis i % groups.
@@ -50,13 +50,13 @@ TEST(SphericalKMeans, GivesTheSameBitsForAnyNumberOfThreads) {
   const int before = thread_count();
   const VectorClusters once = cluster_vectors(vectors, 9, 3);
   for (const int threads : {1, 2, 3}) {
-    set_thread_count(threads);
+    set_threads(threads);
     const VectorClusters again = cluster_vectors(vectors, 9, 3);
     EXPECT_EQ(again.of, once.of);
     EXPECT_EQ(again.similarities, once.similarities);
     EXPECT_EQ(to_floats(again.centroids), to_floats(once.centroids));
   }
-  set_thread_count(before);
+  set_threads(before);
 }
 
 TEST(SphericalKMeans, FillsEveryClusterEvenWithEqualVectors) {
@@ -69,4 +69,4 @@ TEST(SphericalKMeans, FillsEveryClusterEvenWithEqualVectors) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::infer

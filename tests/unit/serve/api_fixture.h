@@ -6,7 +6,7 @@
 #include <deque>
 #include <fstream>
 
-#include "fovea/train_tokenizer.h"
+#include "fovea/train/train_tokenizer.h"
 #include "serve/api.h"
 #include "support/temporary_folder.h"
 #include "unit/http/fake_exchange.h"
@@ -20,15 +20,15 @@ class ApiTest : public testing::Test {
     const TemporaryFolder folder;
     const std::string path = folder.path() + "/text.txt";
     std::ofstream(path) << "Some words, so that there is something to count. {\"name\": 1}\n";
-    TokenizerTraining options;
+    text::TokenizerTraining options;
     options.vocabulary = 270;
-    embedder_ = new Embedder(Embedder::open("tests/goldens/sentence_model"));
-    reranker_ = new Reranker(Reranker::open("tests/goldens/cross_encoder"));
-    classifier_ = new Classifier(Classifier::open("tests/goldens/classifiers/texts"));
-    sparse_ = new SparseEmbedder(SparseEmbedder::open("tests/goldens/sparse_model"));
-    multiple_ =
-        new MultiVectorEmbedder(MultiVectorEmbedder::open("tests/goldens/multi_vector_model"));
-    tokenizer_ = new Tokenizer(train_tokenizer({path}, options, {})->tokenizer);
+    embedder_ = new infer::Embedder(infer::Embedder::open("tests/goldens/sentence_model"));
+    reranker_ = new infer::Reranker(infer::Reranker::open("tests/goldens/cross_encoder"));
+    classifier_ = new infer::Classifier(infer::Classifier::open("tests/goldens/classifiers/texts"));
+    sparse_ = new infer::SparseEmbedder(infer::SparseEmbedder::open("tests/goldens/sparse_model"));
+    multiple_ = new infer::MultiVectorEmbedder(
+        infer::MultiVectorEmbedder::open("tests/goldens/multi_vector_model"));
+    tokenizer_ = new text::Tokenizer(train::train_tokenizer({path}, options, {})->tokenizer);
   }
   static void TearDownTestSuite() {
     delete tokenizer_;
@@ -45,39 +45,39 @@ class ApiTest : public testing::Test {
     model_->facts.heads = 2;
     model_->tokenizer = *tokenizer_;
     model_->ends = {tokenizer_->eos_id().value()};
-    model_->chat = ChatFormat{[this](const ChatRequest& request) {
+    model_->chat = text::ChatFormat{[this](const text::ChatRequest& request) {
       conversation_ = request;
       return "chat: " + request.messages;
     }};
     TextEngine engine;
-    engine.submit = [this](const ImagePrompt& prompt, const GenerateOptions& options,
-                           Engine::Sink sink, const AttentionTraceOptions& trace) {
+    engine.submit = [this](const infer::ImagePrompt& prompt, const infer::GenerateOptions& options,
+                           infer::Engine::Sink sink, const infer::AttentionTraceOptions& trace) {
       trace_options_ = trace;
       return submit(prompt.ids, options, sink);
     };
     engine.cancel = [this](uint64_t number) { cancelled_.push_back(number); };
-    engine.status = [] { return EngineStatus{}; };
+    engine.status = [] { return infer::EngineStatus{}; };
     engine.room = [this](int64_t prompt, int64_t) { return most_room_ - prompt; };
     model_->engine = engine;
     other_->facts.name = "second/model";
     other_->embedder = *embedder_;
-    other_->embed_queue = std::make_shared<EmbedQueue>(*embedder_);
+    other_->embed_queue = std::make_shared<infer::EmbedQueue>(*embedder_);
     other_->facts.vocabulary = other_->embedder->tokenizer().size();
     third_->facts.name = "third";
-    third_->rerank_queue = std::make_shared<RerankQueue>(*reranker_);
+    third_->rerank_queue = std::make_shared<infer::RerankQueue>(*reranker_);
     fourth_->facts.name = "fourth";
     fourth_->classifier = *classifier_;
-    fourth_->classify_queue = std::make_shared<ClassifyQueue>(*classifier_);
+    fourth_->classify_queue = std::make_shared<infer::ClassifyQueue>(*classifier_);
     fifth_->facts.name = "fifth";
     fifth_->sparse_embedder = *sparse_;
-    fifth_->sparse_queue = std::make_shared<SparseQueue>(*sparse_);
+    fifth_->sparse_queue = std::make_shared<infer::SparseQueue>(*sparse_);
     sixth_->facts.name = "sixth";
     sixth_->multi_vector_embedder = *multiple_;
-    sixth_->multi_vector_queue = std::make_shared<MultiVectorQueue>(*multiple_);
+    sixth_->multi_vector_queue = std::make_shared<infer::MultiVectorQueue>(*multiple_);
     model_->translator =
         Translator{[](const std::string& line, const std::string& prefix, int64_t hypotheses) {
                      const std::string text = prefix + line;
-                     TranslationRequest request;
+                     infer::TranslationRequest request;
                      request.source.assign(text.begin(), text.end());
                      request.options.answers = hypotheses;
                      return request;
@@ -87,8 +87,8 @@ class ApiTest : public testing::Test {
     router_ = api_.router();
   }
 
-  uint64_t submit(const std::vector<int32_t>& ids, const GenerateOptions& options,
-                  const Engine::Sink& sink) {
+  uint64_t submit(const std::vector<int32_t>& ids, const infer::GenerateOptions& options,
+                  const infer::Engine::Sink& sink) {
     prompts_.push_back(ids);
     options_ = options;
     if (static_cast<int64_t>(prompts_.size()) > most_taken_) return 0;
@@ -104,13 +104,14 @@ class ApiTest : public testing::Test {
     return prompts_.size();
   }
 
-  void write(const Engine::Sink& sink, int64_t answer, int64_t logprobs, int64_t prompt_tokens) {
-    Generation whole;
+  void write(const infer::Engine::Sink& sink, int64_t answer, int64_t logprobs,
+             int64_t prompt_tokens) {
+    infer::Generation whole;
     whole.prompt_tokens = prompt_tokens;
     whole.finish = finish_;
-    const TokenLogprob logprob = {-0.5f, {{65, -0.5f}, {66, -INFINITY}}};
+    const infer::TokenLogprob logprob = {-0.5f, {{65, -0.5f}, {66, -INFINITY}}};
     for (const std::string& piece : pieces_) {
-      Event event;
+      infer::Event event;
       event.answer = answer;
       event.id = 65;
       event.text = piece;
@@ -122,13 +123,13 @@ class ApiTest : public testing::Test {
       if (!sink(event)) return;
       if (!error_.empty()) {
         const Error error(error_kind_, error_);
-        Event broken;
+        infer::Event broken;
         broken.error = &error;
         sink(broken);
         return;
       }
     }
-    Event last;
+    infer::Event last;
     last.answer = answer;
     last.finished = &whole;
     sink(last);
@@ -190,12 +191,12 @@ class ApiTest : public testing::Test {
     return more;
   }
 
-  static inline Tokenizer* tokenizer_ = nullptr;
-  static inline Embedder* embedder_ = nullptr;
-  static inline Reranker* reranker_ = nullptr;
-  static inline Classifier* classifier_ = nullptr;
-  static inline SparseEmbedder* sparse_ = nullptr;
-  static inline MultiVectorEmbedder* multiple_ = nullptr;
+  static inline text::Tokenizer* tokenizer_ = nullptr;
+  static inline infer::Embedder* embedder_ = nullptr;
+  static inline infer::Reranker* reranker_ = nullptr;
+  static inline infer::Classifier* classifier_ = nullptr;
+  static inline infer::SparseEmbedder* sparse_ = nullptr;
+  static inline infer::MultiVectorEmbedder* multiple_ = nullptr;
   const std::string kChatPath = "/v1/chat/completions", kCompletionPath = "/v1/completions";
   std::shared_ptr<ServedModel> model_ = std::make_shared<ServedModel>();
   std::shared_ptr<ServedModel> other_ = std::make_shared<ServedModel>();
@@ -207,7 +208,7 @@ class ApiTest : public testing::Test {
   http::Router router_;
 
   std::vector<std::string> pieces_ = {"Hel", "", "lo"};
-  FinishReason finish_ = FinishReason::end;
+  infer::FinishReason finish_ = infer::FinishReason::end;
   std::string error_;
   ErrorKind error_kind_ = ErrorKind::Failed;
   bool holding_ = false;
@@ -216,12 +217,12 @@ class ApiTest : public testing::Test {
 
   std::deque<std::function<void()>> pending_;
   std::vector<std::vector<int32_t>> prompts_;
-  GenerateOptions options_;
-  AttentionTraceOptions trace_options_;
-  AttentionTrace traced_{{{0, 0.75f}}, {1.5f, -2}};
-  ChatRequest conversation_;
+  infer::GenerateOptions options_;
+  infer::AttentionTraceOptions trace_options_;
+  infer::AttentionTrace traced_{{{0, 0.75f}}, {1.5f, -2}};
+  text::ChatRequest conversation_;
   std::vector<uint64_t> cancelled_;
-  std::vector<Engine::Sink> sinks_;
+  std::vector<infer::Engine::Sink> sinks_;
 };
 
 }  // namespace fovea::serve

@@ -7,8 +7,8 @@
 #include <set>
 
 #include "api_fixture.h"
-#include "fovea/doctor.h"
-#include "fovea/error.h"
+#include "fovea/core/error.h"
+#include "fovea/core/machine.h"
 #include "serve/answer_json.h"
 #include "serve/fields.h"
 #include "serve/tool_calls.h"
@@ -47,7 +47,7 @@ TEST_F(ApiTest, CompletesAChat) {
 }
 
 TEST_F(ApiTest, CompletesSeveralPrompts) {
-  finish_ = FinishReason::length;
+  finish_ = infer::FinishReason::length;
   const Json json = parsed(
       post(kCompletionPath, {{"prompt", {"a", "b"}}, {"n", 2}, {"echo", true}, {"max_tokens", 5}}));
   ASSERT_EQ(json["choices"].size(), 4u);
@@ -180,7 +180,7 @@ TEST_F(ApiTest, CancelsWhenTheClientDisconnects) {
   const auto exchange = post(kCompletionPath, {{"prompt", {"a", "b"}}});
   exchange->leave();
   EXPECT_EQ(cancelled_, (std::vector<uint64_t>{1, 2}));
-  Event event;
+  infer::Event event;
   event.id = 65;
   EXPECT_FALSE(sinks_[0](event));
 }
@@ -256,7 +256,7 @@ TEST_F(ApiTest, GivesCallsAsTheTemplateExpectsThem) {
                          {{"role", "user"}, {"content", "a"}},
                          {{"role", "assistant"}, {"content", "b"}, {"tool_calls", {call}}},
                          {{"role", "tool"}, {"tool_call_id", call["id"]}, {"content", "c"}}};
-  TemplateHabits& habits = model_->chat->habits;
+  text::TemplateHabits& habits = model_->chat->habits;
   habits.text_arguments = true;
   habits.long_ids = habits.shows_system = habits.calls_with_text = habits.calls_with_empty = false;
   post(kChatPath, {{"messages", messages}});
@@ -479,7 +479,7 @@ TEST_F(ApiTest, AcceptsNumbersAtTheirLimitsOnly) {
 }
 
 TEST_F(ApiTest, AppliesDefaultsOfRequestAndModel) {
-  GenerateOptions of_model = program_defaults();
+  infer::GenerateOptions of_model = program_defaults();
   of_model.sampling.temperature = 0.25f;
   of_model.sampling.top_k = 7;
   of_model.max_tokens = 9;
@@ -489,7 +489,7 @@ TEST_F(ApiTest, AppliesDefaultsOfRequestAndModel) {
   EXPECT_FLOAT_EQ(options_.sampling.temperature, 0.25f);
   EXPECT_EQ(options_.sampling.top_k, 7);
   EXPECT_FLOAT_EQ(options_.sampling.top_p, 0.5f);
-  EXPECT_FLOAT_EQ(options_.sampling.min_p, Sampling().min_p);
+  EXPECT_FLOAT_EQ(options_.sampling.min_p, infer::Sampling().min_p);
   EXPECT_EQ(options_.max_tokens, 9);
   EXPECT_EQ(options_.beams, 1);
   post(kCompletionPath, {{"prompt", "a"}, {"temperature", 0}, {"max_tokens", 2}});

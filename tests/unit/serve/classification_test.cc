@@ -8,15 +8,16 @@ namespace {
 
 class ClassificationTest : public ApiTest {
  protected:
-  Classifications alone(const std::vector<TextInput>& inputs, bool raw = false) const {
-    ClassifyOptions options;
+  infer::Classifications alone(const std::vector<infer::TextInput>& inputs,
+                               bool raw = false) const {
+    infer::ClassifyOptions options;
     options.raw = raw;
     return classifier_->classify(inputs, options);
   }
 };
 
 TEST_F(ClassificationTest, ClassifiesLikeVllm) {
-  const Classifications wanted = alone({{"the fox", {}}, {"night", {}}});
+  const infer::Classifications wanted = alone({{"the fox", {}}, {"night", {}}});
   for (const char* path : {"/classify", "/v1/classify"}) {
     const Json json = parsed(post(path, {{"input", {"the fox", "night"}}}));
     ASSERT_EQ(json["data"].size(), 2u);
@@ -35,7 +36,7 @@ TEST_F(ClassificationTest, ClassifiesLikeVllm) {
 }
 
 TEST_F(ClassificationTest, PredictsLikeTextEmbeddingsInference) {
-  const Classifications wanted = alone({{"the fox", {}}, {"a", "night"}});
+  const infer::Classifications wanted = alone({{"the fox", {}}, {"a", "night"}});
   const auto expect = [&](const Json& labels, int64_t text) {
     const auto order = wanted.order(text);
     ASSERT_EQ(labels.size(), 3u);
@@ -51,7 +52,7 @@ TEST_F(ClassificationTest, PredictsLikeTextEmbeddingsInference) {
   expect(many[0], 0);
   expect(many[1], 1);
   const Json raw = parsed(post("/predict", {{"inputs", "night"}, {"raw_scores", true}}));
-  const Classifications logits = alone({{"night", {}}}, true);
+  const infer::Classifications logits = alone({{"night", {}}}, true);
   EXPECT_EQ(raw[0]["score"].get<float>(), logits.row(0)[logits.order(0)[0]]);
 }
 

@@ -1,6 +1,6 @@
 // An engine that receives submissions, cancellations and status requests from many threads.
 
-#include "fovea/engine.h"
+#include "fovea/infer/engine.h"
 
 #include <gtest/gtest.h>
 
@@ -11,8 +11,8 @@
 #include <set>
 #include <thread>
 
-#include "fovea/error.h"
-#include "fovea/train.h"
+#include "fovea/core/error.h"
+#include "fovea/train/train.h"
 #include "support/expect_error.h"
 #include "support/small_spec.h"
 #include "support/temporary_folder.h"
@@ -22,14 +22,16 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 
-Model small_model(int64_t layers, uint64_t seed) {
-  Spec spec = test::small_decoder({.vocabulary = 0, .context = 64, .width = 16, .layers = layers});
+model::Model small_model(int64_t layers, uint64_t seed) {
+  model::Spec spec =
+      test::small_decoder({.vocabulary = 0, .context = 64, .width = 16, .layers = layers});
   spec.head.tied = false;
-  return Model::create(spec, Tokenizer::open("tests/goldens/translation_tokenizers"), seed);
+  return model::Model::create(spec, text::Tokenizer::open("tests/goldens/translation_tokenizers"),
+                              seed);
 }
 
-GenerateOptions some_options(int i) {
-  GenerateOptions options;
+infer::GenerateOptions some_options(int i) {
+  infer::GenerateOptions options;
   options.max_tokens = 6 + i % 9;
   options.ignore_end = true;
   options.answers = 1 + i % 2;
@@ -42,8 +44,8 @@ GenerateOptions some_options(int i) {
 // Collects the results of the requests of all threads.
 class Answers {
  public:
-  Engine::Sink sink(int request) {
-    return [this, request](const Event& event) {
+  infer::Engine::Sink sink(int request) {
+    return [this, request](const infer::Event& event) {
       EXPECT_EQ(event.error, nullptr) << event.error->what();
       const std::lock_guard lock(mutex_);
       if (event.finished != nullptr) found_[{request, event.answer}] = event.finished->ids;
@@ -65,17 +67,18 @@ class Answers {
 
 TEST(Engines, ServeManyThreads) {
   constexpr int kThreads = 6, kRequests = 12;
-  const Model model = small_model(2, 1);
+  const model::Model model = small_model(2, 1);
   Answers answers;
-  Engine engine(model, {.cache_bytes = 1 << 20, .most_sequences = 5, .draft = small_model(1, 2)});
+  infer::Engine engine(model,
+                       {.cache_bytes = 1 << 20, .most_sequences = 5, .draft = small_model(1, 2)});
   std::vector<std::thread> threads;
   for (int thread = 0; thread < kThreads; ++thread) {
     threads.emplace_back([&, thread] {
       for (int i = thread * kRequests; i < (thread + 1) * kRequests; ++i) {
         const Ids prompt(static_cast<size_t>(1 + i % 40), i % 7 + 1);
         const bool leaves = i % 5 == 4;
-        const uint64_t number =
-            engine.submit(prompt, some_options(i), leaves ? Engine::Sink() : answers.sink(i));
+        const uint64_t number = engine.submit(prompt, some_options(i),
+                                              leaves ? infer::Engine::Sink() : answers.sink(i));
         EXPECT_NE(number, 0u);
         if (leaves) engine.cancel(number);
         EXPECT_GE(engine.status().requests, 0);
@@ -86,9 +89,9 @@ TEST(Engines, ServeManyThreads) {
   for (int i = 0; i < kThreads * kRequests; ++i) {
     if (i % 5 == 4) continue;
     const Ids prompt(static_cast<size_t>(1 + i % 40), i % 7 + 1);
-    GenerateOptions options = some_options(i);
+    infer::GenerateOptions options = some_options(i);
     options.guesses = 0;
-    const std::vector<Generation> alone = generate(model, prompt, options);
+    const std::vector<infer::Generation> alone = infer::generate(model, prompt, options);
     for (size_t answer = 0; answer < alone.size(); ++answer)
       EXPECT_EQ(answers.wait_for(i, static_cast<int64_t>(answer)), alone[answer].ids) << i;
   }
@@ -96,7 +99,7 @@ TEST(Engines, ServeManyThreads) {
 
 // Trains an adapter of the model in `base` for two steps.
 void train_adapter(const std::string& base, const std::string& out, uint64_t seed) {
-  TrainOptions options;
+  train::TrainOptions options;
   options.data = {out + ".txt"};
   std::string text;
   for (int i = 0; i < 60; ++i) text += "the eye of a fox sees " + std::to_string(i) + ". ";
@@ -112,14 +115,14 @@ void train_adapter(const std::string& base, const std::string& out, uint64_t see
   options.validation = 0;  // otherwise a run that ends worse keeps its start
   options.sample_tokens = 0;
   options.seed = seed;
-  train({}, options);
+  train::train({}, options);
 }
 
 TEST(Engines, TakeAdaptersWhileRequestsRun) {
   const TemporaryFolder folder;
   small_model(2, 1).save(folder / "base");
-  const Model base = Model::open(folder / "base");
-  std::vector<Model> models = {base};
+  const model::Model base = model::Model::open(folder / "base");
+  std::vector<model::Model> models = {base};
   for (uint64_t seed : {1, 2}) {
     const std::string out = folder / std::to_string(seed);
     train_adapter(folder / "base", out, seed);
@@ -127,7 +130,7 @@ TEST(Engines, TakeAdaptersWhileRequestsRun) {
   }
   constexpr int kRequests = 30;
   Answers answers;
-  Engine engine(base, {.cache_bytes = 1 << 20, .most_sequences = 4});
+  infer::Engine engine(base, {.cache_bytes = 1 << 20, .most_sequences = 4});
   const auto submit = [&](size_t model) {
     for (int i = 0; i < kRequests; ++i)
       EXPECT_NE(engine.submit({1, 2, i % 7 + 1}, some_options(i),
@@ -143,16 +146,16 @@ TEST(Engines, TakeAdaptersWhileRequestsRun) {
   for (std::thread& thread : threads) thread.join();
   std::set<Ids> different;
   for (int i = 0; i < 3 * kRequests; ++i) {
-    GenerateOptions options = some_options(i % kRequests);
+    infer::GenerateOptions options = some_options(i % kRequests);
     options.guesses = 0;
-    const Model& model = models[static_cast<size_t>(i / kRequests)];
-    const Ids expected = generate(model, Ids{1, 2, i % kRequests % 7 + 1}, options)[0].ids;
+    const model::Model& model = models[static_cast<size_t>(i / kRequests)];
+    const Ids expected = infer::generate(model, Ids{1, 2, i % kRequests % 7 + 1}, options)[0].ids;
     EXPECT_EQ(answers.wait_for(i, 0), expected) << i;
     if (i % kRequests == 0) different.insert(expected);
   }
   EXPECT_EQ(different.size(), 3u) << "the adapters change the results";
   expect_error(ErrorKind::InvalidArgument, {"shares the base's weights"},
-               [&] { engine.add(Model::open(folder / "base")); });
+               [&] { engine.add(model::Model::open(folder / "base")); });
   expect_error(ErrorKind::InvalidArgument, {"adapter 3; expected 0 to 2"},
                [&] { engine.submit({1}, {}, answers.sink(0), {}, 3); });
 }
@@ -160,19 +163,19 @@ TEST(Engines, TakeAdaptersWhileRequestsRun) {
 TEST(Engines, CanBeDestroyedWithRunningRequests) {
   Answers answers;
   for (int i = 0; i < 5; ++i) {
-    Engine engine(small_model(1, 3), {.cache_bytes = 1 << 20, .most_sequences = 2});
+    infer::Engine engine(small_model(1, 3), {.cache_bytes = 1 << 20, .most_sequences = 2});
     for (int request = 0; request < 6; ++request)
       engine.submit({1, 2, 3}, some_options(request), answers.sink(request));
   }
 }
 
 TEST(Engines, RefuseAnEncoderDecoderAsDraftOfADecoder) {
-  Spec spec = small_model(1, 3).spec();
+  model::Spec spec = small_model(1, 3).spec();
   spec.encoder = spec.decoder;
-  const Tokenizer tokenizer = Tokenizer::open("tests/goldens/translation_tokenizers");
-  EngineOptions options;
-  options.draft = Model::create(spec, tokenizer, 1);
-  EXPECT_THROW(Engine(small_model(1, 3), options), Error);
+  const text::Tokenizer tokenizer = text::Tokenizer::open("tests/goldens/translation_tokenizers");
+  infer::EngineOptions options;
+  options.draft = model::Model::create(spec, tokenizer, 1);
+  EXPECT_THROW(infer::Engine(small_model(1, 3), options), Error);
 }
 
 }  // namespace

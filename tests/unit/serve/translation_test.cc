@@ -54,11 +54,11 @@ TEST_F(TranslationTest, TranslatesLineByLine) {
 TEST_F(TranslationTest, ReturnsDistinctAlternatives) {
   holding_ = true;
   const auto exchange = translated(about("Hallo", {{"alternatives", 3}}));
-  Generation whole;
+  infer::Generation whole;
   const std::vector<std::string> texts = {"Hello", "Hi", "Hello", "Hey"};
   for (size_t i = 0; i < texts.size(); ++i) {
     whole.text = texts[i];
-    Event event;
+    infer::Event event;
     event.answer = static_cast<int64_t>(i);
     event.finished = &whole;
     sinks_[0](event);
@@ -112,7 +112,7 @@ TEST_F(TranslationTest, CancelsWhenTheClientDisconnects) {
   const auto exchange = translated(about("a\nb"));
   exchange->leave();
   EXPECT_EQ(cancelled_, (std::vector<uint64_t>{1, 2}));
-  EXPECT_FALSE(sinks_[0](Event{}));
+  EXPECT_FALSE(sinks_[0](infer::Event{}));
 }
 
 TEST_F(TranslationTest, SelectsTheModelByLanguages) {
@@ -150,11 +150,11 @@ TEST_F(TranslationTest, SupportsManyDirectionsPerModel) {
 }
 
 TEST(TranslationDirections, AreReadFromLanguageCodes) {
-  const Tokenizer tokenizer = Tokenizer::open("tests/goldens/translation_tokenizers");
-  const Spec spec =
+  const text::Tokenizer tokenizer = text::Tokenizer::open("tests/goldens/translation_tokenizers");
+  const model::Spec spec =
       test::small_encoder_decoder({.vocabulary = 0, .context = 8, .width = 8, .layers = 1});
-  const Model model = Model::create(spec, tokenizer, 1);
-  const auto directions = translation_directions(model);
+  const model::Model model = model::Model::create(spec, tokenizer, 1);
+  const auto directions = infer::translation_directions(model);
   ASSERT_EQ(directions.size(), 2u);
   EXPECT_EQ(directions[0].source + directions[0].target, "deu");
   EXPECT_EQ(directions[1].source_prefix, ">>nld<< ");

@@ -12,7 +12,7 @@ namespace {
 
 class VectorsTest : public ApiTest {
  protected:
-  std::vector<float> alone(const std::string& text, const EmbedOptions& options = {}) const {
+  std::vector<float> alone(const std::string& text, const infer::EmbedOptions& options = {}) const {
     return embedder_->embed({text}, options).values;
   }
   const std::string kText = "the eye sees a fox";
@@ -31,7 +31,7 @@ TEST_F(VectorsTest, EmbedsLikeTextEmbeddingsInference) {
   EXPECT_EQ(json[0].get<std::vector<float>>(), alone(kText)) << "every bit";
   EXPECT_EQ(json[1].get<std::vector<float>>(), alone("a"));
   EXPECT_EQ(parsed(post("/embed", {{"inputs", "a"}})), Json::array({json[1]}));
-  EmbedOptions options;
+  infer::EmbedOptions options;
   options.dimensions = 4;
   options.normalise = false;
   options.prompt_name = "query";
@@ -82,7 +82,7 @@ TEST_F(VectorsTest, RanksTextsByTheirScore) {
     EXPECT_EQ(json[i]["text"], texts[index]);
     EXPECT_TRUE(i == 0 || json[i]["score"] <= json[i - 1]["score"]);
   }
-  RerankOptions raw;
+  infer::RerankOptions raw;
   raw.raw = true;
   const Json as_it_is =
       parsed(post("/rerank", {{"query", kText}, {"texts", {texts[0]}}, {"raw_scores", true}}));
@@ -99,7 +99,8 @@ TEST_F(VectorsTest, RefusesToRankNoTexts) {
 }
 
 TEST_F(VectorsTest, ReturnsStatus429IfTheQueueIsFull) {
-  other_->embed_queue = std::make_shared<EmbedQueue>(*embedder_, QueueOptions{.most_waiting = 0});
+  other_->embed_queue =
+      std::make_shared<infer::EmbedQueue>(*embedder_, infer::QueueOptions{.most_waiting = 0});
   const auto plain = post("/embed", {{"inputs", "a"}});
   refused_plainly(plain, 429, "too many", "Overloaded");
   EXPECT_EQ(plain->answer.headers[0].first, "Retry-After");
@@ -125,10 +126,10 @@ TEST_F(VectorsTest, GivesTheSameBitsInAnyBatch) {
     texts.push_back(text);
     expected.push_back(alone(text));
   }
-  EmbedQueue queue(*embedder_);
+  infer::EmbedQueue queue(*embedder_);
   std::vector<std::promise<std::vector<float>>> promises(texts.size());
   for (size_t i = 0; i < texts.size(); ++i) {
-    queue.submit({texts[i]}, {}, [&promises, i](const Embeddings* embeddings, const Error*) {
+    queue.submit({texts[i]}, {}, [&promises, i](const infer::Embeddings* embeddings, const Error*) {
       promises[i].set_value(embeddings->values);
     });
   }

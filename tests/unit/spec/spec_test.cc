@@ -1,4 +1,4 @@
-#include "fovea/spec.h"
+#include "fovea/model/spec.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include "fovea/core/random.h"
 #include "support/expect_error.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 using Json = nlohmann::json;
@@ -220,4 +220,4 @@ TEST(Presets, AreValidAndNamed) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::model

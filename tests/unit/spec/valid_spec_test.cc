@@ -5,11 +5,11 @@
 #include <cmath>
 #include <functional>
 
-#include "fovea/spec.h"
+#include "fovea/model/spec.h"
 #include "support/expect_error.h"
 #include "support/small_spec.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 constexpr test::SmallSize kSize{.vocabulary = 10, .heads = 6};
@@ -425,4 +425,4 @@ TEST(ValidSpecs, RefuseHeadsWithoutTheirLabels) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::model

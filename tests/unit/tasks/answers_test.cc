@@ -12,7 +12,7 @@
 #include "support/runs.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 class Answers : public testing::Test {
@@ -48,13 +48,13 @@ class Answers : public testing::Test {
     o.best_by = "f1";
     return o;
   }
-  static double metric(const MetricValues& values, const char* name) {
-    return value_of(values, name).value_or(-9);
+  static double metric(const infer::MetricValues& values, const char* name) {
+    return infer::value_of(values, name).value_or(-9);
   }
-  static Evaluation evaluated(const TrainOptions& o) {
+  static infer::Evaluation evaluated(const TrainOptions& o) {
     TrainOptions data;
     data.labels = o.labels;
-    return evaluate_by_task(Model::open(o.out), data, {}, {});
+    return evaluate_by_task(model::Model::open(o.out), data, {}, {});
   }
 
   Runs runs_;
@@ -66,7 +66,7 @@ TEST_F(Answers, AreLearnt) {
     const TrainResult result = train(small_encoder(), o);
     EXPECT_GT(metric(result.metrics, "f1"), 95) << optional;
     EXPECT_EQ(read_json(o.out + "/config.json")["architectures"][0], "BertForQuestionAnswering");
-    const Evaluation found = evaluated(o);
+    const infer::Evaluation found = evaluated(o);
     EXPECT_EQ(found.objective, "answers");
     EXPECT_GT(metric(found.metrics, "exact"), 95);
   }
@@ -122,4 +122,4 @@ TEST(SpanLoss, IgnoresPadding) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

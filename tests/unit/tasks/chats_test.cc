@@ -14,7 +14,7 @@
 #include "tasks/packed_examples.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 TEST_F(Chats, LearnAnswers) {
@@ -44,7 +44,7 @@ TEST_F(Chats, LearnAnswers) {
   EXPECT_LT(result.best_loss, 0.5 * first);
   EXPECT_FALSE(sample.empty());
   // The files of the model: its template, and the token that ends answers.
-  const Tokenizer tokenizer = Tokenizer::open(o.out);
+  const text::Tokenizer tokenizer = text::Tokenizer::open(o.out);
   EXPECT_NE(read_file(o.out + "/chat_template.jinja").find("<|im_start|>"), std::string::npos);
   const nlohmann::json ends = read_json(o.out + "/generation_config.json")["eos_token_id"];
   EXPECT_EQ(ends, nlohmann::json({*tokenizer.eos_id(), *tokenizer.id_of("<|im_end|>")}));
@@ -136,8 +136,8 @@ TEST_F(Chats, RefuseWhatDoesNotFit) {
 }
 
 TEST_F(Chats, RefuseModelsThatAreNoDecodersWithAttentionOnly) {
-  Spec recurrent = small_spec();
-  recurrent.decoder->mixers = {MixerKind::lstm};
+  model::Spec recurrent = small_spec();
+  recurrent.decoder->mixers = {model::MixerKind::lstm};
   TrainOptions base = runs_.options("recurrent");
   base.tokenizer = runs_ / "tokenizer";
   base.steps = 1;
@@ -160,11 +160,13 @@ TEST_F(Chats, AddTheSpecialTokensOfABuiltinTemplate) {
   EXPECT_NE(std::find(notes.begin(), notes.end(),
                       "special tokens are added: <start_of_turn>, <end_of_turn>"),
             notes.end());
-  const Tokenizer before = Tokenizer::open(o.from), after = Tokenizer::open(o.out);
+  const text::Tokenizer before = text::Tokenizer::open(o.from),
+                        after = text::Tokenizer::open(o.out);
   ASSERT_EQ(after.size(), before.size() + 2);
   EXPECT_TRUE(after.is_special(*after.id_of("<end_of_turn>")));
   EXPECT_EQ(after.encode("the cat"), before.encode("the cat"));
-  EXPECT_EQ(open_model_files(o.out, Weights::mapped).model.spec.vocabulary, after.size());
+  EXPECT_EQ(model::open_model_files(o.out, model::Weights::mapped).model.spec.vocabulary,
+            after.size());
   train({}, resumed, {}, stop_after(2));
   train({}, resumed);
   EXPECT_EQ(state_bytes(o, 4), state_bytes(resumed, 4));
@@ -208,9 +210,9 @@ LabelledSequences texts_of(const std::vector<int64_t>& lengths) {
 
 TEST(PackedExamplesTest, GiveEachTextTheLogitsOfTheTextAlone) {
   const LabelledSequences texts = texts_of({30, 64, 65, 6, 100});
-  Transformer model(validated(
+  model::Transformer model(model::validated(
       test::small_llama({.vocabulary = 31, .context = 256, .width = 24, .layers = 2}, 48)));
-  initialise(model, 1);
+  model::initialise(model, 1);
   const PackedExamples packed(texts, texts, {{0, 5, 1}}, {.length = 256, .batch = 8, .padding = 5});
   ASSERT_EQ(packed.validation_batches(), 1);
   const Batch batch = packed.validation(0);
@@ -250,4 +252,4 @@ TEST(PackedExamplesTest, VisitEachTextOncePerEpoch) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

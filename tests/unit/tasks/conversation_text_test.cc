@@ -11,7 +11,7 @@
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 using Texts = std::vector<std::string>;
@@ -24,21 +24,21 @@ class ConversationTexts : public testing::Test {
  protected:
   ConversationTexts() {
     write_file_atomically(folder_ / "text.txt", "ab ab ab cd cd cd hello hello\n");
-    TokenizerTraining training;
+    text::TokenizerTraining training;
     training.vocabulary = 280;
     training.special_tokens = {"<|im_start|>", "<|im_end|>", "<s>"};
     tokenizer_ = train_tokenizer({folder_ / "text.txt"}, training)->tokenizer;
   }
 
-  ModelChat chat(const std::string& source) const {
-    return ModelChat::of_source(source, "t", tokenizer_);
+  text::ModelChat chat(const std::string& source) const {
+    return text::ModelChat::of_source(source, "t", tokenizer_);
   }
   Conversation record(const std::string& line) const {
     write_file_atomically(folder_ / "chats.jsonl", line + "\n");
     return read_conversations({folder_ / "chats.jsonl"}).records.at(0);
   }
   // Returns the texts with [[ and ]] around their trained parts.
-  Texts marked(const std::optional<ModelChat>& chat, const std::string& line,
+  Texts marked(const std::optional<text::ModelChat>& chat, const std::string& line,
                TrainOn train_on = TrainOn::all) const {
     Texts all;
     for (const TrainedText& text :
@@ -65,7 +65,7 @@ class ConversationTexts : public testing::Test {
     write_file_atomically(folder_ / "tokenizer.json", json.dump());
     write_file_atomically(folder_ / "tokenizer_config.json",
                           R"({"bos_token": "<s>", "eos_token": "</s>"})");
-    tokenizer_ = Tokenizer::open(folder_.path());
+    tokenizer_ = text::Tokenizer::open(folder_.path());
   }
   // Compares the texts of the cases in a file with those that it contains, and returns their
   // number.
@@ -82,7 +82,7 @@ class ConversationTexts : public testing::Test {
   }
 
   TemporaryFolder folder_;
-  std::optional<Tokenizer> tokenizer_;
+  std::optional<text::Tokenizer> tokenizer_;
 
  private:
   void expect_case(const nlohmann::ordered_json& expected) const {
@@ -302,9 +302,9 @@ TEST_F(ConversationTexts, OfBuiltinTemplatesEndWithTheirEndToken) {
       {"zephyr",
        "<|user|>\na<|endoftext|>\n<|assistant|>\n[[ab cd<|endoftext|>]]\n"
        "<|user|>\nc<|endoftext|>\n<|assistant|>\n[[d<|endoftext|>]]\n"}};
-  EXPECT_EQ(std::size(expected), builtin_templates().size());
+  EXPECT_EQ(std::size(expected), text::builtin_templates().size());
   for (const auto& [name, text] : expected) {
-    const BuiltinTemplate* const found = find_builtin_template(name);
+    const text::BuiltinTemplate* const found = text::find_builtin_template(name);
     ASSERT_NE(found, nullptr);
     EXPECT_EQ(marked(found->source, kTwoTurns), (Texts{text})) << name;
     // The prompt is the beginning of the text.
@@ -317,8 +317,8 @@ TEST_F(ConversationTexts, OfBuiltinTemplatesEndWithTheirEndToken) {
              R"({"messages": [{"role": "assistant", "content": "", "tool_calls": [1]}]})");
     });
   }
-  EXPECT_EQ(find_builtin_template("alpaca"), nullptr);
+  EXPECT_EQ(text::find_builtin_template("alpaca"), nullptr);
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

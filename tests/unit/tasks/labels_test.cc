@@ -14,7 +14,7 @@
 #include "support/runs.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 class Labels : public testing::Test {
@@ -58,14 +58,14 @@ class Labels : public testing::Test {
       return text_of(good, long_one) + (good ? "\t1.5\n" : long_one ? "\t-0.5\n" : "\t0.5\n");
     });
   }
-  static Evaluation evaluated(const TrainOptions& o) {
+  static infer::Evaluation evaluated(const TrainOptions& o) {
     TrainOptions data;
     data.labels = o.labels;
-    return evaluate_by_task(Model::open(o.out), data, {}, {});
+    return evaluate_by_task(model::Model::open(o.out), data, {}, {});
   }
   static nlohmann::json config(const TrainOptions& o) { return read_json(o.out + "/config.json"); }
   static double metric(const TrainResult& result, const char* name) {
-    return value_of(result.metrics, name).value_or(-9);
+    return infer::value_of(result.metrics, name).value_or(-9);
   }
 
   Runs runs_;
@@ -87,7 +87,7 @@ TEST_F(Labels, AreLearntByModelsOfEveryShape) {
     EXPECT_GT(metric(train(spec, number), "pearson"), 0.95) << name;
     EXPECT_EQ(config(number)["problem_type"], "regression");
     for (const TrainOptions* each : {&o, &std::as_const(more), &number}) {
-      const Evaluation found = evaluated(*each);
+      const infer::Evaluation found = evaluated(*each);
       EXPECT_LT(found.loss, 0.5) << each->out;
       EXPECT_EQ(found.labels.has_value(), each != &number);
       // The checkpoint's head is used further.
@@ -109,8 +109,8 @@ TEST_F(Labels, AreSavedInTheClassesOfTransformers) {
   train(small_t5(), o);
   EXPECT_EQ(config(o)["architectures"][0], "T5ForSequenceClassification");
   EXPECT_EQ(config(o)["tie_word_embeddings"], true);
-  const ModelFiles files = open_model_files(o.out, Weights::mapped);
-  EXPECT_EQ(files.model.spec.head.pooling, Pooling::last);
+  const model::ModelFiles files = model::open_model_files(o.out, model::Weights::mapped);
+  EXPECT_EQ(files.model.spec.head.pooling, model::Pooling::last);
   o = one("decoder");
   o.steps = 1;
   train(small_spec(), o);
@@ -121,7 +121,7 @@ TEST_F(Labels, AreSavedInTheClassesOfTransformers) {
 TEST_F(Labels, GiveTheSameBitsForThreadsAndAfterAResume) {
   const int before = thread_count();
   const auto weights_of = [&](TrainOptions o, int threads) {
-    set_thread_count(threads);
+    set_threads(threads);
     o.steps = 12;
     o.accumulate = 2;
     o.save_every = 4;
@@ -137,7 +137,7 @@ TEST_F(Labels, GiveTheSameBitsForThreadsAndAfterAResume) {
   EXPECT_EQ(weights_of(weighted("a", several("")), 1), weights_of(weighted("b", several("")), 3));
   EXPECT_EQ(weights_of(weighted("c", one("")), 1), weights_of(weighted("d", one("")), 3));
   EXPECT_EQ(weights_of(numbers("e"), 1), weights_of(numbers("f"), 3));
-  set_thread_count(before);
+  set_threads(before);
 }
 
 TEST_F(Labels, AreLearntByAdapters) {
@@ -150,7 +150,7 @@ TEST_F(Labels, AreLearntByAdapters) {
   o.lora.rank = 4;
   o.steps = 80;
   EXPECT_GT(metric(train({}, o), "f1_micro"), 0.9);
-  EXPECT_GT(value_of(evaluated(o).metrics, "f1_micro").value(), 0.9);
+  EXPECT_GT(infer::value_of(evaluated(o).metrics, "f1_micro").value(), 0.9);
 }
 
 TEST_F(Labels, RefuseOptionsThatDoNotApply) {
@@ -175,7 +175,7 @@ TEST_F(Labels, RefuseOptionsThatDoNotApply) {
   o.best_by = "pearson";
   refuse({"best_by: pearson is not measured", "f1_micro or mcc or loss"});
   o.best_by = "loss";
-  o.problem_type = ProblemType::regression;
+  o.problem_type = model::ProblemType::regression;
   expect_error(ErrorKind::BadFile, {"one.tsv:1", "\"label\" is \"", "a number"},
                [&] { train(small_encoder(), o); });
 }
@@ -185,7 +185,7 @@ TEST(TargetLoss, IsThatOfItsDefinition) {
   const Tensor logits = tensor_of({0.5f, -1, 2, 0, 3, -2}, {2, 3});
   Batch batch;
   batch.labels = zeros({2}, DType::i32);
-  batch.problem = ProblemType::multi_label;
+  batch.problem = model::ProblemType::multi_label;
   batch.targets = tensor_of({1, -1, -1, 1, 1, -1}, {2, 3});
   batch.label_weights = std::make_shared<const std::vector<float>>(std::vector<float>{2, 3, 4});
   const auto log_p = [](double x) { return -std::log1p(std::exp(-x)); };
@@ -193,10 +193,10 @@ TEST(TargetLoss, IsThatOfItsDefinition) {
       2 * log_p(0.5) + log_p(1) + log_p(-2) + 2 * log_p(0) + 3 * log_p(3) + log_p(2);
   EXPECT_NEAR(number_of(target_loss(logits, batch.labels, batch, 2)), -sets / 3 / 2, 1e-6);
   batch.label_weights = nullptr;
-  batch.problem = ProblemType::regression;
+  batch.problem = model::ProblemType::regression;
   EXPECT_NEAR(number_of(target_loss(logits, batch.labels, batch, 1)), 0.25 + 0 + 9 + 1 + 4 + 1,
               1e-5);
-  batch.problem = ProblemType::single_label;
+  batch.problem = model::ProblemType::single_label;
   batch.targets = {};
   batch.label_weights = std::make_shared<const std::vector<float>>(std::vector<float>{2, 3, 4});
   const Tensor labels = empty({2}, DType::i32);
@@ -207,4 +207,4 @@ TEST(TargetLoss, IsThatOfItsDefinition) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

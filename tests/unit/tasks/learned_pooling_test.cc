@@ -1,14 +1,14 @@
 // Pooling whose weights are trained with an embedder.
 
-#include "embed/learned_pooling.h"
+#include "tasks/learned_pooling.h"
 
 #include "base/threads.h"
-#include "fovea/embed.h"
+#include "fovea/infer/embed.h"
 #include "support/expect_error.h"
 #include "support/golden_folder.h"
 #include "support/runs.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 class LearnedPoolingTest : public testing::Test {
@@ -51,11 +51,11 @@ TEST_F(LearnedPoolingTest, HasTheSameBitsForAnyThreadsAndAfterAResume) {
     const EmbedderTraining one = training(kind, name + "1"), three = training(kind, name + "3"),
                            again = training(kind, name + "again");
     const int before = thread_count();
-    set_thread_count(1);
+    set_threads(1);
     train_embedder(one);
-    set_thread_count(3);
+    set_threads(3);
     train_embedder(three);
-    set_thread_count(before);
+    set_threads(before);
     train_embedder(again, {}, stop_after(4));
     train_embedder(again);
     EXPECT_TRUE(weights(one) == weights(three)) << name;
@@ -70,27 +70,27 @@ TEST_F(LearnedPoolingTest, BeginsWithEqualWeights) {
   t.epochs = 1;
   t.learning_rate = 1e-12;
   train_embedder(t);
-  const Embeddings before = Embedder::open(model_.path()).embed(texts),
-                   after = Embedder::open(t.out).embed(texts);
+  const infer::Embeddings before = infer::Embedder::open(model_.path()).embed(texts),
+                          after = infer::Embedder::open(t.out).embed(texts);
   for (size_t i = 0; i < before.values.size(); ++i)
     EXPECT_NEAR(before.values[i], after.values[i], 1e-5);
   t.learn_pooling = LearnedPooling::layers;
   t.out = runs_ / "layers";
   train_embedder(t);
-  EXPECT_EQ(Embedder::open(t.out).pooling(),
+  EXPECT_EQ(infer::Embedder::open(t.out).pooling(),
             "mean of the tokens; layers 0 to 2 with weights 0.333 0.333 0.333");
 }
 
 TEST_F(LearnedPoolingTest, ContinuesWithTheWeightsOfTheModel) {
   EmbedderTraining t = training(LearnedPooling::layers, "first");
   train_embedder(t);
-  const std::string learned = Embedder::open(t.out).pooling();
+  const std::string learned = infer::Embedder::open(t.out).pooling();
   EXPECT_EQ(learned.find("0.333 0.333 0.333"), learned.npos);
   EmbedderTraining next = training(LearnedPooling::layers, "next");
   next.model = t.out;
   next.learning_rate = 1e-12;
   train_embedder(next);
-  EXPECT_EQ(Embedder::open(next.out).pooling(), learned);
+  EXPECT_EQ(infer::Embedder::open(next.out).pooling(), learned);
 }
 
 TEST_F(LearnedPoolingTest, RefusesDamagedModules) {
@@ -98,7 +98,7 @@ TEST_F(LearnedPoolingTest, RefusesDamagedModules) {
   train_embedder(t);
   write_safetensors(t.out + "/1_AttentionPooling/model.safetensors", {{"vector", zeros({3})}});
   expect_error(ErrorKind::BadFile, {"1_AttentionPooling", "vector is [3]; expected [16]"},
-               [&] { Embedder::open(t.out); });
+               [&] { infer::Embedder::open(t.out); });
 }
 
 TEST_F(LearnedPoolingTest, OfAllLayersKeepsThem) {
@@ -109,4 +109,4 @@ TEST_F(LearnedPoolingTest, OfAllLayersKeepsThem) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

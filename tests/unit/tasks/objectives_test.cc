@@ -10,7 +10,7 @@
 #include "support/runs.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 class Objectives : public testing::Test {
@@ -45,7 +45,7 @@ class Objectives : public testing::Test {
     return -1;
   }
   std::string family(const TrainOptions& o) const {
-    return open_model_files(o.out, Weights::mapped).origin.family->model_type;
+    return model::open_model_files(o.out, model::Weights::mapped).origin.family->model_type;
   }
 
   Runs runs_;
@@ -70,8 +70,8 @@ TEST_F(Objectives, PretrainAnEncoderAndFineTuneAClassifier) {
     return true;
   });
   EXPECT_NE(std::find(notes.begin(), notes.end(), "a new head for 2 labels"), notes.end());
-  const ModelFiles files = open_model_files(next.out, Weights::mapped);
-  EXPECT_EQ(files.model.spec.head.kind, HeadKind::sequence);
+  const model::ModelFiles files = model::open_model_files(next.out, model::Weights::mapped);
+  EXPECT_EQ(files.model.spec.head.kind, model::HeadKind::sequence);
   EXPECT_EQ(files.origin.labels, (std::vector<std::string>{"negative", "positive"}));
   EXPECT_EQ(read_json(next.out + "/config.json")["architectures"][0],
             "BertForSequenceClassification");
@@ -144,10 +144,10 @@ TEST_F(Objectives, TrainAnEncoderDecoderOnSpans) {
 }
 
 TEST_F(Objectives, KeepTheFamilyInFineTuning) {
-  Spec spec = small_spec();
-  StackSpec& d = *spec.decoder;
-  d.position.kind = PositionKind::rotary;
-  d.norm.kind = NormKind::rms;
+  model::Spec spec = small_spec();
+  model::StackSpec& d = *spec.decoder;
+  d.position.kind = model::PositionKind::rotary;
+  d.norm.kind = model::NormKind::rms;
   d.attention.bias = d.attention.output_bias = d.ffn.bias = false;
   d.ffn.gated = true;
   d.ffn.activation = Activation::silu;
@@ -213,4 +213,4 @@ TEST_F(Objectives, RefuseInconsistentLabels) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

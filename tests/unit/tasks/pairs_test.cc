@@ -13,7 +13,7 @@
 #include "support/runs.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 constexpr const char* kWords[] = {"red", "dog", "sun", "tree", "book", "moon", "star", "hill"};
@@ -38,9 +38,10 @@ struct Reversal {
   }
 };
 
-Spec small_translator(float dropout = 0) {
-  Spec spec = test::scaled_down(preset("translate-tiny"),
-                                {.vocabulary = 0, .context = 32, .width = 32, .layers = 1}, 32);
+model::Spec small_translator(float dropout = 0) {
+  model::Spec spec =
+      test::scaled_down(model::preset("translate-tiny"),
+                        {.vocabulary = 0, .context = 32, .width = 32, .layers = 1}, 32);
   spec.dropout = {dropout, 0, dropout};
   return spec;
 }
@@ -126,11 +127,11 @@ TEST_F(Pairs, TrainATranslator) {
   EXPECT_EQ(result.metrics[2].first, "rouge_l");
   EXPECT_LT(result.metrics[2].second, 100.1);
 
-  const ModelFiles files = open_model_files(o.out, Weights::mapped);
+  const model::ModelFiles files = model::open_model_files(o.out, model::Weights::mapped);
   EXPECT_STREQ(files.origin.family->model_type, "marian");
-  EXPECT_EQ(special_id(files.origin, "decoder_start_token_id"), 0);
+  EXPECT_EQ(model::special_id(files.origin, "decoder_start_token_id"), 0);
   EXPECT_EQ(files.end_ids, (std::vector<int32_t>{1}));
-  const Tokenizer tokenizer = Tokenizer::open(o.out);
+  const text::Tokenizer tokenizer = text::Tokenizer::open(o.out);
   EXPECT_EQ(tokenizer.encoding("red dog").ids.back(), 1);
   EXPECT_EQ(tokenizer.decode(tokenizer.encode("red dog")), "red dog");
 }
@@ -140,7 +141,7 @@ TEST_F(Pairs, GiveTheSameBitsForAnyThreadsAndAcrossAResume) {
   o.accumulate = 2;
   o.average = 3;
   o.evaluate_every = 3;
-  const Spec spec = small_translator(0.2f);
+  const model::Spec spec = small_translator(0.2f);
   train(spec, o);
   const std::string state = state_bytes(o, 20), model = read_file(o.out + "/model.safetensors");
 
@@ -189,7 +190,7 @@ TEST_F(Pairs, SelectTheBestWeightsByBleu) {
 TEST_F(Pairs, DoNotDependOnPadding) {
   const Job job = prepare(small_translator(), options("out"), true, [](const std::string&) {});
   const NoGradient off;
-  Pass pass;
+  model::Pass pass;
   const Batch batch = examples_of(job).training(0);
   ASSERT_FALSE(batch.source_valid.empty());
   const double together = *label_loss(job.model, batch, pass, 1).data_as<double>();
@@ -257,11 +258,11 @@ TEST_F(Pairs, RequireAnEncoderDecoder) {
 }
 
 TEST(WeightAverage, IsTheMeanOfTheBestWeights) {
-  Spec spec = small_spec();
+  model::Spec spec = small_spec();
   spec.vocabulary = 4;
-  Transformer model(validated(spec));
-  initialise(model, 1);
-  Parameter& table = model.token_embedding;
+  model::Transformer model(model::validated(spec));
+  model::initialise(model, 1);
+  model::Parameter& table = model.token_embedding;
   const auto mean_of_two = [&](const std::vector<double>& ranks) {
     WeightAverage average(model, 2);
     size_t i = 0;
@@ -288,4 +289,4 @@ TEST(LearningRate, DecaysWithTheSquareRootOfTheStep) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

@@ -14,7 +14,7 @@
 #include "tasks/preference_examples.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 std::string pair_of(const std::string& prompt, const std::string& chosen,
@@ -82,14 +82,14 @@ TEST_P(EachObjective, GivesTheSameBitsForAnyThreadsAndAfterAResume) {
   const int before = thread_count();
   std::vector<std::string> states;
   for (const int threads : {1, 2, 3}) {
-    set_thread_count(threads);
+    set_threads(threads);
     TrainOptions o = preferring("threads" + std::to_string(threads), GetParam());
     o.steps = 6;
     o.accumulate = 2;
     train({}, o);
     states.push_back(state_bytes(o, 6));
   }
-  set_thread_count(before);
+  set_threads(before);
   EXPECT_EQ(states[1], states[0]);
   EXPECT_EQ(states[2], states[0]);
   for (const bool keeps_reference : {true, false}) {
@@ -168,14 +168,14 @@ TEST_F(PreferencesOfChats, MakeARewardModelThatIsEvaluated) {
   data.data = {runs_ / "pairs.jsonl"};
   data.objective = Objective::reward;
   data.from = o.out;
-  const Evaluation found = evaluate_by_task(Model::open(o.out), data, {}, {});
+  const infer::Evaluation found = evaluate_by_task(model::Model::open(o.out), data, {}, {});
   EXPECT_EQ(found.objective, "reward");
   EXPECT_EQ(found.sequences, 20);
-  EXPECT_EQ(value_of(found.metrics, "accuracy"), 1);
-  EXPECT_NEAR(*value_of(found.metrics, "margin"), margin, std::abs(margin));
+  EXPECT_EQ(infer::value_of(found.metrics, "accuracy"), 1);
+  EXPECT_NEAR(*infer::value_of(found.metrics, "margin"), margin, std::abs(margin));
   data.objective = Objective::dpo;
   expect_error(ErrorKind::InvalidArgument, {"text: ", "only a reward model judges"},
-               [&] { evaluate_by_task(Model::open(runs_ / "base"), data, {}, {}); });
+               [&] { evaluate_by_task(model::Model::open(runs_ / "base"), data, {}, {}); });
 }
 
 TEST_F(PreferencesOfChats, AreChosenByTheData) {
@@ -257,7 +257,7 @@ TEST_F(PreferencesOfChats, SuitEncoderDecoders) {
   base.validation = 0;
   base.tokenizer = runs_ / "tokenizer";
   base.steps = 1;
-  train(test::scaled_down(preset("translate-tiny"),
+  train(test::scaled_down(model::preset("translate-tiny"),
                           {.vocabulary = 0, .context = 64, .width = 32, .layers = 1}, 32),
         base);
   for (const Objective objective : {Objective::dpo, Objective::kto, Objective::simpo}) {
@@ -299,4 +299,4 @@ TEST_F(PreferencesOfChats, ShowAPair) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

@@ -10,7 +10,7 @@
 #include "support/run_logs.h"
 #include "support/sums.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 struct Translator {
@@ -44,13 +44,13 @@ class ReinforceTranslator : public testing::TestWithParam<Translator> {
     base.steps = 100;
     base.batch_tokens = 256;
     base.learning_rate = 1e-2;
-    Spec spec = test::scaled_down(
-        preset(GetParam().preset),
+    model::Spec spec = test::scaled_down(
+        model::preset(GetParam().preset),
         {.vocabulary = 0, .context = 32, .width = 32, .layers = 1, .heads = 2}, 64);
     spec.dropout = {};
     train(spec, base);
   }
-  ~ReinforceTranslator() override { set_thread_count(threads_); }
+  ~ReinforceTranslator() override { set_threads(threads_); }
 
   TrainOptions options(const std::string& out, Objective objective = Objective::grpo) const {
     TrainOptions o = reinforcement_options(runs_, out, objective);
@@ -76,7 +76,7 @@ TEST_P(ReinforceTranslator, LearnsFromRewardsAlone) {
   const std::map<int64_t, double> reward = logged(o, "reward");
   EXPECT_LT(reward.at(1), 0.7);
   EXPECT_GT(reward.at(40), reward.at(1) + 0.3);
-  const ModelFiles files = open_model_files(o.out, Weights::mapped);
+  const model::ModelFiles files = model::open_model_files(o.out, model::Weights::mapped);
   EXPECT_TRUE(files.model.spec.encoder && files.model.spec.decoder);
 }
 
@@ -98,15 +98,15 @@ TEST_P(ReinforceTranslator, BeginsEachBatchWithTheRatioOne) {
 
 // The encoder's output and the cached keys and values give the bits of training.
 TEST_P(ReinforceTranslator, WritesWithTheProbabilitiesOfTraining) {
-  const ModelFiles files = open_model_files(runs_ / "base", Weights::owned);
-  const auto tokenizers = TranslationTokenizers::open(runs_ / "base");
-  GenerationRules rules;
-  rules.start = special_id(files.origin, "decoder_start_token_id");
+  const model::ModelFiles files = model::open_model_files(runs_ / "base", model::Weights::owned);
+  const auto tokenizers = text::TranslationTokenizers::open(runs_ / "base");
+  infer::GenerationRules rules;
+  rules.start = model::special_id(files.origin, "decoder_start_token_id");
   ASSERT_TRUE(rules.start.has_value());
   std::vector<std::vector<int32_t>> prompts;
   for (const char* text : {"1+2", "3+1 and more"})
     prompts.push_back(tokenizers.source.encoding(text).ids);
-  const std::vector<Generation> written =
+  const std::vector<infer::Generation> written =
       write_answers(files.model, tokenizers.target, rules, {&prompts[0], &prompts[1]}, {1, 2},
                     {.answers = 3, .tokens = 12, .logprobs = 0});
   WrittenBatch batch;
@@ -122,8 +122,9 @@ TEST_P(ReinforceTranslator, WritesWithTheProbabilitiesOfTraining) {
     training.batch = size;
     const std::vector<float> read = read_tokens(files.model, nullptr, batch, training).log_p;
     size_t at = 0;
-    for (const Generation& answer : written)
-      for (const TokenLogprob& token : answer.logprobs) EXPECT_EQ(read[at++], token.logprob) << at;
+    for (const infer::Generation& answer : written)
+      for (const infer::TokenLogprob& token : answer.logprobs)
+        EXPECT_EQ(read[at++], token.logprob) << at;
     EXPECT_EQ(at, read.size());
   }
 }
@@ -135,7 +136,7 @@ TEST_P(ReinforceTranslator, HasTheSameBitsForAnyThreadsAndAfterResume) {
     train({}, once);
     const std::string bits = state_bytes(once, once.steps);
     TrainOptions o = once;
-    set_thread_count(3);
+    set_threads(3);
     o.out += "_threads";
     train({}, o);
     EXPECT_EQ(state_bytes(o, o.steps), bits) << name;
@@ -169,4 +170,4 @@ INSTANTIATE_TEST_SUITE_P(Families, ReinforceTranslator,
                          [](const auto& of) { return of.param.name; });
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

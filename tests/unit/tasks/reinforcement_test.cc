@@ -9,12 +9,12 @@
 #include "support/run_logs.h"
 #include "support/sums.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 class Reinforce : public Sums {
  protected:
-  ~Reinforce() override { set_thread_count(threads_); }
+  ~Reinforce() override { set_threads(threads_); }
 
   TrainOptions ppo(const std::string& out) const {
     TrainOptions o = options(out, Objective::ppo);
@@ -60,11 +60,11 @@ TEST_F(Reinforce, TheRatioOfTheFirstStepIsExactlyOne) {
 }
 
 TEST_F(Reinforce, WritingAndTrainingComputeTheSameProbabilitiesInFp32) {
-  const ModelFiles files = open_model_files(runs_ / "base", Weights::owned);
-  const Tokenizer tokenizer = Tokenizer::open(runs_ / "base");
+  const model::ModelFiles files = model::open_model_files(runs_ / "base", model::Weights::owned);
+  const text::Tokenizer tokenizer = text::Tokenizer::open(runs_ / "base");
   const std::vector<std::vector<int32_t>> prompts = {tokenizer.encode("1+2="),
                                                      tokenizer.encode("3+4=1+")};
-  const std::vector<Generation> written =
+  const std::vector<infer::Generation> written =
       write_answers(files.model, tokenizer, {}, {&prompts[0], &prompts[1]}, {1, 2},
                     {.answers = 3, .tokens = 20, .logprobs = 0});
   WrittenBatch batch;
@@ -79,8 +79,9 @@ TEST_F(Reinforce, WritingAndTrainingComputeTheSameProbabilitiesInFp32) {
     training.batch = size;
     const std::vector<float> read = read_tokens(files.model, nullptr, batch, training).log_p;
     size_t at = 0;
-    for (const Generation& answer : written)
-      for (const TokenLogprob& token : answer.logprobs) EXPECT_EQ(read[at++], token.logprob) << at;
+    for (const infer::Generation& answer : written)
+      for (const infer::TokenLogprob& token : answer.logprobs)
+        EXPECT_EQ(read[at++], token.logprob) << at;
     EXPECT_EQ(at, read.size());
   }
 }
@@ -92,7 +93,7 @@ TEST_F(Reinforce, HasTheSameBitsForAnyThreadsAndAfterResume) {
     train({}, once);
     const std::string bits = state_bytes(once, once.steps);
     for (const int threads : {1, 2, 3}) {
-      set_thread_count(threads);
+      set_threads(threads);
       TrainOptions o = once;
       o.out += std::to_string(threads);
       train({}, o);
@@ -221,4 +222,4 @@ TEST_F(Reinforce, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

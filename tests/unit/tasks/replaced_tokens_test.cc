@@ -18,20 +18,21 @@
 #include "support/runs.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 // The golden generator and model, with shared embeddings, and their batch.
 struct GoldenElectra {
   SafeTensors expected{"tests/goldens/replaced_tokens/expected.safetensors"};
-  ModelFiles generator =
-      open_model_files("tests/goldens/replaced_tokens/generator", Weights::owned);
-  ModelFiles model = open_model_files("tests/goldens/replaced_tokens/model", Weights::owned);
+  model::ModelFiles generator =
+      model::open_model_files("tests/goldens/replaced_tokens/generator", model::Weights::owned);
+  model::ModelFiles model =
+      model::open_model_files("tests/goldens/replaced_tokens/model", model::Weights::owned);
   Batch batch;
 
   GoldenElectra() {
-    for (Transformer* each : {&model.model, &generator.model})
-      each->each([](const std::string&, Parameter& p) { p.value.want_gradient(); });
+    for (model::Transformer* each : {&model.model, &generator.model})
+      each->each([](const std::string&, model::Parameter& p) { p.value.want_gradient(); });
     share_embeddings(model.model, generator.model);
     batch.source.ids = copy(expected.tensor("ids"));
     batch.labels = copy(expected.tensor("labels"));
@@ -56,8 +57,8 @@ struct GoldenElectra {
 
 TEST(ReplacedTokens, HaveTheLossesAndGradientsOfTransformers) {
   const GoldenElectra golden;
-  const Transformer &generator = golden.generator.model, &model = golden.model.model;
-  EXPECT_EQ(write_spec(generator_spec(model.spec, 0.5)), write_spec(generator.spec));
+  const model::Transformer &generator = golden.generator.model, &model = golden.model.model;
+  EXPECT_EQ(model::write_spec(generator_spec(model.spec, 0.5)), model::write_spec(generator.spec));
   const ReplacedTokens found =
       replace_tokens(generator, golden.batch, {}, static_cast<double>(golden.batch.asked));
   golden.expect_equal(found.batch.source.ids, "replaced_ids");
@@ -117,8 +118,9 @@ TEST_F(ReplacedTokensRun, LearnsToTellThem) {
   for (const auto& [name, value] : result.metrics)
     if (name == "mcc") mcc = value;
   EXPECT_GT(mcc, 0.5);
-  const ModelFiles model = open_model_files(o.out, Weights::mapped),
-                   generator = open_model_files(o.out + "/generator", Weights::mapped);
+  const model::ModelFiles model = model::open_model_files(o.out, model::Weights::mapped),
+                          generator =
+                              model::open_model_files(o.out + "/generator", model::Weights::mapped);
   EXPECT_STREQ(model.origin.family->model_type, "electra");
   EXPECT_STREQ(generator.origin.family->model_type, "electra");
   EXPECT_EQ(read_json(o.out + "/config.json")["architectures"][0], "ElectraForPreTraining");
@@ -140,15 +142,15 @@ TEST_F(ReplacedTokensRun, HasTheSameBitsForAnyThreadsAndAfterAResume) {
     for (const char* file : {"/model.safetensors", "/generator/model.safetensors"})
       EXPECT_TRUE(read_file(a.out + file) == read_file(b.out + file)) << file;
   };
-  Spec spec = small_encoder();
+  model::Spec spec = small_encoder();
   spec.dropout = {0.1f, 0.1f, 0.1f};
   TrainOptions one = options("one"), three = options("three"), again = options("again");
   const int before = thread_count();
-  set_thread_count(1);
+  set_threads(1);
   train(spec, one);
-  set_thread_count(3);
+  set_threads(3);
   train(spec, three);
-  set_thread_count(before);
+  set_threads(before);
   train(spec, again, {}, stop_after(9));
   train(spec, again);
   same(one, three);
@@ -165,4 +167,4 @@ TEST_F(ReplacedTokensRun, RefusesUnsuitableModels) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

@@ -6,13 +6,13 @@
 
 #include "base/threads.h"
 #include "families/static_embedding.h"
-#include "fovea/embed.h"
+#include "fovea/infer/embed.h"
 #include "losses/skip_gram_loss.h"
 #include "support/expect_error.h"
 #include "support/gradient_check.h"
 #include "support/runs.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 Tensor numbers(const std::vector<int32_t>& values, Shape shape) {
@@ -77,11 +77,11 @@ TEST_F(WordVectors, AreSimilarForWordsOfOneTopic) {
   const TrainResult result = train(small_spec(), o);
   // Untrained vectors have a loss of 6 log 2.
   EXPECT_LT(result.best_loss, 6 * std::log(2.0) - 0.5);
-  const Embedder embedder = Embedder::open(o.out);
+  const infer::Embedder embedder = infer::Embedder::open(o.out);
   EXPECT_TRUE(embedder.warnings().empty());
   EXPECT_EQ(embedder.width(), 16);
   const std::vector<std::string> words = {"fox", "wolf", "deer", "soup", "rice"};
-  const Embeddings found = embedder.embed(words);
+  const infer::Embeddings found = embedder.embed(words);
   const auto similarity = [&](int64_t a, int64_t b) {
     return embedder.similarity(found.view().row<float>(a), found.view().row<float>(b));
   };
@@ -93,8 +93,8 @@ TEST_F(WordVectors, AreMeansWithoutSpecialTokens) {
   TrainOptions o = options("out");
   o.steps = 2;
   train(small_spec(), o);
-  const Embedder embedder = Embedder::open(o.out);
-  const Embeddings found = embedder.embed({"fox", "soup", "fox soup", ""});
+  const infer::Embedder embedder = infer::Embedder::open(o.out);
+  const infer::Embeddings found = embedder.embed({"fox", "soup", "fox soup", ""});
   EXPECT_EQ(found.tokens, (std::vector<int64_t>{1, 1, 2, 0}));
   for (int64_t c = 0; c < 16; ++c) {
     const auto at = [&](int64_t row) {
@@ -112,11 +112,11 @@ TEST_F(WordVectors, HaveTheSameBitsForAnyThreadsAndAfterAResume) {
   TrainOptions one = options("one"), three = options("three"), again = options("again");
   for (TrainOptions* o : {&one, &three, &again}) o->steps = 12, o->accumulate = 2;
   const int before = thread_count();
-  set_thread_count(1);
+  set_threads(1);
   train(small_spec(), one);
-  set_thread_count(3);
+  set_threads(3);
   train(small_spec(), three);
-  set_thread_count(before);
+  set_threads(before);
   train(small_spec(), again, {}, stop_after(5));
   train(small_spec(), again);
   EXPECT_TRUE(file(one) == file(three));
@@ -134,14 +134,14 @@ TEST(StaticEmbedding, RefusesDamagedTables) {
   const TemporaryFolder folder;
   write_safetensors(folder / "model.safetensors", {{"other", zeros({2, 3})}});
   expect_error(ErrorKind::BadFile, {"embedding.weight is missing; expected [vocabulary, width]"},
-               [&] { open_static(folder.path()); });
+               [&] { model::open_static(folder.path()); });
   write_safetensors(folder / "model.safetensors", {{"embedding.weight", zeros({6})}});
   expect_error(ErrorKind::BadFile, {"embedding.weight is [6]"},
-               [&] { open_static(folder.path()); });
+               [&] { model::open_static(folder.path()); });
   write_safetensors(folder / "model.safetensors",
                     {{"embeddings", zeros({2, 3})}, {"mapping", zeros({4}, DType::i32)}});
-  expect_error(ErrorKind::Unsupported, {"has mapping"}, [&] { open_static(folder.path()); });
+  expect_error(ErrorKind::Unsupported, {"has mapping"}, [&] { model::open_static(folder.path()); });
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

@@ -8,7 +8,7 @@
 
 #include "base/json.h"
 #include "base/threads.h"
-#include "fovea/image_model.h"
+#include "fovea/infer/image_model.h"
 #include "loop/stepper.h"
 #include "losses/contrastive_loss.h"
 #include "open/towers.h"
@@ -17,7 +17,7 @@
 #include "support/gradient_check.h"
 #include "support/runs.h"
 
-namespace fovea {
+namespace fovea::train {
 namespace {
 
 const std::string kTowers = "tests/goldens/vision/";
@@ -72,23 +72,24 @@ TEST_P(ContrastiveTraining, LossAndGradientsAreThoseOfTransformers) {
                           job.compute);  // requests the gradients
     const double loss = expected.tensor("loss").data_as<float>()[0];
     EXPECT_NEAR(job.task->backward(job.model, 0).loss, loss, 1e-5 * std::abs(loss));
-    Towers gradients = open_towers(kTowers + GetParam(), Weights::owned, {});
+    model::Towers gradients = model::open_towers(kTowers + GetParam(), model::Weights::owned, {});
     std::map<std::string, Tensor> of_texts;
     for (const auto& [name, parameter] : job.task->own_parameters())
       of_texts[name] = parameter->value.gradient();
     std::map<std::string, Tensor> of_pictures;
-    for (const auto& [name, parameter] : parameters_of(job.model))
+    for (const auto& [name, parameter] : model::parameters_of(job.model))
       of_pictures[name] = parameter->value.gradient();
-    gradients.image.model.each([&](const std::string& name, Parameter& p) {
+    gradients.image.model.each([&](const std::string& name, model::Parameter& p) {
       p.value = of_pictures.at(name).view(p.value.shape());
     });
-    gradients.text.model.each([&](const std::string& name, Parameter& p) {
+    gradients.text.model.each([&](const std::string& name, model::Parameter& p) {
       p.value = of_texts.at("text." + name).view(p.value.shape());
     });
     size_t compared = 0;
-    for (ModelFiles* part : {&gradients.image, &gradients.text}) {
+    for (model::ModelFiles* part : {&gradients.image, &gradients.text}) {
       const std::string prefix = part->origin.family->prefix;
-      for (const auto& [name, value] : checkpoint_tensors(part->model, *part->origin.family)) {
+      for (const auto& [name, value] :
+           model::checkpoint_tensors(part->model, *part->origin.family)) {
         expect_gradient(value, expected.tensor("grad." + prefix + name), name, 1 + loss);
         ++compared;
       }
@@ -104,12 +105,12 @@ TEST_P(ContrastiveTraining, HasTheSameBitsForAnyThreadsAndAfterAResume) {
   const int before = thread_count();
   std::vector<std::string> weights;
   for (const int threads : {1, 3}) {
-    set_thread_count(threads);
+    set_threads(threads);
     const TrainOptions options = training(fmt::format("threads{}", threads));
     train({}, options);
     weights.push_back(read_file(options.out + "/model.safetensors"));
   }
-  set_thread_count(before);
+  set_threads(before);
   TrainOptions again = training("again");
   train({}, again, {}, stop_after(3));
   train({}, again);
@@ -123,7 +124,8 @@ TEST_P(ContrastiveTraining, WritesADirectoryThatIsReadAgain) {
   options.steps = 1;
   options.weight_decay = 0;
   train({}, options);
-  const ImageModel before = ImageModel::open(options.from), after = ImageModel::open(options.out);
+  const infer::ImageModel before = infer::ImageModel::open(options.from),
+                          after = infer::ImageModel::open(options.out);
   const auto texts = expected_of(GetParam())["texts"].get<std::vector<std::string>>();
   const auto x = before.embed_texts(texts), y = after.embed_texts(texts);
   ASSERT_EQ(x.values.size(), y.values.size());
@@ -161,4 +163,4 @@ TEST(ContrastiveLoss, HasTheGradientsOfItsFormula) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::train

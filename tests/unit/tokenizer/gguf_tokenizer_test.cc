@@ -6,12 +6,12 @@
 #include <cstdlib>
 
 #include "base/json.h"
-#include "fovea/tokenizer.h"
+#include "fovea/text/tokenizer.h"
 #include "support/expect_error.h"
 #include "support/shared_folder.h"
 #include "support/temporary_folder.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 class GgufTokenizer : public testing::Test {
@@ -168,4 +168,4 @@ INSTANTIATE_TEST_SUITE_P(Tokenizers, GgufTokenizerFixtures,
                                          "t5_unigram", "bert_uncased_wordpiece"));
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::text

@@ -5,7 +5,7 @@
 #include "support/temporary_folder.h"
 #include "tokenizer/training/character_trainer.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 TEST(MoreTokens, GetTheNextIdsAndAreSaved) {
@@ -28,4 +28,4 @@ TEST(MoreTokens, GetTheNextIdsAndAreSaved) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::text

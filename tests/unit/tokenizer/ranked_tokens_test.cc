@@ -4,11 +4,11 @@
 
 #include "base/files.h"
 #include "base/json.h"
-#include "fovea/tokenizer.h"
+#include "fovea/text/tokenizer.h"
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 TEST(RankedTokens, GiveTheMergesOfTheTokenizer) {
@@ -54,4 +54,4 @@ TEST(RankedTokens, NamesOfSpecialTokens) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::text

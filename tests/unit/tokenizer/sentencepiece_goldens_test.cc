@@ -6,10 +6,10 @@
 #include "base/base64.h"
 #include "base/files.h"
 #include "base/json.h"
-#include "fovea/tokenizer.h"
+#include "fovea/text/tokenizer.h"
 #include "support/temporary_folder.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 TEST(SentencePieceGoldens, IdsAndTextsAreThoseOfSentencePiece) {
@@ -32,4 +32,4 @@ TEST(SentencePieceGoldens, IdsAndTextsAreThoseOfSentencePiece) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::text

@@ -12,7 +12,7 @@
 #include "tokenizer/models/wordpiece.h"
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 using nlohmann::json;
@@ -87,4 +87,4 @@ TEST(TokenGoldens, IdsAndOffsetsMatchTheReference) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::text

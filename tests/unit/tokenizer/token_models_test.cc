@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
-#include "fovea/error.h"
+#include "fovea/core/error.h"
 #include "tokenizer/models/bpe.h"
 #include "tokenizer/models/piece_cache.h"
 #include "tokenizer/models/unigram.h"
 #include "tokenizer/models/word_level.h"
 #include "tokenizer/models/wordpiece.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 using Ids = std::vector<int32_t>;
@@ -329,4 +329,4 @@ TEST(PieceCache, ReturnsTheResultOfTheModel) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::text

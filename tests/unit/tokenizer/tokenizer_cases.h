@@ -6,9 +6,9 @@
 #include <gtest/gtest.h>
 
 #include "base/json.h"
-#include "fovea/tokenizer.h"
+#include "fovea/text/tokenizer.h"
 
-namespace fovea {
+namespace fovea::text {
 
 inline std::vector<Offsets> offsets_of(const nlohmann::json& list) {
   std::vector<Offsets> offsets;
@@ -50,4 +50,4 @@ inline void expect_case(const Tokenizer& tokenizer, const nlohmann::json& expect
   EXPECT_EQ(tokenizer.encode(expected["text"].get<std::string>(), SpecialTokens::parsed), plain);
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

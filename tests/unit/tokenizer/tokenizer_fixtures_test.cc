@@ -6,7 +6,7 @@
 #include "support/shared_folder.h"
 #include "unit/tokenizer/tokenizer_cases.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 class TokenizerFixtures : public testing::TestWithParam<const char*> {};
@@ -30,4 +30,4 @@ INSTANTIATE_TEST_SUITE_P(Tokenizers, TokenizerFixtures,
                          [](const auto& test) { return std::string(test.param); });
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::text

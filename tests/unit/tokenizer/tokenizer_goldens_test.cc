@@ -7,7 +7,7 @@
 #include "tokenizer/state/state.h"
 #include "unit/tokenizer/tokenizer_cases.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 using nlohmann::json;
@@ -39,4 +39,4 @@ TEST(TokenizerGoldens, RoundTrip) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::text

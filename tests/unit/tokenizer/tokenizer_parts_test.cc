@@ -6,7 +6,7 @@
 #include "support/expect_error.h"
 #include "tokenizer/state/state.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 using nlohmann::json;
@@ -233,4 +233,4 @@ TEST(TokenizerParts, RefuseInvalidJson) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::text

@@ -1,4 +1,4 @@
-#include "fovea/tokenizer.h"
+#include "fovea/text/tokenizer.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include "support/temporary_folder.h"
 #include "tokenizer/training/character_trainer.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 using Ids = std::vector<int32_t>;
@@ -228,4 +228,4 @@ TEST(StreamingDecoder, GivesTheSameTextAsDecode) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::text

@@ -12,7 +12,7 @@
 #include "tokenizer/training/unigram_trainer.h"
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 using nlohmann::json;
@@ -115,12 +115,12 @@ TEST(TokenizerTrainer, DoesNotDependOnTheNumberOfThreads) {
   for (const TokenizerKind kind :
        {TokenizerKind::bpe, TokenizerKind::wordpiece, TokenizerKind::unigram}) {
     const TokenizerTraining options{.kind = kind, .vocabulary = 400};
-    set_thread_count(1);
+    set_threads(1);
     const uint64_t alone = trained(options, text).hash();
-    set_thread_count(3);
+    set_threads(3);
     EXPECT_EQ(trained(options, text).hash(), alone);
   }
-  set_thread_count(threads);
+  set_threads(threads);
 }
 
 TEST(TokenizerTrainer, StopsOnRequest) {
@@ -229,13 +229,13 @@ TEST(WordCounter, DoesNotDependOnThreads) {
   const int threads = thread_count();
   std::vector<WordCounts> found;
   for (const int count : {1, 3, 8}) {
-    set_thread_count(count);
+    set_threads(count);
     found.push_back(counted(line + "\n" + line, size_t{64} << 20));
   }
-  set_thread_count(threads);
+  set_threads(threads);
   EXPECT_EQ(found[1], found[0]);
   EXPECT_EQ(found[2], found[0]);
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::text

@@ -3,11 +3,11 @@
 #include <filesystem>
 
 #include "base/json.h"
-#include "fovea/tokenizer.h"
+#include "fovea/text/tokenizer.h"
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 const std::string kFolder = "tests/goldens/translation_tokenizers";
@@ -72,4 +72,4 @@ TEST(TranslationTokenizersTest, NameMissingEntries) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::text

@@ -12,7 +12,7 @@
 #include "tokenizer/formats/sentencepiece.h"
 #include "tokenizer/state/state.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 using nlohmann::json;
@@ -253,4 +253,4 @@ TEST(SentencePiece, SurvivesAnyDamage) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::text

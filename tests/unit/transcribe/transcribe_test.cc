@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "families/languages.h"
-#include "fovea/transcribe.h"
+#include "fovea/infer/transcribe.h"
 #include "transcribe/partial_pace.h"
 #include "transcribe/segments.h"
 #include "transcribe/time_rules.h"
@@ -12,7 +12,7 @@
 #include "transcribe/window_decoder.h"
 #include "transcribe/word_times.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 using Ids = std::vector<int32_t>;
@@ -184,11 +184,11 @@ TEST(CompressionRatio, IsLargeForTextThatRepeatsItself) {
 }
 
 TEST(Languages, HaveCodesAndNames) {
-  EXPECT_EQ(language_code("German"), "de");
-  EXPECT_EQ(language_code("DE"), "de");
-  EXPECT_EQ(language_code("castilian"), "es");
-  EXPECT_EQ(language_code("klingon"), std::nullopt);
-  EXPECT_EQ(language_name("ja"), "japanese");
+  EXPECT_EQ(model::language_code("German"), "de");
+  EXPECT_EQ(model::language_code("DE"), "de");
+  EXPECT_EQ(model::language_code("castilian"), "es");
+  EXPECT_EQ(model::language_code("klingon"), std::nullopt);
+  EXPECT_EQ(model::language_name("ja"), "japanese");
 }
 
 Transcript sample() {
@@ -225,4 +225,4 @@ TEST(TranscriptFormats, AreThoseOfSubtitlesAndTables) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -14,7 +14,7 @@
 #include "support/small_spec.h"
 #include "tensor/tape.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 using test::causal_pass;
@@ -55,11 +55,11 @@ class ReadingTest : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
     use_isa(GetParam());
-    set_thread_count(1);
+    set_threads(1);
   }
   void TearDown() override {
     use_isa("auto");
-    set_thread_count(threads_);
+    set_threads(threads_);
   }
 
   // Runs the model in chunks with a cache and expects, at every position, the same bits as in a
@@ -243,10 +243,10 @@ TEST_P(ReadingTest, GivesTheSameBitsWithAnyNumberOfThreads) {
   const Transformer model = made(validated(small()));
   const Tensor ids = some_ids({3, kTokens}, small().vocabulary);
   for (const DType compute : {DType::f32, DType::bf16}) {
-    set_thread_count(1);
+    set_threads(1);
     const auto expected = to_floats(read_whole(model, ids, causal_pass(compute)));
     for (const int count : {2, 3}) {
-      set_thread_count(count);
+      set_threads(count);
       EXPECT_EQ(to_floats(read_whole(model, ids, causal_pass(compute))), expected) << count;
     }
   }
@@ -268,4 +268,4 @@ TEST_P(ReadingTest, SeesNothingBeforeTheWindowOrAfterItself) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::model

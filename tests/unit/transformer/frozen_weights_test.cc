@@ -12,7 +12,7 @@
 #include "tensor/tape.h"
 #include "transformer/pack.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 struct Result {
@@ -142,4 +142,4 @@ TEST_F(FrozenWeights, AreNotTrainable) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::model

@@ -6,7 +6,7 @@
 #include "support/random_parameters.h"
 #include "support/small_spec.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 TEST(GrowVocabulary, AddsMeanRowsToTheEmbeddingAndTheHead) {
@@ -43,4 +43,4 @@ TEST(GrowVocabulary, AddsMeanRowsToTheEmbeddingAndTheHead) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::model

@@ -13,7 +13,7 @@
 #include "support/small_spec.h"
 #include "transformer/pack.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 using test::causal_pass;
@@ -318,4 +318,4 @@ TEST(Transformers, RefuseIdsAndLengthsOutOfRange) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::model

@@ -2,7 +2,7 @@
 
 #include "tokenizer/pipeline/normalizers.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 std::string decomposed(const std::string& text) {
@@ -34,4 +34,4 @@ TEST(NormalForms, KeepTheOrderOfMarksOfOneClass) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::text

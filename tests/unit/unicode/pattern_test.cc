@@ -4,7 +4,7 @@
 
 #include "support/expect_error.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 // Returns the stretches of a text that match, separated by "|".
@@ -39,4 +39,4 @@ TEST(Pattern, CodePointsHaveFourDigits) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::text

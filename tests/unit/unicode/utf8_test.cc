@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace fovea::utf8 {
+namespace fovea::text::utf8 {
 namespace {
 
 TEST(Utf8, RoundTripsEveryCodePoint) {
@@ -54,4 +54,4 @@ TEST(Utf8, ReplacesInvalidBytes) {
 }
 
 }  // namespace
-}  // namespace fovea::utf8
+}  // namespace fovea::text::utf8

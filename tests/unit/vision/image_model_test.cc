@@ -8,12 +8,12 @@
 
 #include "base/json.h"
 #include "base/threads.h"
-#include "fovea/image_model.h"
+#include "fovea/infer/image_model.h"
 #include "safetensors/safetensors.h"
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
 
-namespace fovea {
+namespace fovea::infer {
 namespace {
 
 const std::string kVision = "tests/goldens/vision/";
@@ -23,7 +23,7 @@ std::vector<std::string> names_in(const std::string& folder, const char* key) {
 }
 
 ImageModel::Source pictures_of(const std::vector<std::string>& names) {
-  return [names](size_t i) { return read_image("tests/goldens/images/" + names[i]); };
+  return [names](size_t i) { return media::read_image("tests/goldens/images/" + names[i]); };
 }
 
 void expect_close(const std::vector<float>& found, const Tensor& expected,
@@ -42,7 +42,7 @@ class VisionGoldens : public testing::TestWithParam<const char*> {};
 
 TEST_P(VisionGoldens, VectorsOfPicturesAreThoseOfTransformers) {
   const std::string folder = kVision + GetParam();
-  const ImageModel model = ImageModel::open(folder, WeightPrecision::full);
+  const ImageModel model = ImageModel::open(folder, model::WeightPrecision::full);
   const auto names = names_in(GetParam(), "pictures");
   const SafeTensors expected(folder + "/expected.safetensors");
   const Embeddings found = model.embed(names.size(), pictures_of(names));
@@ -55,16 +55,16 @@ TEST_P(VisionGoldens, VectorsAreEqualInAnyBatchAndForAnyNumberOfThreads) {
   auto names = names_in(GetParam(), "pictures");
   for (size_t i = 0; names.size() < 9; ++i) names.push_back(names[i]);
   const int threads = thread_count();
-  set_thread_count(8);  // one batch of all threads
+  set_threads(8);  // one batch of all threads
   const std::vector<float> all = model.embed(names.size(), pictures_of(names)).values;
   for (const auto& [count, batch] : {std::pair{1, 1}, {1, 0}, {2, 0}, {3, 3}, {4, 9}}) {
-    set_thread_count(count);
+    set_threads(count);
     ImageOptions options;
     options.batch = batch;
     EXPECT_EQ(model.embed(names.size(), pictures_of(names), options).values, all)
         << count << " threads, batch " << batch;
   }
-  set_thread_count(threads);
+  set_threads(threads);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, VisionGoldens, testing::Values("clip", "siglip", "dinov2_small"));
@@ -73,7 +73,7 @@ class TextGoldens : public testing::TestWithParam<const char*> {};
 
 TEST_P(TextGoldens, VectorsOfTextsAreThoseOfTransformers) {
   const std::string folder = kVision + GetParam();
-  const ImageModel model = ImageModel::open(folder, WeightPrecision::full);
+  const ImageModel model = ImageModel::open(folder, model::WeightPrecision::full);
   ASSERT_TRUE(model.reads_texts());
   const Embeddings found = model.embed_texts(names_in(GetParam(), "texts"));
   const SafeTensors expected(folder + "/expected.safetensors");
@@ -82,7 +82,7 @@ TEST_P(TextGoldens, VectorsOfTextsAreThoseOfTransformers) {
 
 TEST_P(TextGoldens, LogitsOfPicturesAndTextsAreThoseOfTransformers) {
   const std::string folder = kVision + GetParam();
-  const ImageModel model = ImageModel::open(folder, WeightPrecision::full);
+  const ImageModel model = ImageModel::open(folder, model::WeightPrecision::full);
   const auto names = names_in(GetParam(), "pictures"), texts = names_in(GetParam(), "texts");
   ImageOptions options;
   options.raw = true;
@@ -111,7 +111,7 @@ class ClassifierGoldens : public testing::TestWithParam<const char*> {};
 
 TEST_P(ClassifierGoldens, LogitsOfPicturesAreThoseOfTransformers) {
   const std::string folder = std::string("tests/goldens/") + GetParam();
-  const ImageModel model = ImageModel::open(folder, WeightPrecision::full);
+  const ImageModel model = ImageModel::open(folder, model::WeightPrecision::full);
   ASSERT_TRUE(model.has_labels());
   const auto source = pictures_of(names_in("clip", "pictures"));
   ImageOptions options;
@@ -129,7 +129,7 @@ class TimmGoldens : public testing::TestWithParam<const char*> {};
 // tools/goldens/make_timm.py: from files of pictures to logits or, without a head, vectors.
 TEST_P(TimmGoldens, OutputsAreThoseOfTimm) {
   const std::string folder = std::string("tests/goldens/timm/") + GetParam();
-  const ImageModel model = ImageModel::open(folder, WeightPrecision::full);
+  const ImageModel model = ImageModel::open(folder, model::WeightPrecision::full);
   EXPECT_TRUE(ImageModel::reads_images(folder));
   const auto names =
       read_json(folder + "/expected.json")["pictures"].get<std::vector<std::string>>();
@@ -147,7 +147,7 @@ INSTANTIATE_TEST_SUITE_P(All, TimmGoldens, testing::Values("vit", "deit", "featu
 TEST(ImageModel, NamesWhatAModelCannotDo) {
   const ImageModel clip = ImageModel::open(kVision + "clip");
   const ImageModel deit = ImageModel::open("tests/goldens/deit");
-  const ImageModel::Source none = [](size_t) { return Image{1, 1, {0, 0, 0}}; };
+  const ImageModel::Source none = [](size_t) { return media::Image{1, 1, {0, 0, 0}}; };
   expect_error(ErrorKind::InvalidArgument, {"no head for labels"}, [&] { clip.classify(1, none); });
   expect_error(ErrorKind::InvalidArgument, {"reads no texts"}, [&] { deit.embed_texts({"a"}); });
   ImageOptions options;
@@ -183,4 +183,4 @@ TEST(ImageModel, KnowsWhichFoldersReadImages) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::infer

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "fovea/error.h"
+#include "fovea/core/error.h"
 #include "parallel/communicator.h"
 
 namespace fovea {

@@ -13,7 +13,7 @@ extern "C" {
 #include <cstring>
 #include <vector>
 
-namespace fovea {
+namespace fovea::media {
 namespace {
 
 constexpr const char* kContainers = "mov,matroska,aac";
@@ -201,13 +201,13 @@ class LibavDecoder : public ContainerDecoder {
 };
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::media
 
-extern "C" __attribute__((visibility("default"))) fovea::ContainerDecoder* fovea_open_libav_decoder(
-    std::string_view bytes, std::string& error) {
+extern "C" __attribute__((visibility("default"))) fovea::media::ContainerDecoder*
+fovea_open_libav_decoder(std::string_view bytes, std::string& error) {
   av_log_set_level(AV_LOG_QUIET);
-  av_max_alloc(fovea::kMostMemory);
-  auto decoder = std::make_unique<fovea::LibavDecoder>(bytes);
+  av_max_alloc(fovea::media::kMostMemory);
+  auto decoder = std::make_unique<fovea::media::LibavDecoder>(bytes);
   if (decoder->open()) return decoder.release();
   error = decoder->error();
   return nullptr;

@@ -12,7 +12,7 @@
 #include "formats/ct2/names.h"
 #include "tokenizer/formats/ranked_tokens.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 constexpr const char *kSpeech = "WhisperSpec", *kTranslation = "TransformerSpec";
@@ -112,8 +112,8 @@ std::optional<std::vector<int32_t>> ids_of(const nlohmann::json& config, const c
 ModelFiles open_speech(const std::string& path, const std::shared_ptr<const Ct2File>& file,
                        const nlohmann::json& config, const Loading& loading) {
   const Ct2Sizes sizes(*file);
-  const std::string list = token_list_path(path);
-  const std::vector<std::string> names = token_list(list);
+  const std::string list = text::token_list_path(path);
+  const std::vector<std::string> names = text::token_list(list);
   const auto languages = ids_of(config, "lang_ids");
   const SpeechGeneration given{
       .multilingual = std::ssize(names) != 51864 && languages && !languages->empty(),
@@ -162,8 +162,8 @@ ModelFiles open_translation(const std::string& path, const std::shared_ptr<const
     fail(ErrorKind::Unsupported,
          "{}: the two vocabularies or the head have their own vectors; expected shared ones",
          file->path());
-  const std::string list = token_list_path(path, "shared_");
-  const auto names = token_list(list);
+  const std::string list = text::token_list_path(path, "shared_");
+  const auto names = text::token_list(list);
   const auto end = std::find(names.begin(), names.end(), config.value("eos_token", "</s>"));
   if (end == names.end())
     fail(ErrorKind::BadFile, "{}: has no token {}; expected eos_token of config.json", list,
@@ -234,4 +234,4 @@ ModelFiles open_ct2_files(const std::string& path, const Loading& given) {
        file->specification(), kSpeech, kTranslation);
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -4,10 +4,10 @@
 
 #include <string>
 
-#include "fovea/tokenizer.h"
+#include "fovea/text/tokenizer.h"
 #include "loading/loading.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // Returns whether a folder has CTranslate2's model.bin, and no config.json of another format.
 bool is_ct2_folder(const std::string& path);
@@ -17,6 +17,6 @@ ModelFiles open_ct2_files(const std::string& path, const Loading& loading);
 // of matrices; with int8 = true they have integers, and `type` is that of the other variables.
 // Throws Unsupported if the format cannot express the model.
 void save_ct2(const std::string& folder, Transformer& model, const Origin& origin,
-              const Tokenizer& tokenizer, DType type, bool int8);
+              const text::Tokenizer& tokenizer, DType type, bool int8);
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -4,7 +4,7 @@
 
 #include "checkpoint/family.h"
 
-namespace fovea {
+namespace fovea::model {
 
 extern const Family ct2_speech, ct2_translation;
 constexpr uint32_t kCt2SpeechRevision = 3, kCt2TranslationRevision = 7;
@@ -13,4 +13,4 @@ constexpr const char *kCt2Table = "decoder/embeddings/weight",
                      *kCt2HeadBias = "decoder/projection/bias",
                      *kCt2Sources = "encoder/embeddings_0/weight";
 
-}  // namespace fovea
+}  // namespace fovea::model

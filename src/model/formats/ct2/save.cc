@@ -12,7 +12,7 @@
 #include "nn/positions.h"
 #include "transformer/adapters.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 Ct2Type type_of(DType dtype) {
@@ -106,7 +106,7 @@ nlohmann::ordered_json speech_settings(const Origin& origin) {
           {"suppress_ids_begin", ids("begin_suppress_tokens")}};
 }
 
-nlohmann::ordered_json translation_settings(const Tokenizer& tokenizer, int32_t end) {
+nlohmann::ordered_json translation_settings(const text::Tokenizer& tokenizer, int32_t end) {
   const auto unknown = tokenizer.unknown_id();
   return {{"add_source_bos", false},
           {"add_source_eos", false},
@@ -119,7 +119,7 @@ nlohmann::ordered_json translation_settings(const Tokenizer& tokenizer, int32_t 
 }
 
 // The tokens of the vocabulary, and names of times for those that a tokenizer lacks.
-nlohmann::ordered_json vocabulary_of(const Tokenizer& tokenizer, int64_t count) {
+nlohmann::ordered_json vocabulary_of(const text::Tokenizer& tokenizer, int64_t count) {
   nlohmann::ordered_json tokens = nlohmann::ordered_json::array();
   for (int32_t id = 0; id < count; ++id)
     tokens.push_back(id < tokenizer.size()
@@ -131,7 +131,7 @@ nlohmann::ordered_json vocabulary_of(const Tokenizer& tokenizer, int64_t count) 
 }  // namespace
 
 void save_ct2(const std::string& folder, Transformer& model, const Origin& origin,
-              const Tokenizer& tokenizer, DType type, bool int8) {
+              const text::Tokenizer& tokenizer, DType type, bool int8) {
   if (has_adapters(model)) {
     Transformer merged = model;
     merge_adapters(merged);
@@ -163,4 +163,4 @@ void save_ct2(const std::string& folder, Transformer& model, const Origin& origi
             outputs_of(model, speech, type, int8), aliases);
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -16,7 +16,7 @@
 #include "transformer/adapters.h"
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 Names ggml_stack_names(const std::string& stack) {
@@ -119,8 +119,8 @@ GgmlSizes header_of(const Spec& spec, int32_t type) {
 }
 
 // The bytes of the tokens. Special ones are left out where they follow from the vocabulary's size.
-std::vector<std::string> bytes_of_tokens(const Tokenizer& tokenizer, int64_t vocabulary) {
-  const size_t plain = plain_ggml_tokens(static_cast<size_t>(vocabulary));
+std::vector<std::string> bytes_of_tokens(const text::Tokenizer& tokenizer, int64_t vocabulary) {
+  const size_t plain = text::plain_ggml_tokens(static_cast<size_t>(vocabulary));
   const int64_t count = plain > 0 ? static_cast<int64_t>(plain) : vocabulary;
   std::vector<std::string> tokens;
   for (int32_t id = 0; id < count; ++id) {
@@ -128,13 +128,13 @@ std::vector<std::string> bytes_of_tokens(const Tokenizer& tokenizer, int64_t voc
                                  ? std::string(tokenizer.text_of(id))
                                  : fmt::format("<|{:.2f}|>", 0.02 * (id - tokenizer.size()));
     std::string& bytes = tokens.emplace_back();
-    if (is_special_name(text)) {
+    if (text::is_special_name(text)) {
       bytes = text;
       continue;
     }
     for (size_t i = 0; i < text.size();) {
-      const auto character = utf8::first(std::string_view(text).substr(i));
-      const int byte = byte_of_printable(character.code_point);
+      const auto character = text::utf8::first(std::string_view(text).substr(i));
+      const int byte = text::byte_of_printable(character.code_point);
       check(byte >= 0, "tokenizer: its token {} is no text of bytes; expected byte-level BPE", id);
       bytes += static_cast<char>(byte);
       i += character.bytes;
@@ -147,7 +147,7 @@ std::vector<std::string> bytes_of_tokens(const Tokenizer& tokenizer, int64_t voc
 
 ModelFiles open_ggml_files(const std::string& path, const Loading& loading) {
   const GgmlFile file(path);
-  const std::vector<std::string> names = ggml_tokens(file);
+  const std::vector<std::string> names = text::ggml_tokens(file);
   constexpr size_t kEnglishOnly = 51864;
   const nlohmann::ordered_json generation =
       speech_generation(names, {.multilingual = names.size() != kEnglishOnly}, path);
@@ -160,7 +160,7 @@ ModelFiles open_ggml_files(const std::string& path, const Loading& loading) {
 }
 
 std::vector<std::string> save_ggml(const std::string& path, Transformer& model,
-                                   const Tokenizer& tokenizer, FileDType dtype) {
+                                   const text::Tokenizer& tokenizer, FileDType dtype) {
   if (has_adapters(model)) {
     Transformer merged = model;
     merge_adapters(merged);
@@ -187,7 +187,7 @@ std::vector<std::string> save_ggml(const std::string& path, Transformer& model,
                  "{} needs rows of whole blocks, and {} has rows of {}; expected fp16 or q8_0",
                  wanted, source.name, shape.back());
   }
-  const std::vector<double> filters = mel_filters(spec.input.bins);
+  const std::vector<double> filters = media::mel_filters(spec.input.bins);
   std::string elements;
   write_ggml(
       path, header_of(spec, type), {filters.begin(), filters.end()},
@@ -198,4 +198,4 @@ std::vector<std::string> save_ggml(const std::string& path, Transformer& model,
   return warnings;
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -9,10 +9,10 @@
 #include "checkpoint/gguf_tensors.h"
 #include "formats/gguf/model.h"
 #include "formats/peft/save.h"
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
 #include "transformer/adapters.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 constexpr const char *kArchitecture = "general.architecture", *kMethod = "adapter.type",
@@ -143,4 +143,4 @@ std::vector<std::string> save_gguf_adapter(const std::string& path, Transformer&
   return warnings;
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -4,7 +4,7 @@
 
 #include "formats/peft/adapters.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // Low-rank adapters in llama.cpp's format: a GGUF file whose general.type is "adapter" and whose
 // adapter.type is "lora". For a tensor NAME of the base's GGUF file, NAME.lora_a is A [rank, in]
@@ -20,4 +20,4 @@ Adapter read_gguf_adapter(const std::string& path, const Family& family, Transfo
 std::vector<std::string> save_gguf_adapter(const std::string& path, Transformer& model,
                                            const Family* family, const std::string& block);
 
-}  // namespace fovea
+}  // namespace fovea::model

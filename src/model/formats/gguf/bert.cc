@@ -4,7 +4,7 @@
 #include "formats/gguf/model.h"
 #include "formats/gguf/shared.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 constexpr int kRank = 4, kMean = 1, kFirst = 2;  // llama.cpp's numbers of poolings
@@ -141,4 +141,4 @@ const Family gguf_bert = {"bert", encoder_heads(), gguf_bert_config, encoder_nam
 const Family gguf_modern_bert = {"modern-bert", encoder_heads(), gguf_modern_bert_config,
                                  encoder_names(modern_bert_layers())};
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -9,7 +9,7 @@
 #include "formats/gguf/model.h"
 #include "formats/gguf/shared.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 // The scores' scale is 1 / sqrt(head width); for the largest model of each generation, recognised
@@ -100,4 +100,4 @@ const Names shifted_gains = {{"output_norm.weight", "decoder.norm.final.weight",
 const Family gguf_gemma2 = gguf_architecture("gemma2", gguf_gemma2_config, shifted_gains);
 const Family gguf_gemma3 = gguf_architecture("gemma3", gguf_gemma3_config, shifted_gains);
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -4,7 +4,7 @@
 #include "formats/gguf/model.h"
 #include "formats/gguf/shared.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 void gguf_gpt2_config(Config& io, Spec& s) {
@@ -38,4 +38,4 @@ const Family gguf_bloom = gguf_architecture("bloom", gguf_bloom_config, gguf_fus
 const Family gguf_gpt_neox =
     gguf_architecture("gptneox", gguf_gpt_neox_config, gguf_fused_attention());
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -4,7 +4,7 @@
 #include "formats/gguf/model.h"
 #include "formats/gguf/shared.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 // LLaMA, Mistral and Mixtral, which have the same name in GGUF. llama.cpp has no window for this
@@ -75,4 +75,4 @@ const Family gguf_phi3 =
     gguf_architecture("phi3", gguf_phi3_config, gguf_fused_attention() + phi3_fused);
 const Family gguf_olmo2 = gguf_architecture("olmo2", gguf_olmo2_config);
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -7,9 +7,9 @@
 #include "base/error.h"
 #include "base/gguf.h"
 #include "checkpoint/gguf_tensors.h"
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 const std::string kMmprojKeys = "clip.vision.", kMmprojModel = "vision_model.";
@@ -88,15 +88,15 @@ bool has_swapped_names(const GgufTensors& tensors, int64_t width) {
 }
 
 // As llama.cpp's: a square padded with the mean colour, or tiles.
-ImageProcessor processor_of(const MmprojMetadata& metadata, bool makes_tiles) {
+media::ImageProcessor processor_of(const MmprojMetadata& metadata, bool makes_tiles) {
   const int64_t side = metadata.size("image_size");
-  ImageProcessor p;
+  media::ImageProcessor p;
   p.resize = {side, side, 0};
   p.mean = metadata.channels("image_mean", -1e6f);
   p.deviation = metadata.channels("image_std", 1e-6f);
   p.pads = !makes_tiles;
   p.divides = makes_tiles;
-  p.resampling = makes_tiles ? Resampling::lanczos : Resampling::bicubic;
+  p.resampling = makes_tiles ? media::Resampling::lanczos : media::Resampling::bicubic;
   if (makes_tiles) p.longest = metadata.size("preproc_image_size", 4 * side);
   return p;
 }
@@ -168,4 +168,4 @@ std::shared_ptr<ImageEncoder> open_mmproj(const std::string& path, const Spec& t
   return encoder;
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

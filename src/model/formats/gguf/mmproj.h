@@ -3,12 +3,12 @@
 #include <memory>
 #include <string>
 
-#include "fovea/gguf.h"
+#include "fovea/model/gguf.h"
 #include "loading/image_encoder.h"
 #include "loading/loading.h"
 #include "loading/nested.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // Opens a .gguf file of llama.cpp with an encoder of images and a connector (general.architecture =
 // clip; clip.projector_type = mlp, as LLaVA's, or idefics3) for the decoder `text`. Throws BadFile
@@ -28,4 +28,4 @@ std::string mmproj_beside(const std::string& path);
 // call the layers of the feed-forward part by each other's names (`swapped`).
 std::vector<Renaming> mmproj_names(int64_t layers, bool swapped);
 
-}  // namespace fovea
+}  // namespace fovea::model

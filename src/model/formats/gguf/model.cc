@@ -10,11 +10,11 @@
 #include "checkpoint/gguf_tensors.h"
 #include "checkpoint/quantized.h"
 #include "formats/gguf/shared.h"
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
 #include "safetensors/safetensors.h"
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 constexpr size_t kLongestList = 65'536;  // limit for a config: one number per layer or per pair of
@@ -135,7 +135,7 @@ void add_head(nlohmann::json& config, const Gguf& file, const std::string& archi
          file.path(), architecture, kOutputLabels, names->size(), labels);
   for (size_t i = 0; i < names->size(); ++i) {
     const std::string_view name = (*names)[i];
-    if (utf8::valid_prefix(name) < name.size() || name.find('\0') != name.npos)
+    if (text::utf8::valid_prefix(name) < name.size() || name.find('\0') != name.npos)
       fail(ErrorKind::BadFile, "{}: {}{}[{}] is not text; expected UTF-8 without NUL", file.path(),
            architecture, kOutputLabels, i);
     config["id2label"][std::to_string(i)] = std::string(name);
@@ -241,7 +241,7 @@ const GgufBlock& block_named(std::string_view name) {
 std::optional<Quantization> quantization_of(Transformer& model) {
   std::optional<Quantization> found;
   model.each([&](const std::string&, const Parameter& p) {
-    if (!p.packed || !is_quantized(p.packed.matrix().format)) return;
+    if (!p.packed || !fovea::is_quantized(p.packed.matrix().format)) return;
     if (!found || p.packed.matrix().format == WeightFormat::int4)
       found = {p.packed.matrix().format, p.packed.matrix().group};
   });
@@ -469,4 +469,4 @@ std::string GgufModel::elements(size_t index, const GgufValues& values,
   return encoded;
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -9,11 +9,11 @@
 #include "base/gguf.h"
 #include "checkpoint/importance.h"
 #include "formats/gguf/types.h"
-#include "fovea/model.h"
-#include "fovea/tokenizer.h"
+#include "fovea/model/model.h"
+#include "fovea/text/tokenizer.h"
 #include "loading/loading.h"
 
-namespace fovea {
+namespace fovea::model {
 
 extern const Family gguf_llama;
 extern const Family gguf_qwen2;
@@ -98,10 +98,10 @@ class GgufModel {
 // Writes a GGUF file atomically, one tensor after the other. `vocabulary`: the number of tokens of
 // the model. Returns warnings: fallbacks(), and floats that are not finite. Throws as elements().
 std::vector<std::string> write_gguf_file(const std::string& path, GgufModel& file,
-                                         const std::optional<Tokenizer>& tokenizer,
+                                         const std::optional<text::Tokenizer>& tokenizer,
                                          int64_t vocabulary, const GgufValues& values);
 
 // Returns the type of a file with the dtype of the origin: fp32, bf16 or fp16.
 FileDType file_dtype(const Origin& origin);
 
-}  // namespace fovea
+}  // namespace fovea::model

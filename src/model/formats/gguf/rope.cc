@@ -5,10 +5,10 @@
 
 #include "base/error.h"
 #include "formats/gguf/shared.h"
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
 #include "nn/positions.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 constexpr int64_t kLlama3Context = 8192;  // original context of every model with this scaling
@@ -124,4 +124,4 @@ void gguf_rope(Config& io, Spec& s) {
     r.original_context = 0;
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

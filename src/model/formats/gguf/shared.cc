@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "families/shared.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 Names common_names() {
@@ -113,4 +113,4 @@ void gguf_refuse_unknown(Config& io) {
                      "expert_weights_scale"});
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -7,7 +7,7 @@
 
 #include "checkpoint/family.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // The head for labels of texts, in files that have the tensor cls.output.weight.
 constexpr const char* kGgufClassifier = "classifier";
@@ -36,4 +36,4 @@ void gguf_experts(Config& io, Spec& s);
 // harmless.
 void gguf_refuse_unknown(Config& io);
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "checkpoint/gguf_blocks.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 using enum FileDType;
@@ -151,4 +151,4 @@ std::string fallback_block(const std::string& block, int64_t width) {
   return "F16";
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -6,10 +6,10 @@
 #include <string>
 #include <string_view>
 
-#include "fovea/gguf.h"
-#include "fovea/spec.h"
+#include "fovea/model/gguf.h"
+#include "fovea/model/spec.h"
 
-namespace fovea {
+namespace fovea::model {
 
 struct GgufFileType {
   FileDType dtype;
@@ -39,4 +39,4 @@ std::string block_in_mix(const GgufMix& mix, std::string_view tensor);
 // consist of its blocks.
 std::string fallback_block(const std::string& block, int64_t width);
 
-}  // namespace fovea
+}  // namespace fovea::model

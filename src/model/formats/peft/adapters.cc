@@ -8,7 +8,7 @@
 #include "transformer/adapters.h"
 #include "transformer/pack.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 constexpr std::string_view kWeight = ".weight";
@@ -282,4 +282,4 @@ void add_adapter_sum(Transformer& model, const std::vector<std::pair<Adapter, do
   check_adapters_of_experts(model);
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

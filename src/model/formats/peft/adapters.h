@@ -15,7 +15,7 @@
 #include "formats/peft/config.h"
 #include "safetensors/tensor_source.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // A module of the checkpoint, and the linear layers that its weight consists of.
 struct AdapterModule {
@@ -92,4 +92,4 @@ void add_stored_adapter(Transformer& model, const Adapter& adapter);
 // some of those that change the embedding give the head a matrix of its own.
 void add_adapter_sum(Transformer& model, const std::vector<std::pair<Adapter, double>>& adapters);
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -8,9 +8,9 @@
 #include "base/files.h"
 #include "base/folder_links.h"
 #include "base/json.h"
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 using Json = nlohmann::json;
@@ -67,8 +67,8 @@ bool is_empty(const Json& value) {
   return value.is_null() || (value.is_structured() && value.empty());
 }
 
-bool is_complete_match(const Pattern& pattern, const std::string& text) {
-  std::vector<Stretch> stretches;
+bool is_complete_match(const text::Pattern& pattern, const std::string& text) {
+  std::vector<text::Stretch> stretches;
   pattern.find(text, stretches);
   return stretches.size() == 1 && stretches[0].matches && stretches[0].end == text.size();
 }
@@ -172,7 +172,7 @@ PeftConfig::Modules PeftConfig::modules(const char* key) const {
   if (!value.is_string()) return {.names = strings(key)};
   const auto text = value.get<std::string>();
   if (text == "all-linear") return {.all = true};
-  return {.expression = Pattern::regex("\\A(?:" + text + ")\\z", path_ + ": " + key)};
+  return {.expression = text::Pattern::regex("\\A(?:" + text + ")\\z", path_ + ": " + key)};
 }
 
 template <class T>
@@ -198,7 +198,7 @@ PeftConfig::ByPattern<T> PeftConfig::by_pattern(const char* key) const {
       fail(ErrorKind::BadFile, "{}: {} has more than {} regular expressions; expected names", path_,
            key, kMostPatterns);
     all.patterns.emplace_back(
-        Pattern::regex("\\A(?:.*\\.)?(?:" + pattern + ")\\z", path_ + ": " + key), wanted);
+        text::Pattern::regex("\\A(?:.*\\.)?(?:" + pattern + ")\\z", path_ + ": " + key), wanted);
   }
   return all;
 }
@@ -292,4 +292,4 @@ bool PeftConfig::saves(const std::string& module) const {
   return false;
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -8,7 +8,7 @@
 
 #include "unicode/pattern.h"
 
-namespace fovea {
+namespace fovea::model {
 
 constexpr const char* kAdapterConfig = "adapter_config.json";
 constexpr const char* kAdapterTensors = "adapter_model.safetensors";
@@ -51,7 +51,7 @@ class PeftConfig {
   // Names of modules: a regular expression that matches the complete name, or the ends of names.
   struct Modules {
     std::vector<std::string> names = {};
-    std::optional<Pattern> expression = {};
+    std::optional<text::Pattern> expression = {};
     bool all = false;
     bool contains(const std::string& module) const;
   };
@@ -59,7 +59,7 @@ class PeftConfig {
   template <class T>
   struct ByPattern {
     std::map<std::string, T> names;  // of modules, or their last segments
-    std::vector<std::pair<Pattern, T>> patterns;
+    std::vector<std::pair<text::Pattern, T>> patterns;
   };
 
   Modules modules(const char* key) const;
@@ -97,4 +97,4 @@ bool holds_adapter(const std::string& folder);
 // the name, as PEFT matches target_modules.
 bool names_module(const std::string& name, const std::string& module);
 
-}  // namespace fovea
+}  // namespace fovea::model

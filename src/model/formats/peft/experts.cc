@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "transformer/adapters.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 std::string module_part(const std::string& name) { return name.substr(0, name.rfind('.')); }
@@ -176,4 +176,4 @@ void read_parameter(const AdapterFile& file, const StoredModule& stored, const F
   }
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

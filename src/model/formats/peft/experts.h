@@ -13,7 +13,7 @@
 #include "formats/peft/adapters.h"
 #include "formats/peft/save.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // Returns the tensors that a config targets as parameters, by the names under which PEFT stores
 // their adapters. Adapters of several parameters of a module are nested: the last one has the
@@ -32,4 +32,4 @@ void read_parameter(const AdapterFile& file, const StoredModule& stored, const F
 std::set<const Linear*> adapted_in_parameters(const Family& family, Transformer& model);
 std::vector<StoredAdapter> stored_parameters(const Family& family, Transformer& model);
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -11,7 +11,7 @@
 #include "safetensors/safetensors.h"
 #include "transformer/adapters.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 constexpr std::string_view kPeftDown = ".lora_A.weight", kPeftUp = ".lora_B.weight",
@@ -292,4 +292,4 @@ Adapter read_peft_adapter(const std::string& folder, const Family& family, Trans
   return PeftReader(folder, family, model).read();
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -15,7 +15,7 @@
 #include "safetensors/safetensors.h"
 #include "transformer/adapters.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 using Json = nlohmann::json;
@@ -261,4 +261,4 @@ void save_adapter(const std::string& folder, Transformer& model, const Origin& o
   for (const auto& [name, content] : files) write_file_atomically(folder + "/" + name, content);
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

@@ -5,7 +5,7 @@
 
 #include "loading/loading.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // The contents of adapter_config.json that do not follow from the model.
 struct AdapterFacts {
@@ -47,4 +47,4 @@ std::map<std::string, std::string> adapter_files(Transformer& model, const Origi
 void save_adapter(const std::string& folder, Transformer& model, const Origin& origin,
                   const AdapterFacts& facts);
 
-}  // namespace fovea
+}  // namespace fovea::model

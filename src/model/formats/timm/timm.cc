@@ -4,9 +4,9 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
 
-namespace fovea {
+namespace fovea::model {
 namespace {
 
 Names timm_names() {
@@ -115,4 +115,4 @@ TimmModel timm_model(const nlohmann::json& config, const TensorSource& tensors,
   return {&with_timm_names(family), &family, std::move(json)};
 }
 
-}  // namespace fovea
+}  // namespace fovea::model

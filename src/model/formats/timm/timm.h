@@ -8,7 +8,7 @@
 #include "families/registry.h"
 #include "safetensors/tensor_source.h"
 
-namespace fovea {
+namespace fovea::model {
 
 // Whether config.json is one of timm.
 bool is_timm_config(const nlohmann::json& config);
@@ -22,4 +22,4 @@ struct TimmModel {
 TimmModel timm_model(const nlohmann::json& config, const TensorSource& tensors,
                      const std::string& file);
 
-}  // namespace fovea
+}  // namespace fovea::model

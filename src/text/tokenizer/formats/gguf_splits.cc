@@ -4,7 +4,7 @@
 
 #include "tokenizer/state/file.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 using nlohmann::ordered_json;
@@ -153,4 +153,4 @@ const GgufSplit* gguf_split_of(const nlohmann::json& pre_tokenizer, bool whole_w
   return nullptr;
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

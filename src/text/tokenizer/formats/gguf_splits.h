@@ -8,7 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace fovea {
+namespace fovea::text {
 
 struct GgufSplit {
   std::vector<const char*> names;  // the first one is written to files
@@ -24,4 +24,4 @@ const GgufSplit* find_gguf_split(std::string_view name);  // null if there is no
 // there is none. Ignores fields that only affect offsets.
 const GgufSplit* gguf_split_of(const nlohmann::json& pre_tokenizer, bool whole_words);
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -11,7 +11,7 @@
 #include "tokenizer/state/file.h"
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 using nlohmann::ordered_json;
@@ -295,4 +295,4 @@ TokenizerFiles tokenizer_files(const Gguf& file) {
   return GgufReader(file).files();
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

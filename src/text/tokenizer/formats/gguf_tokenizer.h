@@ -6,7 +6,7 @@
 #include "base/gguf.h"
 #include "tokenizer/state/state.h"
 
-namespace fovea {
+namespace fovea::text {
 
 // The key of a complete tokenizer.json. fovea reads this key instead of llama.cpp's keys if it
 // exists, so that saved tokenizers are restored exactly.
@@ -32,4 +32,4 @@ TokenizerFiles tokenizer_files(const Gguf& file);
 // token is not below `vocabulary`.
 void write_tokenizer(GgufMetadata& metadata, const TokenizerFiles& files, int64_t vocabulary);
 
-}  // namespace fovea
+}  // namespace fovea::text

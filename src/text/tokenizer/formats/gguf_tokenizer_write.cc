@@ -9,7 +9,7 @@
 #include "tokenizer/formats/sentencepiece.h"
 #include "tokenizer/state/config.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 using Json = nlohmann::json;
@@ -266,4 +266,4 @@ void write_tokenizer(GgufMetadata& metadata, const TokenizerFiles& files, int64_
   Writer(metadata, files, vocabulary).write();
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

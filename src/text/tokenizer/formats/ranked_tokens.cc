@@ -13,7 +13,7 @@
 #include "tokenizer/state/file.h"
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 using nlohmann::ordered_json;
@@ -192,4 +192,4 @@ std::string vocabulary_of_list(const std::string& path) {
   return ids.dump();
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

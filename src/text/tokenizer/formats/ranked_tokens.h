@@ -6,7 +6,7 @@
 #include "base/ggml_file.h"
 #include "tokenizer/state/state.h"
 
-namespace fovea {
+namespace fovea::text {
 
 // The tokenizer of a list of tokens of byte-level BPE without its merges, which are in the order of
 // their ids: bytes are written as the printable characters that represent them, and special tokens
@@ -33,4 +33,4 @@ std::vector<std::string> token_list(const std::string& path);
 // it gets the next id.
 std::string vocabulary_of_list(const std::string& path);
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 // Limits on the bytes of a piece and on the number of pieces, well above what trainers produce (16
@@ -197,4 +197,4 @@ SentencePieceFile parse_sentencepiece(std::string_view bytes, const std::string&
   return file;
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace fovea {
+namespace fovea::text {
 
 // The fields of a SentencePiece .model that affect tokenization. The file is a protocol buffer:
 // https://github.com/google/sentencepiece/blob/master/src/sentencepiece_model.proto
@@ -40,4 +40,4 @@ std::string tokenizer_json_from_sentencepiece(SentencePieceFile model, const std
                                               std::string_view config,
                                               const std::string& config_path);
 
-}  // namespace fovea
+}  // namespace fovea::text

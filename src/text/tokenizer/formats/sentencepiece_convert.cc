@@ -10,7 +10,7 @@
 #include "tokenizer/state/file.h"
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 using nlohmann::ordered_json;
@@ -355,4 +355,4 @@ std::string tokenizer_json_from_sentencepiece(std::string_view model, const std:
                                            config_path);
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -3,7 +3,7 @@
 #include "tokenizer/formats/sentencepiece.h"
 #include "tokenizer/state/file.h"
 
-namespace fovea {
+namespace fovea::text {
 
 // Returns the compiled normalisation rules as a normalizer.
 nlohmann::ordered_json precompiled(const SentencePieceFile& source);
@@ -12,4 +12,4 @@ nlohmann::ordered_json precompiled(const SentencePieceFile& source);
 // whether to insert a space before the text.
 void add_spaces(const SentencePieceFile& source, bool prefix, TokenizerFile& file);
 
-}  // namespace fovea
+}  // namespace fovea::text

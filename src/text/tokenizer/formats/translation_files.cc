@@ -11,7 +11,7 @@
 #include "tokenizer/state/config.h"
 #include "tokenizer/state/file.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 using nlohmann::ordered_json;
@@ -97,4 +97,4 @@ std::string tokenizer_json_from_translation(std::string_view model, const std::s
   return std::move(file).text();
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -10,7 +10,7 @@
 #include "tokenizer/state/file.h"
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 using Json = nlohmann::json;
@@ -290,4 +290,4 @@ std::string tokenizer_json_from_merges(std::string_view vocab_json, const std::s
   return std::move(file).text();
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-namespace fovea {
+namespace fovea::text {
 
 // These functions convert vocabularies of older formats to the tokenizer.json that Hugging Face's
 // converters would write, so that there is only one reader. `config` is the text of
@@ -41,4 +41,4 @@ std::string tokenizer_json_from_sentencepiece(std::string_view model, const std:
                                               std::string_view config,
                                               const std::string& config_path);
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -5,11 +5,11 @@
 #include <queue>
 
 #include "base/error.h"
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
 #include "tokenizer/models/byte_pieces.h"
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 // If a stretch has at most kFew symbols, a linear search finds the pair of the lowest rank.
@@ -215,4 +215,4 @@ void BpeModel::merge_many(std::vector<Piece>& pieces, size_t first) const {
                pieces.end());
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

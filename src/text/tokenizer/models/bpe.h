@@ -10,7 +10,7 @@
 #include "tokenizer/models/piece_table.h"
 #include "tokenizer/models/token_model.h"
 
-namespace fovea {
+namespace fovea::text {
 
 struct BpeOptions {
   std::vector<std::string> texts = {};                           // by id
@@ -56,4 +56,4 @@ struct BpeModel {
   SpecialIds special_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-namespace fovea {
+namespace fovea::text {
 
 // Returns the ids of "<0x00>" to "<0xFF>", which represent the bytes of an unknown character; -1
 // for those that are missing from the vocabulary. `find` returns the id of a string, or -1.
@@ -24,4 +24,4 @@ inline bool has_byte_pieces(const std::array<int32_t, 256>& ids, std::string_vie
                      [&](char byte) { return ids[static_cast<uint8_t>(byte)] >= 0; });
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -2,7 +2,7 @@
 
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 constexpr char32_t page_size = 256;
@@ -58,4 +58,4 @@ void CharacterModel::encode(std::string_view text, std::vector<Piece>& pieces, b
   }
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

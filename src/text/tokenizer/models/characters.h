@@ -6,7 +6,7 @@
 
 #include "tokenizer/models/token_model.h"
 
-namespace fovea {
+namespace fovea::text {
 
 // One token per character (code point), like a BPE without merges. A lookup has two steps: the page
 // of 256 code points, then the index in the page.
@@ -30,4 +30,4 @@ class CharacterModel {
   int32_t unknown_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace fovea {
+namespace fovea::text {
 
 // The result of merging two adjacent pieces, and the rank of the merge: the lowest rank is merged
 // first.
@@ -56,4 +56,4 @@ class PairTable {
   int shift_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 struct Edge {
@@ -41,4 +41,4 @@ PieceAutomaton::PieceAutomaton(const std::vector<std::string>& texts)
   }
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

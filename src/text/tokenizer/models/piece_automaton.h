@@ -7,7 +7,7 @@
 
 #include "tokenizer/models/piece_trie.h"
 
-namespace fovea {
+namespace fovea::text {
 
 // Finds which pieces of a vocabulary end at each byte of a text, in one pass whatever the lengths
 // of the pieces: a trie in which each node links to its longest proper suffix (Aho and Corasick
@@ -44,4 +44,4 @@ class PieceAutomaton {
   std::vector<uint32_t> shorter_;  // by node: the longest proper suffix that is a piece, or root
 };
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -11,7 +11,7 @@
 
 #include "tokenizer/models/token_model.h"
 
-namespace fovea {
+namespace fovea::text {
 
 // A cache of the ids of short stretches of text, for any model and one thread. It takes 2 MiB,
 // allocated at the first use. A newer stretch replaces an older one in the same entry.
@@ -112,4 +112,4 @@ class PieceCache {
   std::vector<Piece> pieces_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -4,7 +4,7 @@
 
 #include "base/hash.h"
 
-namespace fovea {
+namespace fovea::text {
 
 PieceTable::PieceTable(const std::vector<std::string>& texts)
     : slots_(std::bit_ceil(2 * texts.size() + 2)) {
@@ -44,4 +44,4 @@ std::string_view PieceTable::text_of(int32_t id) const {
   return std::string_view(bytes_).substr(begin, begins_[static_cast<size_t>(id) + 1] - begin);
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace fovea {
+namespace fovea::text {
 
 // Maps the text of a piece to its id, by open addressing; all texts are in one block of bytes. If
 // texts are equal, the last one is found; empty texts are ignored.
@@ -34,4 +34,4 @@ class PieceTable {
   size_t size_ = 0;
 };
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace fovea {
+namespace fovea::text {
 
 PieceTrie::PieceTrie(const std::vector<std::string>& texts) : ids_{absent} {
   uint64_t bytes = 0;
@@ -51,4 +51,4 @@ void PieceTrie::insert(std::string_view text, int32_t id) {
   if (node != root) ids_[node] = id;
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace fovea {
+namespace fovea::text {
 
 // Finds the pieces of a vocabulary that a text starts with: a trie of bytes whose edges are in one
 // hash table, so that a step is one lookup. If texts are equal, the last one is found; empty texts
@@ -61,4 +61,4 @@ class PieceTrie {
   int shift_ = 0;
 };
 
-}  // namespace fovea
+}  // namespace fovea::text

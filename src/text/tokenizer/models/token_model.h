@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace fovea {
+namespace fovea::text {
 
 // A token and the bytes [begin, end) that it covers in the encoded stretch of text.
 struct Piece {
@@ -30,4 +30,4 @@ class SpecialIds {
   std::vector<bool> special_;  // by id; ids beyond the end are not special
 };
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -8,7 +8,7 @@
 #include "tokenizer/models/word_level.h"
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 // Appends the unlisted pieces to the listed ones.
@@ -130,4 +130,4 @@ void UnigramModel::unknown(std::string_view stretch, Piece piece, std::vector<Pi
   out.push_back(piece);
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

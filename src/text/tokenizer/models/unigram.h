@@ -11,7 +11,7 @@
 #include "tokenizer/models/piece_automaton.h"
 #include "tokenizer/models/token_model.h"
 
-namespace fovea {
+namespace fovea::text {
 
 // The difference between the lowest score and that of an unknown character; kUnkPenalty of
 // sentencepiece.
@@ -62,4 +62,4 @@ struct UnigramModel {
   SpecialIds special_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::text

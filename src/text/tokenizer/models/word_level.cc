@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 
-namespace fovea {
+namespace fovea::text {
 
 WordLevelModel::WordLevelModel(WordLevelOptions options)
     : table_(options.texts),
@@ -30,4 +30,4 @@ void fail_without_unknown(std::string_view stretch, std::string_view unk) {
        shown, unk);
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

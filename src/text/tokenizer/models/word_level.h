@@ -7,7 +7,7 @@
 #include "tokenizer/models/piece_table.h"
 #include "tokenizer/models/token_model.h"
 
-namespace fovea {
+namespace fovea::text {
 
 struct WordLevelOptions {
   std::vector<std::string> texts = {};  // by id
@@ -31,4 +31,4 @@ struct WordLevelModel {
 // Throws BadFile: the vocabulary has neither the stretch nor the unknown token `unk`.
 [[noreturn]] void fail_without_unknown(std::string_view stretch, std::string_view unk);
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -4,7 +4,7 @@
 
 #include "tokenizer/models/word_level.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 // Returns whether a text has more than `limit` characters; counts the bytes that start a character.
@@ -88,4 +88,4 @@ void WordPieceModel::encode(std::string_view stretch, std::vector<Piece>& out, b
   }
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

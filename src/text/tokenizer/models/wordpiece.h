@@ -7,7 +7,7 @@
 #include "tokenizer/models/piece_automaton.h"
 #include "tokenizer/models/token_model.h"
 
-namespace fovea {
+namespace fovea::text {
 
 struct WordPieceOptions {
   std::vector<std::string> texts = {};  // by id
@@ -37,4 +37,4 @@ struct WordPieceModel {
   SpecialIds special_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -7,7 +7,7 @@
 #include "tokenizer/pipeline/normalizers.h"
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::text {
 
 void replace_all(std::string& text, std::string_view old, std::string_view by) {
   if (old.empty()) return;
@@ -452,4 +452,4 @@ void DecodingStream::finish(std::string& text) {
   }
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -15,7 +15,7 @@
 #include "unicode/growth_limit.h"
 #include "unicode/pattern.h"
 
-namespace fovea {
+namespace fovea::text {
 
 struct JoinWithSpaces {};  // the behaviour of Hugging Face without a decoder
 struct ByteLevelDecoder {};
@@ -78,4 +78,4 @@ class DecodingStream {
 // part is unknown, and BadFile if it is damaged.
 Decoders parse_decoders(const nlohmann::json& json, const std::string& path);
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -1,7 +1,7 @@
 #include "tokenizer/pipeline/decoders.h"
 #include "tokenizer/pipeline/json_part.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 Decoder read_metaspace_decoder(const JsonPart& json) {
@@ -60,4 +60,4 @@ Decoders parse_decoders(const nlohmann::json& json, const std::string& path) {
   return parts;
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -8,11 +8,11 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
 #include "unicode/pattern.h"
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::text {
 
 // An object in a JSON file, with its path in the file, for messages such as "tokenizer.json:
 // pre_tokenizer.pretokenizers[1]: behavior is 3; expected a string".
@@ -130,4 +130,4 @@ void read_parts(const JsonPart& json, const std::array<PartReader<Part>, N>& rea
   json.unsupported(brief(type), "one of " + known);
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

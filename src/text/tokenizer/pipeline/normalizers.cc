@@ -5,7 +5,7 @@
 #include "unicode/unicode.h"
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 // Calls on(code point, number of bytes) for each character.
@@ -271,4 +271,4 @@ void normalize(const Normalizers& normalizers, AlignedText& text) {
     std::visit([&](const auto& part) { apply(part, text); }, normalizer);
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -15,7 +15,7 @@
 #include "unicode/normal_forms.h"
 #include "unicode/pattern.h"
 
-namespace fovea {
+namespace fovea::text {
 
 struct UnicodeForm {
   NormalForm form;
@@ -56,4 +56,4 @@ int byte_of_printable(char32_t c);
 // part is unknown, and BadFile if it is damaged.
 Normalizers parse_normalizers(const nlohmann::json& json, const std::string& path);
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -2,7 +2,7 @@
 #include "tokenizer/pipeline/json_part.h"
 #include "tokenizer/pipeline/normalizers.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 template <NormalForm form>
@@ -62,4 +62,4 @@ Normalizers parse_normalizers(const nlohmann::json& json, const std::string& pat
   return parts;
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

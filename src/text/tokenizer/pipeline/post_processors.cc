@@ -8,7 +8,7 @@
 #include "unicode/unicode.h"
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 // Calls list(a, b) with each list `a` of `first` and the corresponding list `b` of `second`.
@@ -341,4 +341,4 @@ void pad(std::vector<Encoding>& encodings, const Padding& padding, GrowthLimit& 
   for (Encoding& encoding : encodings) pad(encoding, length, padding, limit);
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -11,10 +11,10 @@
 #include <variant>
 #include <vector>
 
-#include "fovea/tokenizer.h"
+#include "fovea/text/tokenizer.h"
 #include "unicode/growth_limit.h"
 
-namespace fovea {
+namespace fovea::text {
 
 struct AddedId {
   int32_t id;
@@ -86,4 +86,4 @@ void pad(std::vector<Encoding>& encodings, const Padding& padding, GrowthLimit& 
 PostProcessors parse_post_processors(const nlohmann::json& json, const std::string& path,
                                      size_t size);
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -1,7 +1,7 @@
 #include "tokenizer/pipeline/json_part.h"
 #include "tokenizer/pipeline/post_processors.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 constexpr int64_t longest_sequence = int64_t{1} << 31;  // in tokens
@@ -147,4 +147,4 @@ std::optional<Padding> parse_padding(const nlohmann::json& json, const std::stri
   return padding;
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -6,7 +6,7 @@
 #include "unicode/unicode.h"
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 using unicode::is;
@@ -312,4 +312,4 @@ void pre_tokenize(const PreTokenizers& pre_tokenizers, CutText& cut) {
     std::visit([&](const auto& part) { apply(part, cut); }, pre_tokenizer);
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

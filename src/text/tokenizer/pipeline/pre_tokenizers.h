@@ -12,7 +12,7 @@
 #include "unicode/aligned_text.h"
 #include "unicode/pattern.h"
 
-namespace fovea {
+namespace fovea::text {
 
 // What happens to the matches of a pattern at which a text is split.
 enum class Behavior { removed, isolated, merged_with_previous, merged_with_next, contiguous };
@@ -75,4 +75,4 @@ void pre_tokenize(const PreTokenizers& pre_tokenizers, CutText& cut);
 // part is unknown, and BadFile if it is damaged.
 PreTokenizers parse_pre_tokenizers(const nlohmann::json& json, const std::string& path);
 
-}  // namespace fovea
+}  // namespace fovea::text

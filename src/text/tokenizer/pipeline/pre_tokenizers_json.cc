@@ -1,7 +1,7 @@
 #include "tokenizer/pipeline/json_part.h"
 #include "tokenizer/pipeline/pre_tokenizers.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 constexpr std::array<std::string_view, 5> behaviors = {"Removed", "Isolated", "MergedWithPrevious",
@@ -68,4 +68,4 @@ PreTokenizers parse_pre_tokenizers(const nlohmann::json& json, const std::string
   return parts;
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -6,7 +6,7 @@
 #include "unicode/unicode.h"
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 size_t last_character(std::string_view text) {
@@ -110,4 +110,4 @@ void AddedTokenFinder::cut(std::string_view text, bool special,
   if (done < text.size()) push(done, text.size(), -1);
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

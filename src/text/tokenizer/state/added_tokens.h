@@ -8,7 +8,7 @@
 
 #include "unicode/aligned_text.h"
 
-namespace fovea {
+namespace fovea::text {
 
 // A token that is searched for before the model splits the text. The flags are those of
 // tokenizer.json (strip_left is lstrip). If `normalized` is set, the token is searched for in the
@@ -66,4 +66,4 @@ class AddedTokenFinder {
   char only_start_ = 0;  // the first byte, if there is only one
 };
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -3,9 +3,9 @@
 #include "tokenizer/state/parts.h"
 
 #include "base/settings.h"
-#include "fovea/excerpt.h"
+#include "fovea/core/excerpt.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 using Json = nlohmann::json;
@@ -127,4 +127,4 @@ void apply_config(const std::string& text, const std::string& path, TokenizerSta
   surround(config, path, state);
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

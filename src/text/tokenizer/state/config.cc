@@ -8,7 +8,7 @@
 #include "tokenizer/models/piece_table.h"
 #include "tokenizer/state/file.h"
 
-namespace fovea {
+namespace fovea::text {
 
 using Json = nlohmann::json;
 using nlohmann::ordered_json;
@@ -117,4 +117,4 @@ void TokenizerConfig::refuse_class(const std::string& file, std::string_view exp
       file, class_, path_, expected);
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

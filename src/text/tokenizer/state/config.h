@@ -9,7 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace fovea {
+namespace fovea::text {
 
 // The settings of tokenizer_config.json that readers of older formats use; all are optional.
 class TokenizerConfig {
@@ -42,4 +42,4 @@ class TokenizerConfig {
   std::string class_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace fovea {
+namespace fovea::text {
 
 std::string difference(const Tokenizer& tokenizer, const Tokenizer& other) {
   for (int32_t id = 0; id < std::min(tokenizer.size(), other.size()); ++id) {
@@ -16,4 +16,4 @@ std::string difference(const Tokenizer& tokenizer, const Tokenizer& other) {
   return fmt::format("the vocabulary has {} tokens, not {}", other.size(), tokenizer.size());
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -2,12 +2,12 @@
 
 #include <string>
 
-#include "fovea/tokenizer.h"
+#include "fovea/text/tokenizer.h"
 
-namespace fovea {
+namespace fovea::text {
 
 // Returns how the vocabulary of `other` differs from that of `tokenizer`, for an error: "the
 // vocabulary has ..."; empty if all ids have the same texts.
 std::string difference(const Tokenizer& tokenizer, const Tokenizer& other);
 
-}  // namespace fovea
+}  // namespace fovea::text

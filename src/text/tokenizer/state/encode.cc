@@ -8,7 +8,7 @@
 #include "tokenizer/models/piece_cache.h"
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 // Scratch memory of one thread for encoding, kept between texts.
@@ -288,4 +288,4 @@ void encode_placed(const TokenizerState& state, std::string_view text, SpecialTo
   encode_valid(state, utf8::repaired(text), special, sink);
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

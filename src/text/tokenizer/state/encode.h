@@ -6,10 +6,10 @@
 #include <string_view>
 #include <vector>
 
-#include "fovea/tokenizer.h"
+#include "fovea/text/tokenizer.h"
 #include "tokenizer/state/state.h"
 
-namespace fovea {
+namespace fovea::text {
 
 // A token and the bytes of the text that it covers. `text`, if not empty, is the token's text
 // instead of that in the vocabulary; it is valid only during the callback.
@@ -32,4 +32,4 @@ void encode_ids(const TokenizerState& state, std::string_view text, SpecialToken
 void encode_placed(const TokenizerState& state, std::string_view text, SpecialTokens special,
                    const OnToken& on_token);
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 
-namespace fovea {
+namespace fovea::text {
 
 using nlohmann::ordered_json;
 
@@ -120,4 +120,4 @@ ordered_json template_processing(
           {"special_tokens", std::move(tokens)}};
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -10,7 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace fovea {
+namespace fovea::text {
 
 // The parts of the file; null for a part that the tokenizer does not have.
 struct TokenizerFile {
@@ -53,4 +53,4 @@ nlohmann::ordered_json template_processing(
     const Template& single, const Template& pair,
     const std::vector<std::pair<std::string, size_t>>& special_tokens);
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -10,7 +10,7 @@
 #include "tokenizer/state/json_lists.h"
 #include "tokenizer/state/parts.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 using Json = nlohmann::json;
@@ -373,4 +373,4 @@ std::shared_ptr<const TokenizerState> parse_tokenizer(TokenizerFiles files, cons
   return state;
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 // A position in a JSON text. The reading functions return whether they found the element that their
@@ -333,4 +333,4 @@ TokenizerText take_lists_out(std::string_view file, const std::string& path) {
   return ListReader(file, path).read();
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

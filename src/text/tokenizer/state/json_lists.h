@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace fovea {
+namespace fovea::text {
 
 struct TokenizerText {
   std::string rest;  // the file with null instead of the lists
@@ -24,4 +24,4 @@ struct TokenizerText {
 // strings, or one string with a space between its two parts.
 TokenizerText take_lists_out(std::string_view file, const std::string& path);
 
-}  // namespace fovea
+}  // namespace fovea::text

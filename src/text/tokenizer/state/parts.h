@@ -10,7 +10,7 @@
 #include "tokenizer/pipeline/json_part.h"
 #include "tokenizer/state/state.h"
 
-namespace fovea {
+namespace fovea::text {
 
 std::optional<Truncation> parse_truncation(const nlohmann::json& json, const std::string& path);
 std::optional<Padding> parse_padding(const nlohmann::json& json, const std::string& path,
@@ -25,4 +25,4 @@ void add_token(const AddedToken& token, TokenizerState& state, GrowthLimit& limi
 // whether these are added to a text.
 void apply_config(const std::string& config, const std::string& path, TokenizerState& state);
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -20,7 +20,7 @@
 #include "tokenizer/pipeline/pre_tokenizers.h"
 #include "tokenizer/state/added_tokens.h"
 
-namespace fovea {
+namespace fovea::text {
 
 struct TokenizerFiles {
   std::string tokenizer;  // tokenizer.json
@@ -68,4 +68,4 @@ struct TokenizerState {
 std::shared_ptr<const TokenizerState> parse_tokenizer(TokenizerFiles files, const std::string& path,
                                                       const std::string& config_path);
 
-}  // namespace fovea
+}  // namespace fovea::text

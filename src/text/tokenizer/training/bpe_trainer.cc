@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 using Pair = std::pair<int32_t, int32_t>;
@@ -315,4 +315,4 @@ TrainedBpe train_bpe(const WordCounts& words, const BpeTrainerOptions& options) 
   return BpeTrainer(words, options).train();
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

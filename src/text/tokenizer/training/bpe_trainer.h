@@ -8,7 +8,7 @@
 
 #include "tokenizer/training/word_counter.h"
 
-namespace fovea {
+namespace fovea::text {
 
 struct BpeTrainerOptions {
   int64_t vocabulary = 30000;                    // maximum number of tokens of all kinds
@@ -33,4 +33,4 @@ struct TrainedBpe {
 // characters. Returns an empty result if `progress` returned false.
 TrainedBpe train_bpe(const WordCounts& words, const BpeTrainerOptions& options);
 
-}  // namespace fovea
+}  // namespace fovea::text

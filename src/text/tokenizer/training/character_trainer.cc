@@ -7,7 +7,7 @@
 #include "tokenizer/state/state.h"
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 using nlohmann::ordered_json;
@@ -110,4 +110,4 @@ Tokenizer CharacterTrainer::train(const CharacterTrainerOptions& options) const 
       "tokenizer.json", "tokenizer_config.json"));
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -4,9 +4,9 @@
 #include <string_view>
 #include <vector>
 
-#include "fovea/tokenizer.h"
+#include "fovea/text/tokenizer.h"
 
-namespace fovea {
+namespace fovea::text {
 
 struct CharacterTrainerOptions {
   int64_t vocabulary = 0;           // maximum tokens, including special ones; 0 = no limit
@@ -30,4 +30,4 @@ class CharacterTrainer {
   std::vector<int64_t> counts_;  // by code point
 };
 
-}  // namespace fovea
+}  // namespace fovea::text

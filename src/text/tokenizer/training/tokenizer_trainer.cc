@@ -13,7 +13,7 @@
 #include "tokenizer/training/unigram_trainer.h"
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::text {
 
 using nlohmann::ordered_json;
 
@@ -69,6 +69,26 @@ ordered_json parts_of(TokenizerKind kind, const TokenizerTraining& options, Toke
 uint64_t memory_per_byte(TokenizerKind kind) { return kind == TokenizerKind::unigram ? 64 : 40; }
 
 }  // namespace
+
+void visit(TokenizerTraining& t, OptionVisitor& v) {
+  v.choice({"kind", "train a tokenizer of this kind on the files"}, t.kind,
+           {"char", "bpe", "wordpiece", "unigram"});
+  v.integer(
+      {"vocabulary", "maximum vocabulary size, special tokens included; char: 0 = all characters"},
+      t.vocabulary, 0, kMostTokens);
+  v.boolean({"bytes", "bpe: start from the 256 bytes; false = from the characters of the text"},
+            t.bytes);
+  v.boolean({"lowercase", "wordpiece: ignore case and accents"}, t.lowercase);
+  v.integer({"min_frequency", "bpe, wordpiece: minimum frequency of a merged pair"},
+            t.min_frequency, 0, INT64_MAX);
+  v.integer({"alphabet", "bpe, wordpiece: keep the N most frequent characters; 0 = all"},
+            t.alphabet, 0, kMostTokens);
+  v.boolean({"end_of_text", "add an end-of-sequence token"}, t.end_of_text);
+  v.texts({"special_tokens", "additional special token"}, t.special_tokens);
+  v.integer({"context", "maximum tokens per text, written to the files; 0 = no limit"}, t.context,
+            0, INT64_MAX);
+  v.bytes({"memory", "memory for the distinct words of the text"}, t.memory);
+}
 
 // The parts of a tokenizer other than the model.
 struct TokenizerTrainer::Recipe {
@@ -213,4 +233,4 @@ std::optional<Tokenizer> TokenizerTrainer::unigram(const WordCounts& words,
       unigram_model(pieces, static_cast<size_t>(unk - recipe_->special.begin()), false));
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

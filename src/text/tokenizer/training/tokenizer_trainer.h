@@ -5,10 +5,13 @@
 #include <optional>
 #include <string_view>
 
-#include "fovea/train_tokenizer.h"
+#include "fovea/text/tokenizer.h"
+#include "fovea/text/tokenizer_training.h"
 #include "tokenizer/training/word_counter.h"
 
-namespace fovea {
+namespace fovea::text {
+
+constexpr int64_t kMostTokens = int64_t{1} << 24;  // so that ids and their texts fit into memory
 
 // Trains a BPE, WordPiece or Unigram tokenizer on a text that arrives in parts.
 class TokenizerTrainer {
@@ -39,4 +42,4 @@ class TokenizerTrainer {
   int64_t words_ = 0;
 };
 
-}  // namespace fovea
+}  // namespace fovea::text

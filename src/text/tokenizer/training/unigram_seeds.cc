@@ -5,7 +5,7 @@
 #include "tokenizer/training/unigram_trainer.h"
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 constexpr uint32_t kLongest = 16;  // maximum characters of a piece, as in sentencepiece
@@ -155,4 +155,4 @@ std::vector<ScoredPiece> unigram_seeds(const WordCounts& words, size_t most) {
   return pieces;
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

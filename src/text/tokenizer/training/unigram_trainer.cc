@@ -12,7 +12,7 @@
 #include "tokenizer/models/unigram.h"
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 // The constants of sentencepiece's trainer.
@@ -368,4 +368,4 @@ std::vector<ScoredPiece> train_unigram(const WordCounts& words,
   return UnigramTrainer(words, options).train();
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

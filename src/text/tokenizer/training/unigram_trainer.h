@@ -8,7 +8,7 @@
 
 #include "tokenizer/training/word_counter.h"
 
-namespace fovea {
+namespace fovea::text {
 
 struct UnigramTrainerOptions {
   int64_t pieces = 8000;  // maximum number of pieces, unless there are more characters
@@ -31,4 +31,4 @@ std::vector<ScoredPiece> train_unigram(const WordCounts& words,
 // `most` pieces in total. The score of a piece is the number of characters that it covers.
 std::vector<ScoredPiece> unigram_seeds(const WordCounts& words, size_t most);
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -7,7 +7,7 @@
 #include "base/threads.h"
 #include "unicode/utf8.h"
 
-namespace fovea {
+namespace fovea::text {
 namespace {
 
 // The size of a block in bytes: large enough that threads have enough work and merging their tables
@@ -166,4 +166,4 @@ void WordCounter::count_lines(std::string_view text, WordTable& table) const {
   }
 }
 
-}  // namespace fovea
+}  // namespace fovea::text

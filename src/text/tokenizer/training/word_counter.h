@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace fovea {
+namespace fovea::text {
 
 // The number of occurrences of each word, sorted by the words' bytes.
 using WordCounts = std::vector<std::pair<std::string, int64_t>>;
@@ -81,4 +81,4 @@ class WordCounter {
   int64_t forgotten_ = 0;
 };
 
-}  // namespace fovea
+}  // namespace fovea::text

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+
+namespace fovea {
+
+// Sets the number of compute threads, instead of OMP_NUM_THREADS or the number of available CPUs.
+// Throws InvalidArgument if `count` is less than 1. Waits for the computations in progress, so it
+// must not be called inside one. Applies to all computations that begin afterwards, on any thread.
+void set_threads(int count);
+int threads();  // the number of compute threads
+
+// Returns the instruction set of the kernels, such as "avx512", or "reference": a value of
+// FOVEA_ISA.
+std::string instruction_set();
+// Returns the CPU features that fovea needs and this CPU lacks; empty = none.
+std::string missing_cpu_features();
+
+std::string version();  // "0.2.0"
+
+}  // namespace fovea

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "fovea/train/train.h"
+
+namespace fovea::train {
+
+// Weights of the pooling that are trained, besides those of the Transformer. layers: the weights of
+// a mean over all layers, from the embeddings to the last (Peters et al. 2018, eq. 1). tokens: a
+// vector v, so that token t has the weight softmax(v . h_t).
+enum class LearnedPooling { none, layers, tokens };
+
+struct EmbedderTraining {
+  std::string model;  // initial model; a directory that Embedder::open() accepts
+  std::string out;    // output: a sentence-transformers directory, with the training state
+  // File of training examples (CSV, TSV or JSON lines): pairs of related texts, triplets (with an
+  // unrelated third text) or scored pairs. Pairs and triplets train by in-batch contrast; scored
+  // pairs train the cosines to match the scores.
+  std::string data;
+  std::string validation;  // file of scored pairs, for Spearman's correlation; empty = none
+
+  int64_t epochs = 1;
+  int64_t batch = 64;  // examples per step; the memory of activations does not depend on it
+  double learning_rate = 2e-5;
+  double warmup = 0.1;         // fraction of the steps in which the learning rate rises
+  double weight_decay = 0.01;  // applies to matrices and token embeddings only
+  MomentPrecision moments = MomentPrecision::fp32;
+  double temperature = 0.05;  // pairs, triplets: divides the cosines
+  // Also train vectors truncated to each of these widths (Kusupati et al. 2022).
+  std::vector<int64_t> dimensions;
+  // The weights are equal at first, unless the model has learned ones already.
+  LearnedPooling learn_pooling = LearnedPooling::none;
+  // Steps between evaluations; 0 = only before the first and after the last step.
+  int64_t evaluate_every = 0;
+  int64_t save_every = 500;  // steps between snapshots; 0 = only at the end
+  int64_t keep = 2;          // number of snapshots to keep
+  // Stop after this many evaluations without improvement; 0 = never. With `validation`, `out`
+  // contains the best weights, which may be those of the model before the first step.
+  int64_t patience = 0;
+  int64_t recompute = 0;  // see TrainOptions
+  // Parameters of the Transformer that are not trained, as in TrainOptions.
+  std::vector<std::string> freeze;
+  AdapterOptions lora;  // trains adapters of the Transformer instead of all of its weights
+  uint64_t seed = 1337;
+  bool allow_change = false;  // resume even if data or options differ from the snapshot's
+};
+void visit(EmbedderTraining& training, OptionVisitor& visitor);  // fovea/core/options.h
+
+// Returns the plan of a run. Reads the data and checks every option; writes nothing. Throws the
+// errors of train_embedder().
+TrainPlan plan_embedder_training(const EmbedderTraining& training);
+
+// Trains the Transformer of an embedder; Dense layers stay unchanged. Resumes if training.out
+// contains a snapshot of the same run. `planned` receives the plan before the first step; return
+// false to stop. `progress` is called after every step; return false to save a snapshot and stop.
+// The metric "spearman", in percent, is measured on training.validation. Throws InvalidArgument if
+// an option is out of range or differs from that of the run to resume, BadFile if an example is
+// malformed, OutOfMemory if the plan exceeds the memory, and Failed if another process uses
+// training.out, or if the loss or a gradient is not finite. The callbacks are those of train().
+TrainResult train_embedder(const EmbedderTraining& training,
+                           const std::function<bool(const TrainPlan&)>& planned = {},
+                           const std::function<bool(const TrainProgress&)>& progress = {},
+                           const std::function<void(Pause, double seconds)>& pausing = {});
+
+}  // namespace fovea::train
