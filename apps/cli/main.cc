@@ -14,7 +14,6 @@
 #include "cli/command.h"
 #include "cli/reports/completion.h"
 #include "cli/reports/manual.h"
-#include "cli/reports/version_text.h"
 #include "fovea/core/error.h"
 #include "fovea/core/excerpt.h"
 #include "fovea/core/machine.h"
@@ -79,6 +78,15 @@ std::string overview() {
          "\n'fovea help VERB' describes a verb; 'fovea --version' prints the version; 'fovea --man "
          "VERB'\nprints a manual page; 'fovea --completion SHELL' prints a completion for "
          "bash, zsh or fish.\n";
+}
+
+// Returns the output of `fovea --version`: the version with its commit, the instruction set used on
+// this CPU, and the versions of the libraries.
+std::string version_text() {
+  const std::string commit = FOVEA_COMMIT;
+  return fmt::format("fovea {}{}\nCPU: {}\nlibraries: {}\n", version(),
+                     commit.empty() ? "" : " (commit " + commit + ")", instruction_set(),
+                     FOVEA_LIBRARIES);
 }
 
 int unknown_verb(const std::string& typed) {

@@ -4,14 +4,44 @@
 
 #include <chrono>
 
-#include "inspector/mount.h"
-
 namespace fovea::cli {
 namespace {
 
+// The page may load only files of this server, and only its own page, for the course, may embed it
+// in a frame.
+constexpr const char* kPagePolicy =
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-src 'self'; "
+    "frame-ancestors 'self'";
+
+void handle(inspector::Routes& routes, http::Request request, http::Exchange& exchange) {
+  inspector::Answer found = routes.answer(
+      {request.method, request.rest, std::move(request.query), std::move(request.body)});
+  http::Response response{found.status, std::move(found.type), {}, std::move(found.body)};
+  response.headers = {{"Content-Security-Policy", kPagePolicy},
+                      {"X-Content-Type-Options", "nosniff"},
+                      {"Referrer-Policy", "no-referrer"},
+                      {"Cache-Control", "no-store"}};
+  exchange.send(std::move(response));
+}
+
+// `routes` must outlive the router.
 http::Router router_for(inspector::Routes& routes) {
   http::Router router;
-  inspector::mount(router, "/", routes);
+  const http::Handler handler = [&routes](http::Request request,
+                                          const std::shared_ptr<http::Exchange>& exchange) {
+    handle(routes, std::move(request), *exchange);
+  };
+  router.add({"GET", "/", true, handler});
+  http::Route picture{
+      "POST", std::string("/") + inspector::kPicturePath, true,
+      [&routes](http::Request request, const std::shared_ptr<http::Exchange>& exchange) {
+        request.rest = inspector::kPicturePath;
+        handle(routes, std::move(request), *exchange);
+      }};
+  picture.most_body = inspector::kMostPictureBody;
+  router.add(std::move(picture));
+  for (const char* method : {"GET", "POST"}) router.add({method, "/{rest}", true, handler});
   return router;
 }
 

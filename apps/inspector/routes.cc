@@ -16,10 +16,9 @@
 #include "inspector/compare.h"
 #include "inspector/explain_request.h"
 #include "inspector/explanation_json.h"
+#include "inspector/media_json.h"
 #include "inspector/page.h"
-#include "inspector/picture_json.h"
 #include "inspector/query.h"
-#include "inspector/speech_json.h"
 
 namespace fovea::inspector {
 namespace {

@@ -229,7 +229,7 @@ void shorten_intervals(TrainRequest& request, const OptionTable& table) {
   train::TrainOptions& o = request.options;
   const bool shorter = o.steps < recommended.steps;
   if (!table.given("--steps") || !shorter || !o.from.empty()) return;
-  const auto shorten = [&](const char* name, int64_t train::TrainOptions::*field) {
+  const auto shorten = [&](const char* name, int64_t train::TrainOptions::* field) {
     if (table.given(name) || o.*field <= 0 || o.*field != recommended.*field) return;
     o.*field = std::max<int64_t>(1, o.*field * o.steps / recommended.steps);
   };

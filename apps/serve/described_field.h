@@ -43,7 +43,7 @@ class SetOption : public OptionVisitor {
 
 // A field of a request that sets `option` of the request's `options`.
 template <class Options>
-Field described(std::string name, unsigned of, Options ApiRequest::*options,
+Field described(std::string name, unsigned of, Options ApiRequest::* options,
                 const std::string& option, std::string initial) {
   Field field{.name = std::move(name), .of = of, .initial = std::move(initial)};
   Options defaults;

@@ -21,7 +21,7 @@ void head(std::string& out, const char* name, const char* type, const char* help
 template <class Status>
 struct Gauge {
   const char *name, *type, *help;
-  int64_t Status::*value;
+  int64_t Status::* value;
 };
 
 constexpr Gauge<infer::EngineStatus> kEngineGauges[] = {

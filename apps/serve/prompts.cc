@@ -8,12 +8,14 @@
 #include "fovea/core/error.h"
 #include "serve/answer_limits.h"
 #include "serve/chat_pictures.h"
-#include "serve/continued_message.h"
 #include "serve/template_messages.h"
 #include "serve/tool_calls.h"
 
 namespace fovea::serve {
 namespace {
+
+// The end of a message that is continued: the noncharacter U+FDD2.
+constexpr std::string_view kMark = "\xEF\xB7\x92";
 
 [[noreturn]] void bad_value(const std::string& param, const std::string& expected) {
   throw ApiError{400, param + ": expected " + expected, param, "invalid_value"};
@@ -49,6 +51,33 @@ void check_shown(const ApiRequest& request, bool with_tools, const text::ChatFor
            ", or tool_choice \"required\" or the name of a function");
   }
   if (!request.documents.empty() && !chat.knows_documents) refuse("documents", "");
+}
+
+// A chat whose last message is continued is rendered with a mark at the end of this message, and
+// cut there. Throws ApiError if the last message is not a text of the assistant.
+void mark_end(Json& messages) {
+  Json& last = messages.back();
+  const auto refuse = [] {
+    bad_value("continue_final_message", "a last message with a text of the assistant");
+  };
+  if (last["role"] != "assistant" || !last.contains("content")) refuse();
+  Json* content = &last["content"];
+  if (content->is_array() && !content->empty() && content->back().contains("text"))
+    content = &content->back()["text"];
+  if (!content->is_string()) refuse();
+  *content = content->get<std::string>() + std::string(kMark);
+}
+
+// Returns the rendered text before the mark. Throws ApiError if the template does not show it.
+std::string until_end(std::string text) {
+  const size_t end = text.rfind(kMark);
+  if (end == std::string::npos)
+    throw ApiError{400,
+                   "continue_final_message: the chat template does not show the last message; "
+                   "expected false",
+                   "continue_final_message", "invalid_value"};
+  text.resize(end);
+  return text;
 }
 
 // Returns the text of a conversation, and its pictures.

@@ -64,7 +64,7 @@ void put_metadata(const Json& value, ApiRequest& request) {
 }
 
 template <class T>
-decltype(Field::put) put_if_given(std::optional<T> tuning::JobRequest::*member) {
+decltype(Field::put) put_if_given(std::optional<T> tuning::JobRequest::* member) {
   return [member](const Json& value, ApiRequest& request) {
     if (value.is_number()) request.job.*member = value.get<T>();
   };

@@ -66,6 +66,7 @@ ChildProcess::ChildProcess(const ChildCommand& command) {
   arguments.push_back(nullptr);
   const std::vector<char*> variables = environment();
   // vfork() copies no page tables, which takes long for a server with a large model.
+  // NOLINTNEXTLINE(bugprone-unsafe-functions)
   const pid_t process = vfork();
   if (process == 0) become(command, arguments.data(), variables.data());
   if (process < 0)

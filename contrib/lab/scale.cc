@@ -85,7 +85,7 @@ void fit(ScaleResult& result, uint64_t seed) {
   const std::vector<LawPoint> points = points_of(result.runs, true);
   const LawConstants law = fit_law(points);
   const std::vector<LawConstants> resampled = resampled_laws(points, kResamples, seed);
-  const auto number = [&](double LawConstants::*member) {
+  const auto number = [&](double LawConstants::* member) {
     return fitted(law, resampled, [member](const LawConstants& each) { return each.*member; });
   };
   result.law = {number(&LawConstants::floor), number(&LawConstants::size_factor),

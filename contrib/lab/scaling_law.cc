@@ -51,7 +51,7 @@ struct Candidate {
 
 Candidate with_exponents(const std::vector<LawPoint>& points, double alpha, double beta) {
   // Sizes relative to the smallest keep the equations well conditioned.
-  const auto smallest = [&](double LawPoint::*member) {
+  const auto smallest = [&](double LawPoint::* member) {
     double least = points[0].*member;
     for (const LawPoint& p : points) least = std::min(least, p.*member);
     return least;

@@ -29,8 +29,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return true;
   }();
   write_file_atomically(adapter + "/adapter_config.json", text_of(data, size));
-  succeeds_soon([&] {
-    model::Model::open(base, model::WeightPrecision::full, {}, {{adapter, 1}});
-  });
+  succeeds_soon(
+      [&] { model::Model::open(base, model::WeightPrecision::full, {}, {{adapter, 1}}); });
   return 0;
 }

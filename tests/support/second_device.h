@@ -84,7 +84,7 @@ class SecondMemory {
 template <auto entry>
 struct OnSecond;
 template <KernelName name, class Result, class... Args,
-          Kernel<name, Result(Args...)> Kernels::*entry>
+          Kernel<name, Result(Args...)> Kernels::* entry>
 struct OnSecond<entry> {
   static Result run(Args... args) {
     const SecondMemory::Access access;

@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-TIDY = "clang-tidy-14"
+TIDY = "clang-tidy-19"
 
 
 def output_of(*command, **options):

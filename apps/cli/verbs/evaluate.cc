@@ -9,13 +9,12 @@
 
 #include "base/ordered_json.h"
 #include "cli/command.h"
-#include "cli/reports/compare.h"
-#include "cli/reports/label_table.h"
 #include "cli/reports/score.h"
 #include "cli/reports/similarity.h"
 #include "cli/verbs/eval_probe.h"
 #include "cli/verbs/eval_tasks.h"
 #include "cli/verbs/images.h"
+#include "fovea/compare.h"
 #include "fovea/core/error.h"
 #include "fovea/text/text_lines.h"
 #include "options/common_options.h"
@@ -30,6 +29,95 @@ namespace fovea::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr size_t kMostRows = 50, kMostColumns = 10;
+constexpr size_t kWidest = 30;  // of the names of labels, in characters
+
+// Returns the name, at most kWidest characters of it, filled up with spaces.
+std::string cell(const std::string& name, size_t width) {
+  const std::string text = printable(name);
+  return fmt::format("{:<{}.{}}", text, width, width);
+}
+
+std::string confusion_table(const infer::LabelReport& report, size_t width) {
+  std::string out = "\n" + cell("label \\ predicted", width);
+  for (const infer::LabelScores& label : report.labels)
+    out += fmt::format("{:>10.9}", printable(label.name));
+  out += '\n';
+  for (size_t i = 0; i < report.labels.size(); ++i) {
+    out += cell(report.labels[i].name, width);
+    for (const int64_t count : report.confusion[i]) out += fmt::format("{:>10}", count);
+    out += '\n';
+  }
+  return out;
+}
+
+// Returns the scores of each label as a table and, of few labels, the confusion matrix.
+std::string label_table(const infer::LabelReport& report) {
+  size_t width = 15;  // that of the other rows
+  for (const infer::LabelScores& label : report.labels)
+    width = std::max(width, std::min(label.name.size(), kWidest) + 2);
+  std::string out =
+      "\n" + cell("label", width) +
+      fmt::format("{:>10}{:>10}{:>10}{:>10}\n", "precision", "recall", "F1", "support");
+  const size_t shown = std::min(report.labels.size(), kMostRows);
+  for (size_t i = 0; i < shown; ++i) {
+    const infer::LabelScores& label = report.labels[i];
+    out += cell(label.name, width) + fmt::format("{:>10.4f}{:>10.4f}{:>10.4f}{:>10}\n",
+                                                 label.precision, label.recall, label.f1,
+                                                 label.support);
+  }
+  if (shown < report.labels.size())
+    out += fmt::format("({} more labels: --json)\n", report.labels.size() - shown);
+  if (!report.confusion.empty() && report.labels.size() <= kMostColumns)
+    out += confusion_table(report, std::max<size_t>(width, 19));
+  return out;
+}
+
+std::string comparison_text(const Comparison& r) {
+  return fmt::format(
+      "perplexity     {:.4f} +- {:.4f}; reference {:.4f}\nloss           {:+.6f} +- {:.6f} nats "
+      "per "
+      "token, compared to the reference\ndivergence     {:.6f} +- {:.6f} nats per token, "
+      "KL(reference || model)\nflips          {:.3f}% +- {:.3f}% of the most likely next "
+      "tokens\nweights        {}; reference {}\ntokens         {}\n",
+      r.perplexity, r.perplexity_error, r.full_perplexity, r.loss_difference,
+      r.loss_difference_error, r.divergence, r.divergence_error, 100 * r.flips, 100 * r.flips_error,
+      memory(static_cast<double>(r.weight_bytes)), memory(static_cast<double>(r.full_weight_bytes)),
+      r.tokens);
+}
+
+std::string comparison_json(const Comparison& r) {
+  return Json({{"perplexity", r.perplexity},
+               {"full_perplexity", r.full_perplexity},
+               {"divergence", r.divergence},
+               {"flips", r.flips},
+               {"loss_difference", r.loss_difference},
+               {"perplexity_error", r.perplexity_error},
+               {"loss_difference_error", r.loss_difference_error},
+               {"divergence_error", r.divergence_error},
+               {"flips_error", r.flips_error},
+               {"weight_bytes", r.weight_bytes},
+               {"full_weight_bytes", r.full_weight_bytes},
+               {"tokens", r.tokens}})
+             .dump() +
+         "\n";
+}
+
+// Runs `fovea eval MODEL DATA --against FULL` and returns the exit code.
+int run_compare(const model::Model& model, const std::string& against,
+                const std::vector<std::string>& data, bool json) {
+  const model::Model full = open_model(against);
+  ProgressLine line;
+  const Comparison result = compare(model, full, data, [&](double fraction) {
+    line.show(fraction, "reading", fmt::format("read {:.0f}%", 100 * fraction));
+    return !asked_to_stop();
+  });
+  line.clear();
+  if (asked_to_stop()) return stop_code();
+  print(json ? comparison_json(result) : comparison_text(result));
+  return 0;
+}
 
 class EvalCommand : public Command {
  public:

@@ -420,8 +420,7 @@ class ServeCommand : public Command {
     api.set_warn([](const std::string& warning) { warn({warning}); });
     std::optional<tuning::FineTuning> jobs;
     http::Router router = api.router(max_upload_);
-    serve::add_speech_routes(
-        router, [&api] { return api.models(); }, max_upload_);
+    serve::add_speech_routes(router, [&api] { return api.models(); }, max_upload_);
     if (!jobs_.empty()) {
       jobs.emplace(job_options(api.models()));
       serve::add_tuning_routes(router, *jobs, max_upload_);

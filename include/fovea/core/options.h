@@ -47,7 +47,7 @@ class OptionVisitor {
   void numbers(const Field& field, std::vector<float>& values, double least, double most);
   void integers(const Field& field, std::vector<int32_t>& values, int64_t least, int64_t most);
   template <class Enum>
-  requires std::is_enum_v<Enum>
+    requires std::is_enum_v<Enum>
   void choice(const Field& field, Enum& value, const Names& names) {
     int index = static_cast<int>(value);
     choice(field, index, names);

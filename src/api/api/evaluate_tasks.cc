@@ -70,7 +70,7 @@ class TaskRun {
       all.push_back(continuation(context, choice));
       scores.push_back({{"logprob", all.back().logprob}, {"tokens", all.back().tokens}});
     }
-    const auto best = [&](double Continuation::*length) {
+    const auto best = [&](double Continuation::* length) {
       size_t chosen = 0;
       const auto merit = [&](size_t i) {
         return all[i].logprob / (length == nullptr ? 1 : all[i].*length);

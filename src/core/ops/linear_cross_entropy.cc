@@ -65,11 +65,11 @@ Tensor loss_with(const Tensor& x, const Weight& weight, const Tensor& bias, cons
         const Out dbias = d[bias];
         Out dweight = {};
         if constexpr (kIsDense<Weight>) dweight = d[weight];
-        add_gradients_of_weights(
-            dweight, dbias, input, again, blocks, units,
-            [&](const Tensor& products, Interval columns, DType dtype) {
-              return gradient_of_loss(again, products, loss, {0, R}, columns, factor, dtype);
-            });
+        add_gradients_of_weights(dweight, dbias, input, again, blocks, units,
+                                 [&](const Tensor& products, Interval columns, DType dtype) {
+                                   return gradient_of_loss(again, products, loss, {0, R}, columns,
+                                                           factor, dtype);
+                                 });
         if (!d.wants(x)) return;
         const Out dx = d[x];
         if (factor == 1 && !dx.add) return kernels(input).convert(dx, first_dx, R * C);

@@ -70,11 +70,11 @@ Tensor probabilities_with(const Tensor& x, const Weight& weight, const Tensor& b
         const Out dbias = d[bias];
         Out dweight = {};
         if constexpr (kIsDense<Weight>) dweight = d[weight];
-        add_gradients_of_weights(
-            dweight, dbias, input, again, blocks, units,
-            [&](const Tensor& products, Interval columns, DType dtype) {
-              return of_rows.gradient(again, products, dy, {0, R}, columns, dtype);
-            });
+        add_gradients_of_weights(dweight, dbias, input, again, blocks, units,
+                                 [&](const Tensor& products, Interval columns, DType dtype) {
+                                   return of_rows.gradient(again, products, dy, {0, R}, columns,
+                                                           dtype);
+                                 });
         if (!d.wants(x)) return;
         const Out dx = d[x];
         each_block(R, blocks.rows, [&](int64_t begin, int64_t end) {

@@ -78,12 +78,9 @@ std::string tokenized_13a(std::string_view given) {
   }
   // Periods and commas are split from all neighbours except digits; a hyphen is split from a
   // preceding digit.
-  apart = parted(
-      apart, [](char a, char b) { return !is_digit(a) && is_point(b); }, false, true);
-  apart = parted(
-      apart, [](char a, char b) { return is_point(a) && !is_digit(b); }, true, false);
-  apart = parted(
-      apart, [](char a, char b) { return is_digit(a) && b == '-'; }, false, true);
+  apart = parted(apart, [](char a, char b) { return !is_digit(a) && is_point(b); }, false, true);
+  apart = parted(apart, [](char a, char b) { return is_point(a) && !is_digit(b); }, true, false);
+  apart = parted(apart, [](char a, char b) { return is_digit(a) && b == '-'; }, false, true);
   std::string joined;
   for (const std::string_view word : words_of(apart)) {
     if (!joined.empty()) joined += ' ';

@@ -113,7 +113,7 @@ double recall(const std::vector<int64_t>& ranks, int64_t n) {
   return right / static_cast<double>(ranks.size());
 }
 
-template <std::vector<int64_t> Predictions::*ranks, int64_t n>
+template <std::vector<int64_t> Predictions::* ranks, int64_t n>
 std::optional<double> recall_at(const Predictions& p) {
   if ((p.*ranks).empty()) return std::nullopt;
   return recall(p.*ranks, n);

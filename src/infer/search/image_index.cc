@@ -93,8 +93,8 @@ ImageIndexBuild build_image_index(
     const auto path = [&](size_t i) { return folder + "/" + images[fresh[first + i]].file; };
     ImageOptions options = unit_vectors();
     options.name_of_image = path;
-    const Embeddings found = model.embed(
-        count, [&](size_t i) { return media::read_image(path(i)); }, options);
+    const Embeddings found =
+        model.embed(count, [&](size_t i) { return media::read_image(path(i)); }, options);
     for (size_t i = 0; i < count; ++i)
       std::copy_n(found.values.begin() + static_cast<std::ptrdiff_t>(i) * width, width,
                   vectors.data_as<float>() + static_cast<int64_t>(fresh[first + i]) * width);
@@ -152,9 +152,7 @@ std::vector<FoundImage> ImageIndex::search(const std::string& text, int64_t coun
 
 std::vector<FoundImage> ImageIndex::search(const media::Image& image, int64_t count) const {
   const FloatMode mode;
-  return nearest(parts_->model.embed(
-                     1, [&](size_t) { return image; }, unit_vectors()),
-                 count);
+  return nearest(parts_->model.embed(1, [&](size_t) { return image; }, unit_vectors()), count);
 }
 
 const std::vector<std::string>& ImageIndex::warnings() const { return parts_->model.warnings(); }

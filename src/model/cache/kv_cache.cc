@@ -147,8 +147,8 @@ void KvCache::append(int64_t layer, const Tensor& k, const Tensor& v) {
             (!v || k.dtype() == v.dtype()),
         "KV cache: keys are {} {}, values {} {}; expected [rows, {}, {}] and [rows, {}, {}], of "
         "one dtype",
-        name_of(k.dtype()), describe(k.shape()), name_of(v.dtype()),
-        describe(v.shape()), keys.heads, keys.width, values.heads, values.width);
+        name_of(k.dtype()), describe(k.shape()), name_of(v.dtype()), describe(v.shape()),
+        keys.heads, keys.width, values.heads, values.width);
   std::vector<PageRows> rows;
   rows.reserve(2 * members_.size());
   int64_t row = 0;

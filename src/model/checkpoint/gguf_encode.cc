@@ -211,8 +211,7 @@ std::string encode_each(const Tensor& values, int64_t elements, int64_t bytes, E
 
 void write_gguf_block(WeightFormat format, const WeightBlock& block, uint8_t* to) {
   const Write write = writer_of(format);
-  check(write != nullptr, "{}: cannot be written; expected a type with integers",
-        name_of(format));
+  check(write != nullptr, "{}: cannot be written; expected a type with integers", name_of(format));
   write(block, to);
 }
 

@@ -161,8 +161,7 @@ void Loader::load(Transformer& model) {
       load_quantized(item);
     } else if (stored->shape != item.expected) {
       misshapen_.push_back(fmt::format("{} is {}, expected {}", tensor.name,
-                                       describe(stored->shape),
-                                       describe(item.expected)));
+                                       describe(stored->shape), describe(item.expected)));
     } else if (loading_.weights == Weights::in_file) {
       leave_in_file(item);
     } else if (stays_in_blocks(model.spec, item)) {

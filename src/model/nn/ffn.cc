@@ -143,7 +143,7 @@ Tensor FeedForward::shared_output(const Tensor& tokens, const Pass& pass) const 
 }
 
 // The outputs of one matrix of all experts for x, the rows of `groups` in their order.
-Tensor FeedForward::by_expert(const Tensor& x, const Groups& groups, Linear Expert::*part,
+Tensor FeedForward::by_expert(const Tensor& x, const Groups& groups, Linear Expert::* part,
                               const Pass& pass) const {
   std::vector<Tensor> matrices, biases;
   std::vector<PackedWeight> packed;
@@ -169,7 +169,7 @@ Tensor FeedForward::by_expert(const Tensor& x, const Groups& groups, Linear Expe
 }
 
 void FeedForward::adapt_rows(const Tensor& y, const Tensor& x, const Groups& groups,
-                             Linear Expert::*part, const AdaptedRows& some) const {
+                             Linear Expert::* part, const AdaptedRows& some) const {
   std::vector<const LowRankAdapter*> adapters;
   for (const Expert& expert : experts)
     adapters.push_back(&(expert.*part).alternatives[some.adapter]);
@@ -195,7 +195,7 @@ Tensor FeedForward::mix(const Tensor& x, const Pass& pass) const {
     pass.side_losses->push_back(scale(balance_loss(shares, chosen), spec.balance));
   }
 
-  const auto output = [&](const Tensor& rows, Linear Expert::*part) {
+  const auto output = [&](const Tensor& rows, Linear Expert::* part) {
     return by_expert(rows, groups, part, pass);
   };
   const Tensor sorted = gather(groups.rows, tokens);  // [R k, C]

@@ -67,10 +67,10 @@ struct FeedForward {
   }
   Tensor through(const Tensor& x, const Linear& gate, const Linear& up, const Linear& down,
                  const Pass& pass, const Tensor& residual) const;
-  Tensor by_expert(const Tensor& x, const Groups& groups, Linear Expert::*part,
+  Tensor by_expert(const Tensor& x, const Groups& groups, Linear Expert::* part,
                    const Pass& pass) const;
   // Adds an alternative adapter of each expert to those rows of y that use it.
-  void adapt_rows(const Tensor& y, const Tensor& x, const Groups& groups, Linear Expert::*part,
+  void adapt_rows(const Tensor& y, const Tensor& x, const Groups& groups, Linear Expert::* part,
                   const AdaptedRows& some) const;
   Tensor mix(const Tensor& x, const Pass& pass) const;
 };

@@ -20,6 +20,7 @@
 #include "formats/gguf/model.h"
 #include "formats/peft/config.h"
 #include "formats/peft/save.h"
+#include "fovea/model/model_path.h"
 #include "open/calibrate.h"
 #include "open/directory.h"
 #include "open/image_text.h"

@@ -57,7 +57,7 @@ ModelFiles open_directory(const std::string& path, const Loading& given) {
   }
   const Family *family = nullptr, *save_as = nullptr;
   std::shared_ptr<const TensorSource> tensors;
-  if (reads_images(config)) {
+  if (is_image_text_config(config)) {
     if (loading.weights == Weights::owned)
       fail(ErrorKind::Unsupported,
            "{}: a model of texts with pictures cannot be trained; expected a model of texts", path);
@@ -92,7 +92,7 @@ Spec spec_in_directory(const std::string& path) {
   nlohmann::json config = config_in(config_path);
   static_cast<void>(take_quantization(config, config_path));  // it does not affect the Spec
   const TextConfig text =
-      reads_images(config)
+      is_image_text_config(config)
           ? text_config(config, path)
           : TextConfig{&family_named(get_string(config, "model_type", config_path), config_path),
                        std::move(config)};

@@ -4,6 +4,7 @@
 #include "base/files.h"
 #include "base/folder_links.h"
 #include "base/json.h"
+#include "fovea/model/model_path.h"
 #include "loading/nested.h"
 #include "safetensors/safetensors.h"
 
@@ -162,10 +163,10 @@ const Family& image_family(const Json& config, const std::string& file, const Im
 
 }  // namespace
 
-bool reads_images(const Json& config) { return image_text_kind(config) != nullptr; }
+bool is_image_text_config(const Json& config) { return image_text_kind(config) != nullptr; }
 bool reads_images(const std::string& folder) {
   const std::string file = folder + "/config.json";
-  return is_file(file) && reads_images(read_json(file));
+  return is_file(file) && is_image_text_config(read_json(file));
 }
 
 TextConfig text_config(const Json& config, const std::string& folder) {

@@ -13,7 +13,7 @@
 namespace fovea::model {
 
 // Returns whether a config.json is that of such a model.
-bool reads_images(const nlohmann::json& config);
+bool is_image_text_config(const nlohmann::json& config);
 
 // The decoder of such a folder, as the model of a family: its config, and its tensors.
 struct TextConfig {

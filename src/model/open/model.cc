@@ -10,6 +10,7 @@
 #include "base/float_mode.h"
 #include "base/ggml_file.h"
 #include "formats/gguf/mmproj.h"
+#include "fovea/model/model_path.h"
 #include "open/directory.h"
 #include "open/image_text.h"
 #include "open/model_parts.h"
@@ -140,8 +141,8 @@ std::vector<FormatBytes> Model::weight_formats() const {
   std::map<std::string, int64_t> formats;
   parts_->transformer.each([&](const std::string&, const Parameter& p) {
     const bool packed = static_cast<bool>(p.packed);
-    const std::string name = packed ? name_of(p.packed.matrix().format)
-                                    : std::string(name_of(p.value.dtype()));
+    const std::string name =
+        packed ? name_of(p.packed.matrix().format) : std::string(name_of(p.value.dtype()));
     formats[name] += static_cast<int64_t>(packed ? p.packed.bytes() : p.value.bytes());
   });
   return largest_first(formats);

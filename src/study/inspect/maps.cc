@@ -206,7 +206,7 @@ std::vector<HeadScores> Inspection::head_scores(model::AttentionKind kind, int64
         }
       }
     }
-    for (double HeadScores::*part :
+    for (double HeadScores::* part :
          {&HeadScores::previous, &HeadScores::next, &HeadScores::itself, &HeadScores::first,
           &HeadScores::same, &HeadScores::punctuation, &HeadScores::distance})
       scores[static_cast<size_t>(h)].*part = sum.*part / static_cast<double>(T);

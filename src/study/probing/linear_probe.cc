@@ -73,11 +73,8 @@ class ProbeRun {
                     : Features(vectors.width, std::move(vectors.values)));
     const std::string name = layer ? fmt::format("layer {}", *layer) : "the vectors";
     ProbeTargets ours;
-    ProbeResult::Vectors found{layer,
-                               vectors.width,
-                               scores(
-                                   name, [&](const auto&) { return features; }, ours),
-                               {}};
+    ProbeResult::Vectors found{
+        layer, vectors.width, scores(name, [&](const auto&) { return features; }, ours), {}};
     found.gain = estimate([&](const std::vector<int32_t>& texts) {
       return score(main_metric(), ours, texts) - score(main_metric(), of_words_, texts);
     });

@@ -112,8 +112,8 @@ class MultipleRules {
     if (remainder * (power_of_ten(step_.shift - place) % step_.digits) % step_.digits == 0)
       ways.push_back(rules_.text(std::string(static_cast<size_t>(zeros_), '0')));
     if (place < step_.shift) {
-      for (const Symbols& way : after_digit(
-               '0', [&](int64_t next) { return fraction(place + 1, next); }, remainder))
+      for (const Symbols& way :
+           after_digit('0', [&](int64_t next) { return fraction(place + 1, next); }, remainder))
         ways.push_back(place == 0 ? rules_.text(".") + way : way);
     }
     rules_.add(rule, ways);

@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 
+#include "base/error.h"
+#include "grammar/grammar_automaton.h"
 #include "grammar/json_strings.h"
 #include "grammar/schema_rules.h"
-#include "grammar/text_matcher.h"
 
 namespace fovea::text {
 namespace {
@@ -18,6 +21,34 @@ using Symbol = Grammar::Symbol;
 using Symbols = Grammar::Sequence;
 
 constexpr size_t kStepsOfMatcher = 100;  // to compile a character of its pattern
+
+// Decides whether a regular expression of JSON Schema matches a text.
+class TextMatcher {
+ public:
+  // Errors of the expression begin with the place.
+  TextMatcher(const std::string& pattern, const Place& place) {
+    auto grammar = std::make_shared<Grammar>(Grammar::Bytes().set());
+    try {
+      const int32_t root = strings_matching(pattern, 0, std::nullopt, *grammar).index;
+      grammar->finish();
+      automaton_.emplace(std::move(grammar), root);
+    } catch (const Error& error) {
+      fail(error.kind(), "{}: {}", text_of(place), error.what());
+    }
+  }
+
+  bool matches(std::string_view text) {
+    int32_t state = automaton_->start();
+    for (const char c : nlohmann::json(text).dump()) {
+      state = automaton_->step(state, static_cast<uint8_t>(c));
+      if (state == GrammarAutomaton::kDead) return false;
+    }
+    return automaton_->accepts(state);
+  }
+
+ private:
+  std::optional<GrammarAutomaton> automaton_;
+};
 
 class ObjectRules {
  public:

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <iterator>
 #include <unordered_map>
 #include <utility>
 
 #include "grammar/number_order.h"
-#include "grammar/percent_decoding.h"
 #include "grammar/schema_literals.h"
 #include "grammar/schema_negation.h"
 
@@ -50,6 +50,20 @@ void refuse_unevaluated(const Place& place) {
   refuse_keyword(place,
                  "unevaluatedProperties and unevaluatedItems are supported only in a schema that "
                  "is not combined with those outside of it");
+}
+
+// Returns the text of a part of a URI (RFC 3986): %20 is a space. Other uses of % stay.
+std::string percent_decoded(const std::string& text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    unsigned value = 0;
+    const char* const digits = text.data() + i + 1;
+    const bool escaped = text[i] == '%' && i + 2 < text.size() &&
+                         std::from_chars(digits, digits + 2, value, 16).ptr == digits + 2;
+    out += escaped ? static_cast<char>(value) : text[i];
+    if (escaped) i += 2;
+  }
+  return out;
 }
 
 }  // namespace
@@ -156,8 +170,7 @@ SchemaWays::Ways SchemaWays::with_conditions(Ways all, const Json& schema, const
     known = conditions_.emplace(&schema, std::move(schemas)).first;
   }
   const std::vector<const Json*> schemas = known->second;
-  for (const Json* alternatives : schemas)
-    all = with_each(all, *alternatives, "anyOf", place);
+  for (const Json* alternatives : schemas) all = with_each(all, *alternatives, "anyOf", place);
   return all;
 }
 

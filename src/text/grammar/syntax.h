@@ -21,7 +21,7 @@ struct SyntaxNode {
   int64_t least = 0;                                          // repetition
   std::optional<int64_t> most = {};                           // unset: no upper limit
   size_t index = 0;                                           // rule
-  bool empty = false;                                         // set by find_empty_nodes()
+  bool empty = false;                                         // set by lower()
 };
 using Syntax = std::unique_ptr<SyntaxNode>;
 struct Counts {  // of a repetition

@@ -52,7 +52,8 @@ class Value {
   Value() = default;  // missing
   explicit Value(bool value) : data_(value) {}
   template <std::integral T>
-  requires(!std::same_as<T, bool>) explicit Value(T value) : data_(static_cast<int64_t>(value)) {}
+    requires(!std::same_as<T, bool>)
+  explicit Value(T value) : data_(static_cast<int64_t>(value)) {}
   explicit Value(double value) : data_(value) {}
   explicit Value(std::string text, bool escaped = false);
   explicit Value(std::string_view text) : Value(std::string(text)) {}

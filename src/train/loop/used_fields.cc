@@ -102,9 +102,7 @@ const std::vector<Rule>& pass_rules() {
        },
        "text, labelled texts or conversations"},
       {{"document_mask"},
-       [](const Run& r) {
-         return r.is({next_token, masked, replaced_tokens});
-       },
+       [](const Run& r) { return r.is({next_token, masked, replaced_tokens}); },
        "`objective` next_token, masked or replaced_tokens"},
       {{"batch"},
        [](const Run& r) { return !r.is({pairs}) || r.spec.input.kind == model::InputKind::audio; },
@@ -115,14 +113,10 @@ const std::vector<Rule>& pass_rules() {
       {{"evaluate_windows"}, [](const Run& r) { return r.reads_windows(); }, "text"},
       {{"bleu_lines"}, [](const Run& r) { return r.is({pairs}); }, "`pairs`, or recordings"},
       {{"window_from"},
-       [](const Run& r) {
-         return !r.is({contrastive, skip_gram, ppo, grpo});
-       },
+       [](const Run& r) { return !r.is({contrastive, skip_gram, ppo, grpo}); },
        "an objective of given texts or pictures"},
       {{"label_smoothing"},
-       [](const Run& r) {
-         return !r.is({contrastive, skip_gram, replaced_tokens, ppo, grpo});
-       },
+       [](const Run& r) { return !r.is({contrastive, skip_gram, replaced_tokens, ppo, grpo}); },
        "an objective that predicts tokens or labels"},
       {{"precision"},
        [](const Run& r) {
@@ -130,9 +124,7 @@ const std::vector<Rule>& pass_rules() {
        },
        "fp32, in which this objective always computes"},
       {{"embedding_dropout", "attention_dropout", "residual_dropout"},
-       [](const Run& r) {
-         return !r.is({contrastive, skip_gram});
-       },
+       [](const Run& r) { return !r.is({contrastive, skip_gram}); },
        "an objective of one model of texts, sound or pictures"},
   };
   return all;
@@ -141,9 +133,7 @@ const std::vector<Rule>& pass_rules() {
 const std::vector<Rule>& objective_rules() {
   static const std::vector<Rule> all = {
       {{"mask"},
-       [](const Run& r) {
-         return r.is({masked, spans, replaced_tokens});
-       },
+       [](const Run& r) { return r.is({masked, spans, replaced_tokens}); },
        "`objective` masked, replaced_tokens or spans"},
       {{"mean_span"}, [](const Run& r) { return r.is({spans}); }, "`objective` spans"},
       {{"neighbours", "negatives", "subsampling"},
@@ -153,9 +143,7 @@ const std::vector<Rule>& objective_rules() {
        [](const Run& r) { return r.is({replaced_tokens}); },
        "`objective` replaced_tokens"},
       {{"preference_beta"},
-       [](const Run& r) {
-         return r.is({dpo, kto, simpo});
-       },
+       [](const Run& r) { return r.is({dpo, kto, simpo}); },
        "`objective` dpo, kto or simpo"},
       {{"preference_loss", "reference_free", "chosen_weight"},
        [](const Run& r) { return r.is({dpo}); },
@@ -211,9 +199,7 @@ const std::vector<Rule>& optimizer_rules() {
        [](const Run& r) { return r.options.schedule == Schedule::trapezoid; },
        "`schedule` trapezoid"},
       {{"momentum", "nesterov"},
-       [](const Run& r) {
-         return r.optimises({sgd, muon});
-       },
+       [](const Run& r) { return r.optimises({sgd, muon}); },
        "`optimizer` sgd or muon"},
       {{"muon_scale", "muon_rate"},
        [](const Run& r) { return r.optimises({muon}); },
@@ -222,14 +208,10 @@ const std::vector<Rule>& optimizer_rules() {
        [](const Run& r) { return r.optimises({adafactor}); },
        "`optimizer` adafactor"},
       {{"beta1", "beta2"},
-       [](const Run& r) {
-         return r.optimises({adamw, lion, muon});
-       },
+       [](const Run& r) { return r.optimises({adamw, lion, muon}); },
        "`optimizer` adamw, lion or muon"},
       {{"epsilon"},
-       [](const Run& r) {
-         return r.optimises({adamw, muon});
-       },
+       [](const Run& r) { return r.optimises({adamw, muon}); },
        "`optimizer` adamw or muon"},
       {{"moments"}, [](const Run& r) { return r.optimises({adamw}); }, "`optimizer` adamw"},
       {{"growth"},

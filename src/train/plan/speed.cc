@@ -67,9 +67,8 @@ class LargeMemory {
 double measured_flops(DType dtype, double seconds) {
   const Tensor a = full({kSide, kSide}, 0.5, dtype), b = full({kSide, kSide}, 0.25, dtype),
                c = empty({kSide, kSide});
-  return best_rate(kOperations, seconds, [&] {
-    kernels(a).gemm(c, a, b, {}, {kSide, kSide, kSide, false, true});
-  });
+  return best_rate(kOperations, seconds,
+                   [&] { kernels(a).gemm(c, a, b, {}, {kSide, kSide, kSide, false, true}); });
 }
 
 double measured_int8_operations(double seconds) {
@@ -82,9 +81,8 @@ double measured_int8_operations(double seconds) {
   weight.scales = scales.data_as<uint16_t>();
   const Tensor x = full({kSide, kSide}, 0.5), y = empty({kSide, kSide});
   const PackedProduct product{y, {}, weight};
-  return best_rate(kOperations, seconds, [&] {
-    kernels(x).packed_linear({&product, 1}, x, kSide);
-  });
+  return best_rate(kOperations, seconds,
+                   [&] { kernels(x).packed_linear({&product, 1}, x, kSide); });
 }
 
 double measured_bandwidth(int threads, double seconds) {

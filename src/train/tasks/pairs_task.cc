@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "base/fields.h"
 #include "base/machine.h"
 #include "data/conversations.h"
@@ -7,7 +9,8 @@
 #include "generate/translation.h"
 #include "loop/examples_task.h"
 #include "loop/special_tokens.h"
-#include "tasks/pair_examples.h"
+#include "tasks/length_examples.h"
+#include "tasks/sequences.h"
 
 namespace fovea::train {
 namespace {
@@ -15,6 +18,68 @@ namespace {
 // Estimated tokens per sentence, for the plan.
 constexpr int64_t kUsualSentence = 32;
 constexpr size_t kShownBytes = 60;  // of a text in the plan
+
+// Sources and targets, including special tokens.
+struct TokenPairs {
+  Sequences sources, targets;
+  int64_t bytes = 0;  // bytes of the text of the targets
+};
+
+// The decoder reads `start` and then the target, and predicts each token of the target.
+struct PairTokens {
+  int32_t start = 0, padding = 0;
+};
+
+LengthBatches batches_of(const TokenPairs& pairs, int64_t budget, uint64_t seed) {
+  std::vector<LengthBatches::Lengths> lengths;
+  for (int64_t i = 0; i < pairs.sources.count(); ++i) {
+    lengths.push_back({static_cast<int32_t>(pairs.sources.length(i)),
+                       static_cast<int32_t>(pairs.targets.length(i))});
+  }
+  return LengthBatches(lengths, budget, 0, seed);
+}
+
+Examples::Part part_of(const TokenPairs& pairs) {
+  return {pairs.sources.count(), pairs.sources.total() + pairs.targets.total(),
+          pairs.targets.total(), pairs.bytes};
+}
+
+class PairExamples : public LengthExamples<TokenPairs> {
+ public:
+  // `batch_tokens`: maximum number of tokens, including padding, of the sources of a batch, and of
+  // its targets.
+  PairExamples(TokenPairs training, TokenPairs validation, int64_t batch_tokens, PairTokens tokens,
+               uint64_t seed)
+      : LengthExamples(
+            std::move(training), std::move(validation),
+            [=](const TokenPairs& pairs) { return batches_of(pairs, batch_tokens, seed); },
+            part_of),
+        tokens_(tokens) {}
+
+ private:
+  // Each row begins with its tokens; padding follows them. No query sees the padding of a source;
+  // the padding of a target has no labels.
+  Batch of(const TokenPairs& pairs, const std::vector<int64_t>& samples) const override {
+    const int64_t T = pairs.targets.longest(samples);
+    Batch batch;
+    batch.source.ids = pairs.sources.rows(samples, pairs.sources.longest(samples), tokens_.padding);
+    batch.labels = pairs.targets.rows(samples, T, -1);
+    batch.target.ids = pairs.targets.rows(samples, T, tokens_.padding);
+    int32_t* target = batch.target.ids.data_as<int32_t>();
+    for (const int64_t i : samples) {  // the target is shifted by one, after the start token
+      const int64_t read = pairs.sources.length(i), said = pairs.targets.length(i);
+      std::copy_backward(target, target + said - 1, target + said);
+      *target = tokens_.start;
+      target += T;
+      batch.source_valid.push_back({0, read});
+      batch.asked += said;
+      batch.tokens += read + said;
+    }
+    return batch;
+  }
+
+  PairTokens tokens_;
+};
 
 // Predicts the target text of a source text.
 class PairsTask : public ExamplesTask {

@@ -92,6 +92,7 @@ class SkipGramTask : public TextTask {
     return found;
   }
   std::string first_bad_tensor(model::Transformer& model, int64_t step) const override {
+    // The batches are not those of examples. NOLINTNEXTLINE(bugprone-parent-virtual-call)
     return TrainingTask::first_bad_tensor(model, step);
   }
   // The table of neighbours is only in the snapshots.

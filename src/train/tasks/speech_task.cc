@@ -11,13 +11,14 @@
 #include "fovea/core/excerpt.h"
 #include "loop/examples_task.h"
 #include "tasks/speech_examples.h"
-#include "transcribe/transcribe_texts.h"
+#include "transcribe/window_decoder.h"
 
 namespace fovea::train {
 namespace {
 
 // Estimated tokens of a text, for the plan.
 constexpr int64_t kUsualTranscript = 64;
+constexpr size_t kTogether = 8;  // windows that are transcribed in one batch
 constexpr const char* kPreprocessor = "preprocessor_config.json";
 
 void move_recording(Recordings& from, size_t i, Recordings& to) {
@@ -43,6 +44,39 @@ void settle_languages(const infer::SpeechTokens& tokens, Recordings& recordings)
           tokens.languages.size());
     language = *code;
   }
+}
+
+// The tokens between the start and the text.
+std::vector<int32_t> task_tokens(const infer::SpeechTokens& tokens, const std::string& language) {
+  std::vector<int32_t> ids;
+  if (tokens.multilingual()) {
+    ids.push_back(tokens.languages.at(language));
+    if (tokens.transcribe >= 0) ids.push_back(tokens.transcribe);
+  }
+  ids.push_back(tokens.no_timestamps);
+  return ids;
+}
+
+// The tokens of a text for a model that learns it: language, task, no times, the text, and the end.
+// They follow the start token. `language`: a code; empty for a model of one language.
+std::vector<int32_t> label_tokens(const infer::SpeechTokens& tokens,
+                                  const text::Tokenizer& tokenizer, const std::string& language,
+                                  const std::string& text) {
+  std::vector<int32_t> ids = task_tokens(tokens, language);
+  tokenizer.encode(text, ids);
+  ids.push_back(tokens.end);
+  return ids;
+}
+
+// Without times, without other temperatures.
+infer::TranscribeOptions options_of_windows(int64_t beams) {
+  infer::TranscribeOptions options;
+  options.beams = beams;
+  options.timestamps = false;
+  options.temperatures = {0};
+  options.no_speech = 1;
+  options.windows = kTogether;
+  return options;
 }
 
 // Predicts the text that is spoken in a sound.
@@ -167,7 +201,7 @@ class SpeechTask : public ExamplesTask {
     kept.empty = recordings.empty;
     for (size_t i = 0; i < recordings.files.size(); ++i) {
       const auto ids =
-          infer::label_tokens(tokens, *tokenizer_, recordings.languages[i], recordings.texts[i]);
+          label_tokens(tokens, *tokenizer_, recordings.languages[i], recordings.texts[i]);
       if (fits[i] == 0 || std::ssize(ids) > spec.context) {
         ++skipped_;
         continue;
@@ -199,19 +233,30 @@ void add_transcripts(const infer::Generator& generator, const model::Origin& ori
   Recordings settled = recordings;
   settle_languages(tokens, settled);
   auto& texts = found.translations.emplace();
-  const infer::WindowedSounds sounds{
-      .count = std::ssize(settled.files),
-      .spectrogram =
-          [&](int64_t n) {
-            return spectrogram_of_file(settled.files[static_cast<size_t>(n)], spec.input.bins,
-                                       2 * spec.input.frames);
-          },
-      .language = [&](int64_t n) { return settled.languages[static_cast<size_t>(n)]; }};
-  infer::transcribe_windows(generator, tokens, beams, sounds, available_memory() / 2,
-                            [&](int64_t n, const std::string& text) {
-                              texts.emplace_back(text, settled.texts[static_cast<size_t>(n)]);
-                              return !advance || advance(n + 1);
-                            });
+  infer::WindowDecoder decoder(generator, tokens, options_of_windows(beams),
+                               available_memory() / 2);
+  for (size_t first = 0; first < settled.files.size(); first += kTogether) {
+    const size_t last = std::min(settled.files.size(), first + kTogether);
+    std::vector<std::vector<float>> spectrograms;
+    for (size_t n = first; n < last; ++n)
+      spectrograms.push_back(
+          spectrogram_of_file(settled.files[n], spec.input.bins, 2 * spec.input.frames));
+    const std::vector<infer::EncodedSound> encoded = decoder.encode(spectrograms);
+    std::vector<infer::SpeechWindow> windows;
+    for (size_t n = first; n < last; ++n) {
+      infer::SpeechWindow window{encoded[n - first], {tokens.start}, 0};
+      const std::vector<int32_t> task = task_tokens(tokens, settled.languages[n]);
+      window.beginning.insert(window.beginning.end(), task.begin(), task.end());
+      windows.push_back(std::move(window));
+    }
+    const std::vector<infer::WindowText> decoded = decoder.decode(windows);
+    for (size_t n = first; n < last; ++n) {
+      texts.emplace_back(
+          infer::speech_text(*generator.tokenizer, tokens, decoded[n - first].tokens),
+          settled.texts[n]);
+      if (advance && !advance(static_cast<int64_t>(n) + 1)) return;
+    }
+  }
 }
 
 std::unique_ptr<ExamplesTask> make_speech_task(const TrainOptions& options,

@@ -82,9 +82,8 @@ TEST(Layers, RefuseWhatCannotBe) {
   expect_error(ErrorKind::InvalidArgument, {"heads"}, [&] { nn::stack(spec, 8, 4, true, 1); });
   expect_error(ErrorKind::InvalidArgument, {"linear"}, [&] { nn::linear(0, 1, true, 1); });
   const nn::Layer layer = nn::linear(2, 2, true, 1);
-  expect_error(ErrorKind::InvalidArgument, {"compute", "fp32 or bf16"}, [&] {
-    layer(zeros({1, 2}), {.compute = DType::i32});
-  });
+  expect_error(ErrorKind::InvalidArgument, {"compute", "fp32 or bf16"},
+               [&] { layer(zeros({1, 2}), {.compute = DType::i32}); });
   expect_error(ErrorKind::InvalidArgument, {"layer"}, [] { nn::Layer({}, {}); });
 }
 
@@ -200,9 +199,8 @@ TEST(NnTransformer, RefusesWrongInput) {
   const nn::Transformer model(test::small_decoder(), 1);
   expect_error(ErrorKind::InvalidArgument, {"ids", "[B, T]"}, [&] { model.hidden(zeros({2, 3})); });
   expect_error(ErrorKind::InvalidArgument, {"encoder"}, [&] { model.encode(ids_of({1}, 1)); });
-  expect_error(ErrorKind::InvalidArgument, {"memory"}, [&] {
-    model.hidden(ids_of({1}, 1), {}, zeros({1, 1, 8}));
-  });
+  expect_error(ErrorKind::InvalidArgument, {"memory"},
+               [&] { model.hidden(ids_of({1}, 1), {}, zeros({1, 1, 8})); });
 }
 
 }  // namespace

@@ -92,15 +92,12 @@ TEST_F(WithoutHeads, GeneratesWhatALongTextPredicts) {
 
 TEST_F(WithoutHeads, RefusesHeadsThatDoNotExist) {
   const model::Model model = made(study::small());
-  expect_error(ErrorKind::InvalidArgument, {"layer: 3; expected 0 to 2"}, [&] {
-    model.without_heads({{model::AttentionKind::self, 3, 0}});
-  });
-  expect_error(ErrorKind::InvalidArgument, {"head: 4; expected 0 to 3"}, [&] {
-    model.without_heads({{model::AttentionKind::self, 0, 4}});
-  });
-  expect_error(ErrorKind::InvalidArgument, {"need a model with an encoder and a decoder"}, [&] {
-    model.without_heads({{model::AttentionKind::cross, 0, 0}});
-  });
+  expect_error(ErrorKind::InvalidArgument, {"layer: 3; expected 0 to 2"},
+               [&] { model.without_heads({{model::AttentionKind::self, 3, 0}}); });
+  expect_error(ErrorKind::InvalidArgument, {"head: 4; expected 0 to 3"},
+               [&] { model.without_heads({{model::AttentionKind::self, 0, 4}}); });
+  expect_error(ErrorKind::InvalidArgument, {"need a model with an encoder and a decoder"},
+               [&] { model.without_heads({{model::AttentionKind::cross, 0, 0}}); });
 }
 
 }  // namespace

@@ -224,9 +224,7 @@ TEST(WriteFile, KeepsTheOldFileOnAnyFailure) {
         const FaultyCalls faulty(n, error);
         expect_error(ErrorKind::Failed,
                      {folder / "f" + ": cannot be written (", std::strerror(error), "12 bytes"},
-                     [&] {
-                       write_file_atomically(folder / "f", Pieces{"new ", "contents"});
-                     });
+                     [&] { write_file_atomically(folder / "f", Pieces{"new ", "contents"}); });
         renamed = n > 6;  // open, two writes, fsync, close, rename; afterwards the folder is synced
       }
       EXPECT_EQ(read_file(folder / "f"), renamed ? "new contents" : "old");
@@ -262,7 +260,9 @@ TEST(DirectoryWriter, IsAtomic) {
     writer.commit();
   }
   EXPECT_EQ(tree(folder / "deep/down"), (Names{"here", "here/a", "here/b"}));
-  { DirectoryWriter(folder / "deep/down/gone", 2).write("a", {"1"}); }
+  {
+    DirectoryWriter(folder / "deep/down/gone", 2).write("a", {"1"});
+  }
   EXPECT_EQ(tree(folder / "deep/down"), (Names{"here", "here/a", "here/b"}));
   {
     DirectoryWriter writer(folder / "deep/down/here", 2);  // replaces the directory

@@ -131,9 +131,8 @@ TEST(ChatMessages, BecomeJson) {
                            {"assistant", "", R"({"content": null, "tool_calls": []})"}}),
             R"([{"role":"user","content":"say \"a\""},)"
             R"({"role":"assistant","content":null,"tool_calls":[]}])");
-  expect_error(ErrorKind::InvalidArgument, {"members: not a JSON object"}, [] {
-    messages_json({{"user", "", "[1]"}});
-  });
+  expect_error(ErrorKind::InvalidArgument, {"members: not a JSON object"},
+               [] { messages_json({{"user", "", "[1]"}}); });
 }
 
 TEST(ModelChatTest, ReadsTheTemplateOfAGguf) {

@@ -80,9 +80,7 @@ TEST(ConfigRope, OnlyAnEntryForSlidingAttentionChangesTheLocalTheta) {
   const json scaled = {{"sliding_attention", {{"rope_type", "linear"}, {"factor", 2.0}}}};
   expect_error(ErrorKind::Unsupported,
                {"rope_parameters.sliding_attention scales positions; expected rope_type default"},
-               [&] {
-                 local({{"rope_parameters", scaled}}, true);
-               });
+               [&] { local({{"rope_parameters", scaled}}, true); });
 }
 
 // transformers completes rope_parameters from the root of the file.
@@ -106,21 +104,17 @@ TEST(ConfigRope, MultiplesOfYarnsFactor) {
   EXPECT_EQ(factor({{"mscale", 0.7}}), 0);  // alone it is ignored: the factor follows from `factor`
   EXPECT_EQ(factor({{"mscale", 1.0}, {"mscale_all_dim", 0.5}, {"attention_factor", 2.0}}), 2);
   EXPECT_EQ(factor({{"truncate", true}}), 0);
-  expect_error(ErrorKind::Unsupported, {"truncate is not known"}, [&] {
-    factor({{"truncate", false}});
-  });
+  expect_error(ErrorKind::Unsupported, {"truncate is not known"},
+               [&] { factor({{"truncate", false}}); });
 }
 
 TEST(ConfigRope, RefusesUnknownScalings) {
-  expect_error(ErrorKind::BadFile, {"rope_scaling.rope_type is 5; expected a name"}, [] {
-    read({{"rope_scaling", {{"rope_type", 5}}}});
-  });
-  expect_error(ErrorKind::BadFile, {"rope_scaling is 5; expected an object"}, [] {
-    read({{"rope_scaling", 5}});
-  });
-  expect_error(ErrorKind::Unsupported, {"rope_scaling.rope_type is \"spiral\""}, [] {
-    read({{"rope_scaling", {{"type", "spiral"}}}});
-  });
+  expect_error(ErrorKind::BadFile, {"rope_scaling.rope_type is 5; expected a name"},
+               [] { read({{"rope_scaling", {{"rope_type", 5}}}}); });
+  expect_error(ErrorKind::BadFile, {"rope_scaling is 5; expected an object"},
+               [] { read({{"rope_scaling", 5}}); });
+  expect_error(ErrorKind::Unsupported, {"rope_scaling.rope_type is \"spiral\""},
+               [] { read({{"rope_scaling", {{"type", "spiral"}}}}); });
 }
 
 // transformers ignores them there, and computed with its defaults.
@@ -133,9 +127,8 @@ TEST(ConfigRope, RefusesFlatParametersOfAModelWithLayerTypes) {
     return rope.rotary.theta;
   };
   expect_error(ErrorKind::BadFile,
-               {"config.json: rope_parameters is", "full_attention and sliding_attention"}, [&] {
-                 read_typed({{"rope_type", "default"}, {"rope_theta", 5.0}});
-               });
+               {"config.json: rope_parameters is", "full_attention and sliding_attention"},
+               [&] { read_typed({{"rope_type", "default"}, {"rope_theta", 5.0}}); });
   const nlohmann::json full = {{"rope_type", "default"}, {"rope_theta", 7.0}};
   EXPECT_EQ(read_typed({{"rope_theta", 5.0}, {"full_attention", full}}), 7);
   EXPECT_EQ(read_typed(nlohmann::json::object()), 10000);

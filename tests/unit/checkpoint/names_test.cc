@@ -69,9 +69,8 @@ TEST(Names, AreFoveasOwnWithoutRules) {
 
 TEST(Names, RequireARuleForEachParameter) {
   Transformer model = small();
-  expect_error(ErrorKind::Internal, {"decoder.position: no rule"}, [&] {
-    file_tensors({{"wte", "embedding.token"}}, model);
-  });
+  expect_error(ErrorKind::Internal, {"decoder.position: no rule"},
+               [&] { file_tensors({{"wte", "embedding.token"}}, model); });
 }
 
 TEST(Names, RoundTripFusedAndTransposedTensors) {

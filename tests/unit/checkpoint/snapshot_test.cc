@@ -185,7 +185,7 @@ TEST_F(Snapshots, RefuseDamagedFilesAndLoadTheOlderSnapshot) {
     torn(whole + " x", "grown");
     // Flips a bit in every 1021st byte, or in every 7th of a small file. White space in a manifest
     // has no meaning.
-    for (size_t byte = 0; byte<whole.size(); byte += whole.size()> 4096 ? 1021 : 7) {
+    for (size_t byte = 0; byte < whole.size(); byte += whole.size() > 4096 ? 1021 : 7) {
       if (name == "manifest.json" && std::isspace(static_cast<unsigned char>(whole[byte])))
         continue;
       std::string flipped = whole;

@@ -161,15 +161,11 @@ TEST(Classifier, RefusesQuestionsWithoutRoomOrText) {
   std::string long_question;
   for (int i = 0; i < 40; ++i) long_question += "the ";
   expect_error(ErrorKind::InvalidArgument, {"text 1", "the question has 40 tokens", "at most 28"},
-               [&] {
-                 classifier.answer({{long_question, "the fox"}});
-               });
-  expect_error(ErrorKind::InvalidArgument, {"text 2", "context has no tokens"}, [&] {
-    classifier.answer({{"who?", "a"}, {"who?", ""}});
-  });
-  expect_error(ErrorKind::InvalidArgument, {"question has no tokens"}, [&] {
-    classifier.answer({{"", "a"}});
-  });
+               [&] { classifier.answer({{long_question, "the fox"}}); });
+  expect_error(ErrorKind::InvalidArgument, {"text 2", "context has no tokens"},
+               [&] { classifier.answer({{"who?", "a"}, {"who?", ""}}); });
+  expect_error(ErrorKind::InvalidArgument, {"question has no tokens"},
+               [&] { classifier.answer({{"", "a"}}); });
 }
 
 TEST(Classifier, FillsMasksLikeTransformers) {
@@ -213,9 +209,8 @@ TEST(Classifier, FindsMasksThatIncludeTheSpaceBeforeThem) {
 
 TEST(Classifier, RefusesTextsWithoutMasks) {
   const Classifier classifier = opened("masks");
-  expect_error(ErrorKind::InvalidArgument, {"text 2", "no mask token", "[MASK]"}, [&] {
-    classifier.fill_masks({"[MASK]", "[mask] ASK]"});
-  });
+  expect_error(ErrorKind::InvalidArgument, {"text 2", "no mask token", "[MASK]"},
+               [&] { classifier.fill_masks({"[MASK]", "[mask] ASK]"}); });
   std::string text;
   for (int i = 0; i < 40; ++i) text += "the ";
   expect_error(ErrorKind::InvalidArgument, {"text 1", "outside the 30 tokens that are kept"},
@@ -227,9 +222,8 @@ TEST(Classifier, RefusesModelsWithoutAHead) {
                [] { Classifier::open("tests/goldens/sentence_model"); });
   expect_error(ErrorKind::Unsupported, {"gpt2_bf16", "no classification head", "fovea generate"},
                [] { Classifier::open("tests/goldens/gpt2_bf16"); });
-  expect_error(ErrorKind::InvalidArgument, {"predicts labels of texts, not answers"}, [] {
-    opened("texts").answer({{"a", "b"}});
-  });
+  expect_error(ErrorKind::InvalidArgument, {"predicts labels of texts, not answers"},
+               [] { opened("texts").answer({{"a", "b"}}); });
 }
 
 TEST(Classifier, TruncatesOrRefusesLongTexts) {
@@ -239,12 +233,10 @@ TEST(Classifier, TruncatesOrRefusesLongTexts) {
   EXPECT_EQ(classifier.classify({{text, {}}}).cut[0], 10);
   ClassifyOptions options;
   options.truncate = false;
-  expect_error(ErrorKind::InvalidArgument, {"text 1", "42 tokens", "at most 32"}, [&] {
-    classifier.classify({{text, {}}}, options);
-  });
-  expect_error(ErrorKind::InvalidArgument, {"text 1: has no tokens"}, [] {
-    opened("decoder").classify({{"", {}}});
-  });
+  expect_error(ErrorKind::InvalidArgument, {"text 1", "42 tokens", "at most 32"},
+               [&] { classifier.classify({{text, {}}}, options); });
+  expect_error(ErrorKind::InvalidArgument, {"text 1: has no tokens"},
+               [] { opened("decoder").classify({{"", {}}}); });
 }
 
 TEST(Classifier, ReadsProblemTypeAndLabels) {
@@ -266,9 +258,8 @@ TEST(Classifier, ReportsScoresThatAreNotFinite) {
     tensors[tensor.name] = copy(file.tensor(tensor.name));
   tensors.at("classifier.bias").data_as<float>()[0] = NAN;
   write_safetensors(path, tensors);
-  expect_error(ErrorKind::Failed, {"text 1", "not finite"}, [&] {
-    Classifier::open(folder.path()).classify({{"the fox", {}}});
-  });
+  expect_error(ErrorKind::Failed, {"text 1", "not finite"},
+               [&] { Classifier::open(folder.path()).classify({{"the fox", {}}}); });
 }
 
 TEST(ClassifyQueue, GivesTheSameBits) {

@@ -48,7 +48,8 @@ class CorpusTest : public testing::Test {
 };
 
 TEST_F(CorpusTest, KeepsTextUnchanged) {
-  for (const std::string& text : {"x"s, "no newline"s, "a\r\nb\r\n"s, "\n\n"s, "é日👩\u200d🚀\n"s}) {
+  for (const std::string& text :
+       {"x"s, "no newline"s, "a\r\nb\r\n"s, "\n\n"s, "é日👩\u200d🚀\n"s}) {
     EXPECT_EQ(read({write("a.txt", text)}), Documents{text});
   }
 }

@@ -67,12 +67,10 @@ TEST(PackedRows, RepeatTextsByTheirWeights) {
 }
 
 TEST(PackedRows, RefuseLongTextsAndEmptyEpochs) {
-  expect_error(ErrorKind::InvalidArgument, {"a text has 65 tokens; expected at most 64"}, [] {
-    PackedRows({65}, {{0, 1, 1}}, 64, 1);
-  });
-  expect_error(ErrorKind::InvalidArgument, {"an epoch contains no text"}, [] {
-    PackedRows({6}, {{0, 1, 0.1}}, 64, 1);
-  });
+  expect_error(ErrorKind::InvalidArgument, {"a text has 65 tokens; expected at most 64"},
+               [] { PackedRows({65}, {{0, 1, 1}}, 64, 1); });
+  expect_error(ErrorKind::InvalidArgument, {"an epoch contains no text"},
+               [] { PackedRows({6}, {{0, 1, 0.1}}, 64, 1); });
 }
 
 }  // namespace

@@ -47,17 +47,15 @@ TEST_F(TextPairFiles, MayNameTheirColumnsInAnyOrder) {
 
 TEST_F(TextPairFiles, RefuseMismatchedFiles) {
   const std::string three = file("de", "a\nb\nc\n"), two = file("en", "a\nb\n");
-  expect_error(ErrorKind::BadFile, {"en: has 2 lines", "de has 3", "expected equal numbers"}, [&] {
-    pairs({three, two});
-  });
+  expect_error(ErrorKind::BadFile, {"en: has 2 lines", "de has 3", "expected equal numbers"},
+               [&] { pairs({three, two}); });
   expect_error(ErrorKind::BadFile, {"en:1: has 1 column", "expected 2"}, [&] { pairs({two}); });
   const std::string wide = file("wide", "a\tb\na\tb\tc\n");
   expect_error(ErrorKind::BadFile, {"wide:2: has 3 columns"}, [&] { pairs({wide}); });
   const std::string blank = file("blank", " \n\n");
   expect_error(ErrorKind::BadFile, {"contains no pair"}, [&] { pairs({blank, blank}); });
-  expect_error(ErrorKind::InvalidArgument, {"pairs: 3 files", "expected two"}, [&] {
-    pairs({two, two, two});
-  });
+  expect_error(ErrorKind::InvalidArgument, {"pairs: 3 files", "expected two"},
+               [&] { pairs({two, two, two}); });
   expect_error(ErrorKind::BadFile, {"nowhere"}, [&] { pairs({folder_ / "nowhere", two}); });
   expect_error(ErrorKind::BadFile, {"a.jsonl: is JSON", "expected a text file"},
                [&] { pairs({file("a.jsonl", "{\"text\": \"one\"}\n")}); });

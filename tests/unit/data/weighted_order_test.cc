@@ -47,9 +47,8 @@ TEST(WeightedItems, DoNotDependOnTheOrderOfReading) {
 }
 
 TEST(WeightedItems, NeedAnItem) {
-  expect_error(ErrorKind::InvalidArgument, {"data: an epoch contains no text"}, [] {
-    items({{0, 1, 0.1}});
-  });
+  expect_error(ErrorKind::InvalidArgument, {"data: an epoch contains no text"},
+               [] { items({{0, 1, 0.1}}); });
 }
 
 }  // namespace

@@ -93,9 +93,8 @@ TEST(VectorPrecision, PacksSignsHighestBitFirst) {
   EXPECT_EQ(quantise_vectors(one, VectorPrecision::binary).bytes, (Bytes{0x29, 0x00}));
   EXPECT_EQ(bytes_of_vector(10, VectorPrecision::binary), 2);
   EXPECT_EQ(quantise_vectors(one, VectorPrecision::binary).view().row<int8_t>(0)[0], 0x29);
-  expect_error(ErrorKind::InvalidArgument, {"1 axes", "2"}, [&] {
-    quantise_vectors({x, {10}}, VectorPrecision::int8);
-  });
+  expect_error(ErrorKind::InvalidArgument, {"1 axes", "2"},
+               [&] { quantise_vectors({x, {10}}, VectorPrecision::int8); });
 }
 
 }  // namespace

@@ -99,9 +99,8 @@ TEST_F(MultiVectorTest, SumsTheLargestProducts) {
   const ArrayView q{query.data(), {2, 2}, DType::f32}, t{text.data(), {3, 2}, DType::f32};
   EXPECT_EQ(model.similarity(q, t), 3 + 8);
   EXPECT_EQ(model.similarity(q, {text.data(), {0, 2}, DType::f32}), 0);
-  expect_error(ErrorKind::InvalidArgument, {"2", "3"}, [&] {
-    model.similarity(q, {text.data(), {2, 3}, DType::f32});
-  });
+  expect_error(ErrorKind::InvalidArgument, {"2", "3"},
+               [&] { model.similarity(q, {text.data(), {2, 3}, DType::f32}); });
   folder_.set("config_sentence_transformers.json", "similarity_fn_name", "meanmaxsim");
   EXPECT_EQ(open().similarity(q, t), 5.5f);
 }

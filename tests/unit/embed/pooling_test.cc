@@ -40,9 +40,8 @@ TEST(TokenPooling, ExcludesAPromptButKeepsPositions) {
 
 TEST(TokenPooling, RefusesRowsWithoutTokens) {
   for (const Interval bad : {Interval{1, 1}, {0, 4}, {-1, 2}})
-    expect_error(ErrorKind::InvalidArgument, {"pooling", "at least one"}, [&] {
-      pool_tokens(hidden, TokenPooling::max, {bad, {0, 1}});
-    });
+    expect_error(ErrorKind::InvalidArgument, {"pooling", "at least one"},
+                 [&] { pool_tokens(hidden, TokenPooling::max, {bad, {0, 1}}); });
 }
 
 TEST(TokenPooling, HasTheGradientsOfTheFormulas) {

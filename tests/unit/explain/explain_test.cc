@@ -369,9 +369,8 @@ TEST(Explain, ExplainsCandidateLabels) {
                                  [](const InspectedToken& token) { return !token.special; });
   EXPECT_EQ(own, std::ssize(classifier.tokenizer().encode("the fox sees Anna")));
   EXPECT_FALSE(found.tokens[1].special);
-  expect_error(ErrorKind::InvalidArgument, {"text 1", "two texts"}, [&] {
-    explain(classifier, {{"a", "b"}}, options, candidates);
-  });
+  expect_error(ErrorKind::InvalidArgument, {"text 1", "two texts"},
+               [&] { explain(classifier, {{"a", "b"}}, options, candidates); });
 }
 
 TEST(Explain, CountsTheUnknownTokenAsATokenOfTheText) {
@@ -389,20 +388,16 @@ TEST(Explain, RefusesWhatDoesNotFit) {
   ExplainOptions options;
   options.target = "sport";
   expect_error(ErrorKind::InvalidArgument,
-               {"target", "sport", "contradiction, neutral, entailment"}, [&] {
-                 explain(texts, {{"a", {}}}, options);
-               });
+               {"target", "sport", "contradiction, neutral, entailment"},
+               [&] { explain(texts, {{"a", {}}}, options); });
   options = {};
   options.integration_steps = -1;
-  expect_error(ErrorKind::InvalidArgument, {"integration_steps", "-1", "0 to 100000"}, [&] {
-    explain(texts, {{"a", {}}}, options);
-  });
-  expect_error(ErrorKind::InvalidArgument, {"labels of words", "labels of texts"}, [&] {
-    explain(infer::Classifier::open(classifier_folder("words")), {{"a", {}}});
-  });
-  expect_error(ErrorKind::InvalidArgument, {"text 1", "no tokens"}, [&] {
-    explain(infer::Classifier::open(classifier_folder("decoder")), {{"", {}}});
-  });
+  expect_error(ErrorKind::InvalidArgument, {"integration_steps", "-1", "0 to 100000"},
+               [&] { explain(texts, {{"a", {}}}, options); });
+  expect_error(ErrorKind::InvalidArgument, {"labels of words", "labels of texts"},
+               [&] { explain(infer::Classifier::open(classifier_folder("words")), {{"a", {}}}); });
+  expect_error(ErrorKind::InvalidArgument, {"text 1", "no tokens"},
+               [&] { explain(infer::Classifier::open(classifier_folder("decoder")), {{"", {}}}); });
 }
 
 TEST(Explain, RefusesRolloutOfRecurrentLayers) {
@@ -412,9 +407,8 @@ TEST(Explain, RefusesRolloutOfRecurrentLayers) {
   model::initialise(transformer, 3);
   const ExactModel model = exact_copy(transformer);
   EXPECT_FALSE(has_rollout(*model));
-  expect_error(ErrorKind::Unsupported, {"method", "layer 1 is recurrent", "gradient_input"}, [&] {
-    rollout(token_answer(model, 1), text_of({1, 2, 3}));
-  });
+  expect_error(ErrorKind::Unsupported, {"method", "layer 1 is recurrent", "gradient_input"},
+               [&] { rollout(token_answer(model, 1), text_of({1, 2, 3})); });
 }
 
 TEST(Explain, NamesTokensByTextOrId) {

@@ -69,10 +69,7 @@ INSTANTIATE_TEST_SUITE_P(
         {"silu", "gpt2", [](Spec& s) { s.decoder->ffn.activation = Activation::silu; }},
         {"epsilon", "gpt2", [](Spec& s) { s.decoder->norm.epsilon = 1e-3f; }},
         {"epsilon_0", "gpt2", [](Spec& s) { s.decoder->norm.epsilon = 0; }},
-        {"dropout", "gpt2",
-         [](Spec& s) {
-           s.dropout = {0.1f, 0.2f, 0.3f};
-         }},
+        {"dropout", "gpt2", [](Spec& s) { s.dropout = {0.1f, 0.2f, 0.3f}; }},
         {"deviation", "gpt2", [](Spec& s) { s.init_deviation = 0.07f; }},
         {"llama_with_biases", "llama",
          [](Spec& s) {

@@ -338,11 +338,8 @@ TEST_F(GgufModelFiles, UnknownKeysAreRefused) {
           {"expert_count is 2.0; expected an integer"});
   refused([](GgufMetadata& m) { m.integer("split.count", 2); },
           {"split.no is missing and split.count is 2", "expected a number from 0 to 1"});
-  refused(
-      [](GgufMetadata& m) {
-        m.integers("llama.sliding_window", {4, 8});
-      },
-      {"sliding_window is not known"}, ErrorKind::Unsupported);
+  refused([](GgufMetadata& m) { m.integers("llama.sliding_window", {4, 8}); },
+          {"sliding_window is not known"}, ErrorKind::Unsupported);
 }
 
 TEST_F(GgufModelFiles, MissingAndUnknownTensorsAreRefused) {

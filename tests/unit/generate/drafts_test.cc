@@ -295,9 +295,8 @@ TEST(Drafts, AreNamedIfTheirLogitsAreNotFinite) {
   draft.head.output.weight.value.data_as<float>()[0] = NAN;
   GenerateOptions options = greedy(10);
   options.guesses = 2;
-  expect_error(ErrorKind::Failed, {"draft", "NaN"}, [&] {
-    continued({.model = model, .draft = &draft}, {1, 2}, options);
-  });
+  expect_error(ErrorKind::Failed, {"draft", "NaN"},
+               [&] { continued({.model = model, .draft = &draft}, {1, 2}, options); });
 }
 
 }  // namespace

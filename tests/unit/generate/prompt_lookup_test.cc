@@ -213,9 +213,8 @@ TEST(PromptLookup, RefusesOtherNumbers) {
   for (const int64_t guesses : {-2, 65}) {
     options.guesses = guesses;
     expect_error(ErrorKind::InvalidArgument,
-                 {"guesses: " + std::to_string(guesses), "expected -1 to 64"}, [&] {
-                   continued({model}, {1, 2}, options);
-                 });
+                 {"guesses: " + std::to_string(guesses), "expected -1 to 64"},
+                 [&] { continued({model}, {1, 2}, options); });
   }
 }
 

@@ -186,9 +186,8 @@ TEST(Schedulers, RefuseRequestsThatCannotFit) {
   Scheduler scheduler(model, {}, nullptr, {.pages = 2, .most_sequences = 4});
   const auto refused = [&](const Ids& prompt, const GenerateOptions& options,
                            std::initializer_list<std::string> parts) {
-    expect_error(ErrorKind::InvalidArgument, parts, [&] {
-      scheduler.request({1, prompt, options, {}, false});
-    });
+    expect_error(ErrorKind::InvalidArgument, parts,
+                 [&] { scheduler.request({1, prompt, options, {}, false}); });
   };
   refused(Ids(301, 1), test::greedy(1), {"prompt: 301 tokens", "at most 300"});
   refused(Ids(128, 1), test::greedy(1),

@@ -178,9 +178,8 @@ TEST(Choice, AllowsTheTexts) {
   for (const char* text : {"", "n", "nosure", "yes "}) EXPECT_FALSE(reader.reads(text));
   expect_error(ErrorKind::InvalidArgument, {"choice: no texts"},
                [] { choice_grammar({}, every_byte()); });
-  expect_error(ErrorKind::InvalidArgument, {"choice: \"\" is empty"}, [] {
-    choice_grammar({"a", ""}, every_byte());
-  });
+  expect_error(ErrorKind::InvalidArgument, {"choice: \"\" is empty"},
+               [] { choice_grammar({"a", ""}, every_byte()); });
 }
 
 }  // namespace

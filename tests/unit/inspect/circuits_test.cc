@@ -228,9 +228,8 @@ void PlainCircuits::expect_patches_of_traces() {
 
 TEST_F(PlainCircuits, PatchesGiveTheRunsOfTraces) {
   expect_patches_of_traces();
-  expect_error(ErrorKind::InvalidArgument, {"3 tokens; expected 7"}, [&] {
-    patch_differences(inspected(ids_), inspected({1, 2, 3}), 2, 11);
-  });
+  expect_error(ErrorKind::InvalidArgument, {"3 tokens; expected 7"},
+               [&] { patch_differences(inspected(ids_), inspected({1, 2, 3}), 2, 11); });
 }
 
 TEST_F(PlainCircuits, SteeringAddsTheDifferenceOfTheMeans) {

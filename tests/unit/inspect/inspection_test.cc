@@ -290,25 +290,20 @@ TEST_F(Questions, InvalidArgumentsAreNamed) {
   refused({"ids: 13; expected 0 to 12"}, [&] { inspection_of(model_, {}, {13}); });
   refused({"13 tokens; expected at most 12"},
           [&] { inspection_of(model_, {}, std::vector<int32_t>(13, 1)); });
-  refused({"head: 4; expected 0 to 3"}, [&] {
-    inspection_of(model_, {}, {1}, {{model::AttentionKind::self, 0, 4}});
-  });
-  refused({"look: encoder and cross"}, [&] {
-    inspection_of(model_, {}, {1}, {{model::AttentionKind::cross, 0, 0}});
-  });
+  refused({"head: 4; expected 0 to 3"},
+          [&] { inspection_of(model_, {}, {1}, {{model::AttentionKind::self, 0, 4}}); });
+  refused({"look: encoder and cross"},
+          [&] { inspection_of(model_, {}, {1}, {{model::AttentionKind::cross, 0, 0}}); });
   const Inspection here = inspection_of(model_, {}, ids_);
   refused({"layer: 3; expected 0 to 2"}, [&] { here.map({model::AttentionKind::self, 3, {0}}); });
   refused({"head: 9; expected 0 to 3"}, [&] { here.map({model::AttentionKind::self, 0, {9}}); });
-  refused({"query rows: 2 to 9"}, [&] {
-    here.map({model::AttentionKind::self, 0, {0}, false, 2, 9});
-  });
-  refused({"keys: 5 to 5"}, [&] {
-    here.map({model::AttentionKind::self, 0, {0}, false, 0, -1, 5, 5});
-  });
+  refused({"query rows: 2 to 9"},
+          [&] { here.map({model::AttentionKind::self, 0, {0}, false, 2, 9}); });
+  refused({"keys: 5 to 5"},
+          [&] { here.map({model::AttentionKind::self, 0, {0}, false, 0, -1, 5, 5}); });
   refused({"position 7; expected 0 to 6"}, [&] { here.logits(7); });
-  refused({"token 7; expected 0 to 6"}, [&] {
-    here.walk({model::AttentionKind::self, 7, 0, 0, 1});
-  });
+  refused({"token 7; expected 0 to 6"},
+          [&] { here.walk({model::AttentionKind::self, 7, 0, 0, 1}); });
   refused({"positions 0 to 8"}, [&] { here.lens(0, 8); });
 }
 

@@ -32,9 +32,7 @@ TEST(Table, RefusesAnEntryThatItLacks) {
   float x = 1;
   expect_error(ErrorKind::Unsupported,
                {"softmax: device partial has no kernel for it; expected a device that has one"},
-               [&] {
-                 kPartial.softmax({&x}, {&x}, {1, 1});
-               });
+               [&] { kPartial.softmax({&x}, {&x}, {1, 1}); });
   expect_error(ErrorKind::Unsupported, {"sum: device partial has no kernel"},
                [&] { (void)kPartial.sum({&x}, 1); });
 }

@@ -59,9 +59,8 @@ void add_attentions(List& list) {
   list.decoder_with("one key-value head", [](Spec&, StackSpec& d) { d.attention.kv_heads = 1; });
   list.decoder_with("wide heads", [](Spec&, StackSpec& d) { d.attention.head_width = 5; });
   list.decoder_with("window", [](Spec&, StackSpec& d) { d.attention.windows = {3}; });
-  list.decoder_with("window in one layer", [](Spec&, StackSpec& d) {
-    d.attention.windows = {0, 2};
-  });
+  list.decoder_with("window in one layer",
+                    [](Spec&, StackSpec& d) { d.attention.windows = {0, 2}; });
   list.decoder_with("window and global tokens", [](Spec&, StackSpec& d) {
     d.attention.windows = {3};
     d.attention.global = 2;
@@ -228,16 +227,13 @@ void add_norms(List& list) {
     s.head.transform = s.head.transform_norm = true;
     e.embedding_norm = true;
   });
-  list.encoder_with("norms on outputs only", [](Spec&, StackSpec& e) {
-    e.placement = {false, true, false};
-  });
+  list.encoder_with("norms on outputs only",
+                    [](Spec&, StackSpec& e) { e.placement = {false, true, false}; });
   list.encoder_with("every norm", [](Spec&, StackSpec& e) { e.placement = {true, true, true}; });
-  list.encoder_with("norms on inputs and on the sum", [](Spec&, StackSpec& e) {
-    e.placement = {true, false, true};
-  });
-  list.encoder_with("norms on outputs and the sum", [](Spec&, StackSpec& e) {
-    e.placement = {false, true, true};
-  });
+  list.encoder_with("norms on inputs and on the sum",
+                    [](Spec&, StackSpec& e) { e.placement = {true, false, true}; });
+  list.encoder_with("norms on outputs and the sum",
+                    [](Spec&, StackSpec& e) { e.placement = {false, true, true}; });
 }
 
 void add_feed_forwards(List& list) {

@@ -276,8 +276,7 @@ TEST_P(Mixtures, GiveTheBitsOfTheReferenceOnAnotherDevice) {
     for (const DType compute : {DType::f32, DType::bf16}) {
       model::Transformer host = random_model(spec), other = random_model(spec);
       model::move_to(test::second_device(), other);
-      EXPECT_EQ(trained(other, batch, compute), trained(host, batch, compute))
-          << name_of(compute);
+      EXPECT_EQ(trained(other, batch, compute), trained(host, batch, compute)) << name_of(compute);
     }
   });
   use_isa("auto");

@@ -86,9 +86,7 @@ TEST(PreferenceLosses, AreThoseOfKto) {
   for (const double sign : {1.0, -1.0}) {
     const Tensor signs = tensor_of(Numbers(kFirst.size(), sign));
     expect_definition(
-        [&](const Tensor& a, const Tensor&) {
-          return kto_losses(a, signs, 0.4, {0.5, 1, 1});
-        },
+        [&](const Tensor& a, const Tensor&) { return kto_losses(a, signs, 0.4, {0.5, 1, 1}); },
         [=](double a, double) { return 1 - 1 / (1 + std::exp(-sign * 0.5 * (a - 0.4))); });
   }
   const Tensor even = kto_losses(tensor_of({1, 1}), tensor_of({1, -1}), 1, {0.1, 3, 0.5});

@@ -104,9 +104,7 @@ void add_expert_layers(std::vector<Case>& all) {
   all.push_back({"grouped_linear",
                  "of one weight twice",
                  {rounded({5, 3}, 1), rounded({4, 3}, 2)},
-                 [](auto& in) {
-                   return grouped_linear(in[0], {2, 3}, {in[1], in[1]}, {});
-                 }});
+                 [](auto& in) { return grouped_linear(in[0], {2, 3}, {in[1], in[1]}, {}); }});
 }
 
 void add_combinations(std::vector<Case>& all) {

@@ -37,21 +37,18 @@ TEST(OpArguments, LinearRefusesMismatchedShapes) {
 TEST(OpArguments, LossOpsRefuseInvalidInputs) {
   refused({"subtract", "[2, 3]", "[3, 2]"}, [] { subtract(zeros({2, 3}), zeros({3, 2})); });
   refused({"sum", "[0]", "at least one"}, [] { sum(zeros({0})); });
-  refused({"log_probability", "[2, 3]", "int32"}, [] {
-    log_probability(zeros({2, 3}), integers({0}));
-  });
-  refused({"log_probability", "target 3 at position 1", "less than 3"}, [] {
-    log_probability(zeros({2, 3}), integers({0, 3}));
-  });
+  refused({"log_probability", "[2, 3]", "int32"},
+          [] { log_probability(zeros({2, 3}), integers({0})); });
+  refused({"log_probability", "target 3 at position 1", "less than 3"},
+          [] { log_probability(zeros({2, 3}), integers({0, 3})); });
 }
 
 TEST(OpArguments, EmbeddingRefusesIdsOutOfRange) {
   const Tensor table = zeros({5, 3});
   refused({"embedding", "fp32", "int32"}, [&] { embedding(zeros({2}), table); });
   refused({"embedding", "[5]", "[V, C]"}, [&] { embedding(integers({0}), zeros({5})); });
-  refused({"embedding", "id 5 at position 1", "0 to 4"}, [&] {
-    embedding(integers({0, 5}), table);
-  });
+  refused({"embedding", "id 5 at position 1", "0 to 4"},
+          [&] { embedding(integers({0, 5}), table); });
   refused({"embedding", "id -1 at position 0"}, [&] { embedding(integers({-1}), table); });
 }
 
@@ -81,9 +78,8 @@ TEST(OpArguments, AttentionRefusesMismatchedShapes) {
     refused({"attention", describe(k), "[2, 3, 4, 8]", "multiple of G"}, [&] { with(k); });
     refused({"attention", describe(k), "[2, 3, 4, 8]", "multiple of G"}, [&] { weights(k); });
   }
-  refused({"attention", "differ only in the last axis"}, [&] {
-    attention(q, zeros({2, 5, 4, 8}), zeros({2, 6, 4, 8}), {});
-  });
+  refused({"attention", "differ only in the last axis"},
+          [&] { attention(q, zeros({2, 5, 4, 8}), zeros({2, 6, 4, 8}), {}); });
   AttentionOptions options;
   options.keys = 6;
   refused({"attention", "6 keys; expected at most 5"}, [&] { with({2, 5, 4, 8}, options); });
@@ -112,9 +108,8 @@ TEST(OpArguments, AttentionRefusesMismatchedShapes) {
        {zeros({4, 8}), zeros({3, 7}), zeros({7}), zeros({4, 7}, DType::bf16)}) {
     options = {};
     options.bias = bias;
-    refused({"attention", "bias is", describe(bias.shape()), "fp32 [4, 7]"}, [&] {
-      with({2, 5, 4, 8}, options);
-    });
+    refused({"attention", "bias is", describe(bias.shape()), "fp32 [4, 7]"},
+            [&] { with({2, 5, 4, 8}, options); });
     refused({"attention", "bias is"}, [&] { weights({2, 5, 4, 8}, options); });
   }
 }
@@ -136,16 +131,14 @@ TEST(OpArguments, CrossEntropyRefusesInvalidTargets) {
   const Tensor logits = zeros({2, 3});
   refused({"cross_entropy", "int32 [1]", "[2, 3]"}, [&] { cross_entropy(logits, integers({0})); });
   refused({"cross_entropy", "fp32 [2]"}, [&] { cross_entropy(logits, zeros({2})); });
-  refused({"cross_entropy", "target 3 at position 1", "less than 3"}, [&] {
-    cross_entropy(logits, integers({-100, 3}));
-  });
+  refused({"cross_entropy", "target 3 at position 1", "less than 3"},
+          [&] { cross_entropy(logits, integers({-100, 3})); });
 }
 
 TEST(OpArguments, CrossEntropyRefusesInvalidSmoothing) {
   for (const float smoothing : {-0.1f, 1.1f, NAN}) {
-    refused({"cross_entropy", "smoothing", "expected 0 to 1"}, [&] {
-      cross_entropy(zeros({1, 3}), integers({0}), 0, smoothing);
-    });
+    refused({"cross_entropy", "smoothing", "expected 0 to 1"},
+            [&] { cross_entropy(zeros({1, 3}), integers({0}), 0, smoothing); });
   }
 }
 
@@ -155,25 +148,20 @@ TEST(OpArguments, KlDivergenceRefusesInvalidInputs) {
     return integers(ids).view({rows, std::ssize(ids) / rows});
   };
   const Tensor good = classes({0, 4, 1, 2}, 2);
-  refused({"kl_divergence", "[1, 4]", "[R, k]"}, [&] {
-    kl_divergence(logits, {classes({0, 1, 2, 3}, 1), log_p});
-  });
+  refused({"kl_divergence", "[1, 4]", "[R, k]"},
+          [&] { kl_divergence(logits, {classes({0, 1, 2, 3}, 1), log_p}); });
   refused({"kl_divergence", "[2, 4]"}, [&] { kl_divergence(logits, {good, zeros({2, 4})}); });
-  refused({"kl_divergence", "class 1 of row 1 is 5"}, [&] {
-    kl_divergence(logits, {classes({0, 4, 1, 5}, 2), log_p});
-  });
-  refused({"kl_divergence", "class 1 of row 0 is 3", "ascending"}, [&] {
-    kl_divergence(logits, {classes({3, 3, 1, 2}, 2), log_p});
-  });
+  refused({"kl_divergence", "class 1 of row 1 is 5"},
+          [&] { kl_divergence(logits, {classes({0, 4, 1, 5}, 2), log_p}); });
+  refused({"kl_divergence", "class 1 of row 0 is 3", "ascending"},
+          [&] { kl_divergence(logits, {classes({3, 3, 1, 2}, 2), log_p}); });
   for (const float temperature : {0.0f, -1.0f, NAN})
-    refused({"kl_divergence", "temperature"}, [&] {
-      kl_divergence(logits, {good, log_p}, 0, temperature);
-    });
+    refused({"kl_divergence", "temperature"},
+            [&] { kl_divergence(logits, {good, log_p}, 0, temperature); });
   for (const float share : {-0.1f, 1.1f}) {
     const Distillation distillation{{good, log_p}, 1, share};
-    refused({"cross_entropy", "share"}, [&] {
-      cross_entropy(logits, integers({0, 1}), {.distillation = &distillation});
-    });
+    refused({"cross_entropy", "share"},
+            [&] { cross_entropy(logits, integers({0, 1}), {.distillation = &distillation}); });
   }
 }
 
@@ -184,9 +172,8 @@ TEST(OpArguments, LinearCrossEntropyRefusesInvalidInputs) {
     linear_cross_entropy(a, b, bias, targets, options);
   };
   const Tensor targets = integers({0, 1});
-  refused({"linear_cross_entropy", "[3, 4]", "[2, 5]"}, [&] {
-    with(zeros({2, 5}), weight, {}, targets);
-  });
+  refused({"linear_cross_entropy", "[3, 4]", "[2, 5]"},
+          [&] { with(zeros({2, 5}), weight, {}, targets); });
   refused({"linear_cross_entropy", "bias is [4]"}, [&] { with(x, weight, zeros({4}), targets); });
   refused({"linear_cross_entropy", "x is [2, 4]", "[1]"},
           [&] { with(x, weight, {}, integers({0})); });
@@ -199,16 +186,14 @@ TEST(OpArguments, LinearCrossEntropyRefusesInvalidInputs) {
 
 TEST(OpArguments, LinearLogProbabilityRefusesInvalidInputs) {
   const Tensor x = zeros({2, 4}), weight = zeros({3, 4}), targets = integers({0, 1});
-  refused({"linear_log_probability", "[3, 4]", "[2, 5]"}, [&] {
-    linear_log_probability(zeros({2, 5}), weight, {}, targets);
-  });
+  refused({"linear_log_probability", "[3, 4]", "[2, 5]"},
+          [&] { linear_log_probability(zeros({2, 5}), weight, {}, targets); });
   refused({"linear_log_probability", "bias is [4]"},
           [&] { linear_log_probability(x, weight, zeros({4}), targets); });
   refused({"linear_log_probability", "x is [2, 4]", "[1]"},
           [&] { linear_log_probability(x, weight, {}, integers({0})); });
-  refused({"linear_log_probability", "target 3"}, [&] {
-    linear_log_probability(x, weight, {}, integers({0, 3}));
-  });
+  refused({"linear_log_probability", "target 3"},
+          [&] { linear_log_probability(x, weight, {}, integers({0, 3})); });
 }
 
 TEST(OpArguments, SegmentSumsRefuseOtherCounts) {
@@ -230,9 +215,8 @@ TEST(OpArguments, ClipAndMinimumRefuseInvalidInputs) {
 TEST(OpArguments, RotateRefusesMismatchedAngles) {
   const Tensor x = zeros({2, 3, 2, 5}), angles = zeros({3, 2});
   const auto rotated = [&](const Tensor& c, const Tensor& s) { rotate(x, c, s, Pairing::halves); };
-  refused({"rotate", "[2, 5]", "[B, T, H, D]"}, [&] {
-    rotate(zeros({2, 5}), angles, angles, Pairing::halves);
-  });
+  refused({"rotate", "[2, 5]", "[B, T, H, D]"},
+          [&] { rotate(zeros({2, 5}), angles, angles, Pairing::halves); });
   refused({"rotate", "[3, 2]", "[3, 1]", "twice"}, [&] { rotated(angles, zeros({3, 1})); });
   refused({"rotate", "bf16", "fp32"}, [&] { rotated(zeros({3, 2}, DType::bf16), angles); });
   refused({"rotate", "[2, 2]", "[2, 3, 2, 5]"}, [&] { rotated(zeros({2, 2}), zeros({2, 2})); });
@@ -270,19 +254,16 @@ TEST(OpArguments, RoutingOpsRefuseInvalidChoices) {
           [&] { route(logits, {.choice = {.chosen = 2, .groups = 3}}); });
   refused({"route", "bias is [2]", "expected [E]"}, [&] { route(logits, {}, zeros({2})); });
   refused({"pick", "[2, 3]", "fp32 [2, 1]"}, [&] { pick(logits, zeros({2, 1})); });
-  refused({"pick", "column 3 at position 1", "0 to 2"}, [&] {
-    pick(logits, integers({0, 3}).view({2, 1}));
-  });
+  refused({"pick", "column 3 at position 1", "0 to 2"},
+          [&] { pick(logits, integers({0, 3}).view({2, 1})); });
   refused({"group_by_expert", "expert 2 at position 1", "0 to 1"},
           [&] { group_by_expert(choices, 2); });
   refused({"group_by_expert", "int32 [4]"}, [&] { group_by_expert(choices.view({4}), 3); });
-  refused({"balance_loss", "expert 2 at position 1"}, [&] {
-    balance_loss(zeros({2, 2}), choices);
-  });
+  refused({"balance_loss", "expert 2 at position 1"},
+          [&] { balance_loss(zeros({2, 2}), choices); });
   refused({"balance_loss", "int32 [2, 2]"}, [&] { balance_loss(zeros({3, 3}), choices); });
-  refused({"balance_loss", "int32 [3]"}, [&] {
-    balance_loss(logits, choices, integers({1, 1, 1}));
-  });
+  refused({"balance_loss", "int32 [3]"},
+          [&] { balance_loss(logits, choices, integers({1, 1, 1})); });
 }
 
 TEST(OpArguments, DynamicTanhRefusesMismatchedParameters) {
@@ -303,19 +284,16 @@ TEST(OpArguments, ScaleColumnsRefusesMismatchedFactors) {
 
 TEST(OpArguments, GroupedLinearRefusesMismatchedGroups) {
   const Tensor x = zeros({5, 3}), weight = zeros({4, 3}), bias = zeros({4});
-  refused({"grouped_linear", "1 counts, 2 weights"}, [&] {
-    grouped_linear(x, {5}, {weight, weight}, {});
-  });
-  refused({"grouped_linear", "1 biases"}, [&] {
-    grouped_linear(x, {2, 3}, {weight, weight}, {bias});
-  });
+  refused({"grouped_linear", "1 counts, 2 weights"},
+          [&] { grouped_linear(x, {5}, {weight, weight}, {}); });
+  refused({"grouped_linear", "1 biases"},
+          [&] { grouped_linear(x, {2, 3}, {weight, weight}, {bias}); });
   refused({"grouped_linear", "4 rows are in groups", "[5, 3]"},
           [&] { grouped_linear(x, {4}, {weight}, {}); });
   refused({"grouped_linear", "-1 rows"}, [&] { grouped_linear(x, {6, -1}, {weight, weight}, {}); });
   refused({"grouped_linear", "[4, 2]"}, [&] { grouped_linear(x, {5}, {zeros({4, 2})}, {}); });
-  refused({"grouped_linear", "[4, 3] and [5, 3]"}, [&] {
-    grouped_linear(x, {5, 0}, {weight, zeros({5, 3})}, {});
-  });
+  refused({"grouped_linear", "[4, 3] and [5, 3]"},
+          [&] { grouped_linear(x, {5, 0}, {weight, zeros({5, 3})}, {}); });
   refused({"grouped_linear", "a bias is [3]"},
           [&] { grouped_linear(x, {5}, {weight}, {zeros({3})}); });
 }
@@ -326,19 +304,16 @@ TEST(OpArguments, PackedGroupedLinearRefusesMismatchedGroups) {
   };
   const Tensor x = zeros({5, 3});
   const PackedWeight weight = packed({4, 3});
-  refused({"grouped_linear", "2 counts, 1 weights"}, [&] {
-    grouped_linear(x, {2, 3}, std::vector{weight}, {});
-  });
+  refused({"grouped_linear", "2 counts, 1 weights"},
+          [&] { grouped_linear(x, {2, 3}, std::vector{weight}, {}); });
   refused({"grouped_linear", "0 weights"},
           [&] { grouped_linear(x, {}, std::vector<PackedWeight>(), {}); });
   refused({"grouped_linear", "4 rows are in groups", "[5, 3]"},
           [&] { grouped_linear(x, {4}, std::vector{weight}, {}); });
-  refused({"grouped_linear", "[4, 2]"}, [&] {
-    grouped_linear(x, {5}, std::vector{packed({4, 2})}, {});
-  });
-  refused({"grouped_linear", "[4, 3] and [5, 3]"}, [&] {
-    grouped_linear(x, {5, 0}, std::vector{weight, packed({5, 3})}, {});
-  });
+  refused({"grouped_linear", "[4, 2]"},
+          [&] { grouped_linear(x, {5}, std::vector{packed({4, 2})}, {}); });
+  refused({"grouped_linear", "[4, 3] and [5, 3]"},
+          [&] { grouped_linear(x, {5, 0}, std::vector{weight, packed({5, 3})}, {}); });
   refused({"grouped_linear", "a bias is [3]"},
           [&] { grouped_linear(x, {5}, std::vector{weight}, {zeros({3})}); });
   refused({"grouped_linear", "x is [15]"},

@@ -134,12 +134,10 @@ TEST(SafeTensors, NamesAMissingTensor) {
   expect_error(ErrorKind::BadFile,
                {"f.safetensors: tensor v is missing; expected it among the 1 tensors"},
                [&] { SafeTensors(folder / "f.safetensors").tensor("v"); });
-  expect_error(ErrorKind::InvalidArgument, {"tensor __metadata__: is a reserved name"}, [&] {
-    write_safetensors(folder / "f", {{"__metadata__", zeros({1})}});
-  });
-  expect_error(ErrorKind::InvalidArgument, {"tensor x: is unset"}, [&] {
-    write_safetensors(folder / "f", {{"x", {}}});
-  });
+  expect_error(ErrorKind::InvalidArgument, {"tensor __metadata__: is a reserved name"},
+               [&] { write_safetensors(folder / "f", {{"__metadata__", zeros({1})}}); });
+  expect_error(ErrorKind::InvalidArgument, {"tensor x: is unset"},
+               [&] { write_safetensors(folder / "f", {{"x", {}}}); });
 }
 
 TEST(SafeTensors, CountsNonFiniteNumbers) {

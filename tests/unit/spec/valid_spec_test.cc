@@ -88,9 +88,7 @@ TEST(ValidSpecs, FillSharedExpertsAndGroups) {
 // Models that compute the same results have the same Spec.
 TEST(ValidSpecs, ResetFieldsWithoutEffect) {
   const std::function<void(Spec&)> changes[] = {
-      [](Spec& s) {
-        s.decoder->attention.windows = {0, 0};
-      },
+      [](Spec& s) { s.decoder->attention.windows = {0, 0}; },
       [](Spec& s) { s.decoder->ffn.experts.chosen = 7; },
       [](Spec& s) { s.decoder->ffn.experts.groups = 7; },
       [](Spec& s) { s.decoder->ffn.experts.shared = 2; },
@@ -213,9 +211,7 @@ TEST(ValidSpecs, RefuseWindowsForMissingLayers) {
   expect_refused(
       small_decoder(),
       {{[](Spec& s) { s.decoder->attention.windows = {-1}; }, {"decoder.attention.windows is -1"}},
-       {[](Spec& s) {
-          s.decoder->attention.windows = {1, 2, 3};
-        },
+       {[](Spec& s) { s.decoder->attention.windows = {1, 2, 3}; },
         {"decoder.attention.windows has 3 numbers", "expected 1, or 2, one per layer"}},
        {[](Spec& s) { s.decoder->attention.global = 1; }, {"decoder.attention.global is 1"}},
        {[](Spec& s) {
@@ -371,10 +367,7 @@ TEST(ValidSpecs, NameTheInvalidStack) {
   expect_refused(
       small_encoder(),
       {{[](Spec& s) { s.encoder->layers = -1; }, {"encoder.layers is -1"}},
-       {[](Spec& s) {
-          s.encoder->attention.windows = {1, 2, 3};
-        },
-        {"encoder.attention.windows"}},
+       {[](Spec& s) { s.encoder->attention.windows = {1, 2, 3}; }, {"encoder.attention.windows"}},
        {[](Spec& s) { s.encoder->attention.global = 2; }, {"encoder.attention.global"}},
        {[](Spec& s) { s.encoder->ffn.experts = {.count = 1}; }, {"encoder.ffn.experts.chosen"}}});
 }

@@ -157,9 +157,8 @@ TEST(ContrastiveLoss, HasTheGradientsOfItsFormula) {
   test::check_gradients(inputs, [](const std::vector<Tensor>& in) {
     return contrastive_loss(in[0], in[1], in[2], in[3]);
   });
-  expect_error(ErrorKind::InvalidArgument, {"contrastive_loss", "[3, 4]", "[2, 4]"}, [&] {
-    contrastive_loss(inputs[0], test::normal({2, 4}, 5), inputs[2], {});
-  });
+  expect_error(ErrorKind::InvalidArgument, {"contrastive_loss", "[3, 4]", "[2, 4]"},
+               [&] { contrastive_loss(inputs[0], test::normal({2, 4}, 5), inputs[2], {}); });
 }
 
 }  // namespace

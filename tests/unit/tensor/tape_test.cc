@@ -282,9 +282,8 @@ TEST_F(TapeTest, IsUsableAfterAnError) {
   {
     const Tensor broken =
         record(copy(x), {x}, [](const Tensor&, Gradients&) { check(false, "broken op"); });
-    expect_error(ErrorKind::InvalidArgument, {"broken op"}, [&] {
-      backward(dot(product(broken, broken), {1, 1}));
-    });
+    expect_error(ErrorKind::InvalidArgument, {"broken op"},
+                 [&] { backward(dot(product(broken, broken), {1, 1})); });
   }
   clear_tape();
   EXPECT_EQ(tensor_memory().live, live);

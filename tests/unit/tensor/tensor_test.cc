@@ -66,9 +66,7 @@ TEST(Tensors, AreEmptyByDefault) {
 TEST(Tensors, HaveAtMostEightAxes) {
   EXPECT_EQ(zeros({1, 2, 1, 1, 1, 1, 1, 3}).rank(), 8);
   expect_error(ErrorKind::InvalidArgument, {"[1, 1, 1, 1, 1, 1, 1, 1]", "(5)", "at most 8 axes"},
-               [] {
-                 zeros({1, 1, 1, 1, 1, 1, 1, 1, 5});
-               });
+               [] { zeros({1, 1, 1, 1, 1, 1, 1, 1, 5}); });
   Shape shape{2};
   shape.push_back(3);
   EXPECT_EQ(shape, (Shape{2, 3}));
@@ -136,9 +134,8 @@ TEST(Conversion, RoundsToTheNearestEven) {
   EXPECT_EQ(to_floats(convert(x, DType::f64)), values);
   EXPECT_EQ(to_floats(convert(convert(half, DType::f64), DType::bf16)), to_floats(half));
   EXPECT_TRUE(std::isnan(to_floats(tensor_of({NAN}, {1}, DType::bf16))[0]));
-  expect_error(ErrorKind::InvalidArgument, {"3 values for shape [2]"}, [] {
-    tensor_of({1, 2, 3}, {2});
-  });
+  expect_error(ErrorKind::InvalidArgument, {"3 values for shape [2]"},
+               [] { tensor_of({1, 2, 3}, {2}); });
 }
 
 TEST(Conversion, AllocatesNewMemory) {
@@ -279,9 +276,8 @@ TEST(TensorSpan, HasTheElementsOfTheType) {
   EXPECT_EQ(ids.dtype(), DType::i32);
   EXPECT_EQ(ids.span<int32_t>()[1], 5);
   expect_error(ErrorKind::InvalidArgument, {"span", "[2]", "fp32"}, [&] { ids.span<float>(); });
-  expect_error(ErrorKind::InvalidArgument, {"2 values", "[3]"}, [] {
-    tensor_of(std::vector<int32_t>{4, 5}, {3});
-  });
+  expect_error(ErrorKind::InvalidArgument, {"2 values", "[3]"},
+               [] { tensor_of(std::vector<int32_t>{4, 5}, {3}); });
 }
 
 TEST(TensorNormal, DependsOnTheSeedAndTheNumber) {

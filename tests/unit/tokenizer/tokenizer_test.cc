@@ -187,13 +187,13 @@ TEST_F(TokenizerFile, NamesTheUnsupportedPart) {
   EXPECT_EQ(refused([](auto& file) { file["model"]["dropout"] = 0.1; }),
             "a dropout of 0.1 is not supported (model); expected none");
   const nlohmann::json unknown = {{"type", "Foo"}};
-  EXPECT_EQ(
-      refused([&](auto& file) {
-        file["normalizer"] = {{"type", "Sequence"}, {"normalizers", {{{"type", "NFC"}}, unknown}}};
-      }),
-      "\"Foo\" is not supported (normalizer.normalizers[1]); expected one of Sequence, NFC, "
-      "NFD, NFKC, NFKD, Nmt, Precompiled, BertNormalizer, Lowercase, Strip, StripAccents, "
-      "Replace, Prepend, Append, ByteLevel");
+  EXPECT_EQ(refused([&](auto& file) {
+              file["normalizer"] = {{"type", "Sequence"},
+                                    {"normalizers", {{{"type", "NFC"}}, unknown}}};
+            }),
+            "\"Foo\" is not supported (normalizer.normalizers[1]); expected one of Sequence, NFC, "
+            "NFD, NFKC, NFKD, Nmt, Precompiled, BertNormalizer, Lowercase, Strip, StripAccents, "
+            "Replace, Prepend, Append, ByteLevel");
   for (const char* part : {"pre_tokenizer", "post_processor", "decoder"}) {
     EXPECT_NE(refused([&](auto& file) {
                 file[part] = unknown;

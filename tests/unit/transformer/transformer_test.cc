@@ -175,7 +175,7 @@ TEST(Transformers, TrainWithDropoutThatDependsOnSeedAndStepOnly) {
   EXPECT_NE(hidden(1, 1, false), first);
   EXPECT_EQ(hidden(1, 1, false), hidden(2, 2, false));
   // Each dropout has an effect: setting any of them to 0 changes the result.
-  for (float DropoutSpec::*place :
+  for (float DropoutSpec::* place :
        {&DropoutSpec::embedding, &DropoutSpec::attention, &DropoutSpec::residual}) {
     Spec other = spec;
     other.dropout.*place = 0;
@@ -306,9 +306,8 @@ TEST(Transformers, PackTheMatricesOfTheInputAsFloats) {
 TEST(Transformers, RefuseIdsAndLengthsOutOfRange) {
   const Transformer model = made(validated(tiny()));
   const NoGradient off;
-  expect_error(ErrorKind::InvalidArgument, {"7 tokens", "at most 6"}, [&] {
-    model.hidden(zeros({1, 7}, DType::i32), causal_pass());
-  });
+  expect_error(ErrorKind::InvalidArgument, {"7 tokens", "at most 6"},
+               [&] { model.hidden(zeros({1, 7}, DType::i32), causal_pass()); });
   Tensor ids = zeros({1, 2}, DType::i32);
   ids.data_as<int32_t>()[1] = 7;
   expect_error(ErrorKind::InvalidArgument, {"id 7 at position 1", "0 to 6"},

@@ -12,8 +12,7 @@ namespace fovea::cpu::HWY_NAMESPACE {
 
 template <class F>
 void forward_with(Out y, In x, int64_t size) {
-  map_all(
-      y, size, [](Vector v) HWY_ATTR { return F::value(v); }, x);
+  map_all(y, size, [](Vector v) HWY_ATTR { return F::value(v); }, x);
 }
 
 // Rounds as a store of this type and a load would.

@@ -52,8 +52,7 @@ void combine_rows_backward(Out dz, Out dweights, In dy, In z, const int32_t* pla
       float dot = sum.total();
       narrow_into(dweights, j, 1, &dot);
       float* room = room_for(dz, places[j] * width, result.data());
-      map(
-          room, width, [weight](Vector a) HWY_ATTR { return hn::Mul(all(weight), a); }, g);
+      map(room, width, [weight](Vector a) HWY_ATTR { return hn::Mul(all(weight), a); }, g);
       narrow_into(dz, places[j] * width, width, room);
     }
   });

@@ -39,8 +39,7 @@ struct LogSigmoid {
 
 template <class F>
 void elementary_with(Out y, In x, int64_t size) {
-  map_all(
-      y, size, [](Vector v) HWY_ATTR { return F::value(v); }, x);
+  map_all(y, size, [](Vector v) HWY_ATTR { return F::value(v); }, x);
 }
 
 template <class F>

@@ -11,28 +11,23 @@ HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 
 void convert_all(Out y, In x, int64_t size) {
-  map_all(
-      y, size, [](Vector v) HWY_ATTR { return v; }, x);
+  map_all(y, size, [](Vector v) HWY_ATTR { return v; }, x);
 }
 
 void add_all(Out y, In a, In b, int64_t size) {
-  map_all(
-      y, size, [](Vector v, Vector w) HWY_ATTR { return hn::Add(v, w); }, a, b);
+  map_all(y, size, [](Vector v, Vector w) HWY_ATTR { return hn::Add(v, w); }, a, b);
 }
 
 void multiply_all(Out y, In a, In b, int64_t size) {
-  map_all(
-      y, size, [](Vector v, Vector w) HWY_ATTR { return hn::Mul(v, w); }, a, b);
+  map_all(y, size, [](Vector v, Vector w) HWY_ATTR { return hn::Mul(v, w); }, a, b);
 }
 
 void scale_all(Out y, In x, float factor, int64_t size) {
-  map_all(
-      y, size, [factor](Vector v) HWY_ATTR { return hn::Mul(v, all(factor)); }, x);
+  map_all(y, size, [factor](Vector v) HWY_ATTR { return hn::Mul(v, all(factor)); }, x);
 }
 
 void shift_all(Out y, In x, float offset, int64_t size) {
-  map_all(
-      y, size, [offset](Vector v) HWY_ATTR { return hn::Add(v, all(offset)); }, x);
+  map_all(y, size, [offset](Vector v) HWY_ATTR { return hn::Add(v, all(offset)); }, x);
 }
 
 // minimum and clip use comparisons instead of hn::Min and hn::Max, whose result for NaN depends on

@@ -30,8 +30,7 @@ HWY_INLINE void each_scaled_block(In logits, int64_t row, int64_t width, float s
   for (int64_t begin = 0; begin < width; begin += kBlock) {
     const int64_t count = std::min(kBlock, width - begin);
     const float* x = widened(logits, row + begin, count, stored.values);
-    map(
-        scaled.values, count, [&](Vector v) HWY_ATTR { return hn::Mul(v, all(scale)); }, x);
+    map(scaled.values, count, [&](Vector v) HWY_ATTR { return hn::Mul(v, all(scale)); }, x);
     visit(scaled.values, begin, count);
   }
 }

@@ -153,8 +153,7 @@ HWY_INLINE float* room_for(Out y, int64_t begin, float* scratch) {
 }
 
 inline void add_floats(float* y, const float* x, int64_t count) {
-  map(
-      y, count, [](Vector a, Vector b) HWY_ATTR { return hn::Add(a, b); }, y, x);
+  map(y, count, [](Vector a, Vector b) HWY_ATTR { return hn::Add(a, b); }, y, x);
 }
 
 // y[begin, begin + count) (+)= the values that were written to the result of room_for(), rounded

@@ -42,8 +42,7 @@ void softmax_of_rows(Out y, In x, Rows rows) {
         sum.add(e, part, access);
       });
       const float total = sum.total();
-      map(
-          room, width, [total](Vector e) HWY_ATTR { return hn::Div(e, all(total)); }, room);
+      map(room, width, [total](Vector e) HWY_ATTR { return hn::Div(e, all(total)); }, room);
       narrow_into(y, i * width, width, room);
     }
   });
@@ -89,8 +88,7 @@ void divide_rows_by_sum(Out y, In x, Rows rows) {
       const float* from = widened(x, i * width, width, scratch.data() + width);
       float* room = room_for(y, i * width, scratch.data());
       const Vector total = all(sum_of_row(from, width));
-      map(
-          room, width, [total](Vector v) HWY_ATTR { return hn::Div(v, total); }, from);
+      map(room, width, [total](Vector v) HWY_ATTR { return hn::Div(v, total); }, from);
       narrow_into(y, i * width, width, room);
     }
   });
@@ -107,8 +105,7 @@ void divide_rows_by_sum_backward(Out dx, In dy, In x, Rows rows) {
       const float sum = sum_of_row(v, width);
       const Vector total = all(sum), mean = all(dot_of_rows(g, v, width) / sum);
       float* room = room_for(dx, i * width, scratch.data());
-      map(
-          room, width, [=](Vector a) HWY_ATTR { return hn::Div(hn::Sub(a, mean), total); }, g);
+      map(room, width, [=](Vector a) HWY_ATTR { return hn::Div(hn::Sub(a, mean), total); }, g);
       narrow_into(dx, i * width, width, room);
     }
   });

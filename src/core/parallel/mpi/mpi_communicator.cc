@@ -149,11 +149,12 @@ std::atomic<int>* MpiCommunicator::share(int count) {
   const MPI_Aint bytes = first ? count * static_cast<MPI_Aint>(sizeof(int)) : 0;
   MPI_Win window = MPI_WIN_NULL;
   void* memory = nullptr;
-  check(MPI_Win_allocate_shared(bytes, 1, MPI_INFO_NULL, machine_, &memory, &window),
+  check(MPI_Win_allocate_shared(bytes, 1, MPI_INFO_NULL, machine_, static_cast<void*>(&memory),
+                                &window),
         "MPI_Win_allocate_shared");
   MPI_Aint shared_bytes = 0;
   int unit = 0;
-  MPI_Win_shared_query(window, 0, &shared_bytes, &unit, &memory);
+  MPI_Win_shared_query(window, 0, &shared_bytes, &unit, static_cast<void*>(&memory));
   auto* const shared = static_cast<std::atomic<int>*>(memory);
   if (first) std::fill_n(static_cast<int*>(memory), count, 0);
   check(MPI_Barrier(machine_), "MPI_Barrier");

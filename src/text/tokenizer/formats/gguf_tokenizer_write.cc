@@ -242,8 +242,7 @@ class Writer {
       const auto is_plain = [](char c) {
         return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
       };
-      std::replace_if(
-          name.begin(), name.end(), [&](char c) { return !is_plain(c); }, '_');
+      std::replace_if(name.begin(), name.end(), [&](char c) { return !is_plain(c); }, '_');
       metadata_.text(std::string(kChatTemplate) + "." + name, text);
       names.push_back(std::move(name));
     }

@@ -14,9 +14,8 @@ struct Edge {
 // Returns the edges, ordered by the depth of their target nodes.
 std::vector<Edge> edges_by_depth(const PieceTrie& trie) {
   std::vector<Edge> edges(trie.nodes() - 1);  // by target node; no edge leads to the root
-  trie.for_each_edge([&](uint32_t from, char byte, uint32_t to) {
-    edges[to - 1] = {from, to, byte};
-  });
+  trie.for_each_edge(
+      [&](uint32_t from, char byte, uint32_t to) { edges[to - 1] = {from, to, byte}; });
   std::vector<uint32_t> depths(trie.nodes());  // a node has a larger number than its parent
   uint32_t deepest = 0;
   for (const Edge& edge : edges)

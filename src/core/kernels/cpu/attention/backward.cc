@@ -518,9 +518,8 @@ void attention_backward(Out dq, Out dk, Out dv, Out dbias, In dy, In q, In k, In
   };
   if (dbias.data != nullptr) walk_for_bias(call, dbias, shape);
   if (heads_suffice(heads)) {
-    share_out(work_of(shape), heads, [&](int64_t head) {
-      walk(head, {0, rows}, {0, shape.keys}, wants_dq, wants_dkv);
-    });
+    share_out(work_of(shape), heads,
+              [&](int64_t head) { walk(head, {0, rows}, {0, shape.keys}, wants_dq, wants_dkv); });
   } else {
     const int64_t keys_each = piece_length(shape.keys, heads),
                   rows_each = piece_length(rows, heads);

@@ -145,14 +145,10 @@ inline void prefetch_results(const PackedJob& job, Range rows, int64_t panel, in
 // Whether blocks of panels may be converted once for all tiles that share them: Tiles::widened()
 // then makes a job with the converted panels, for tiles of the type Tiles::Wide.
 template <class Tiles>
-constexpr bool kCanWiden = requires {
-  typename Tiles::Wide;
-};
+constexpr bool kCanWiden = requires { typename Tiles::Wide; };
 // Whether Tiles has no function for panels that are not converted.
 template <class Tiles>
-constexpr bool kOnlyWide = requires {
-  Tiles::kOnlyWide;
-};
+constexpr bool kOnlyWide = requires { Tiles::kOnlyWide; };
 
 // A tile that alone uses the weights prefetches its own, this number of bytes ahead: as many as a
 // core reads in the memory latency of 100 ns.

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "fovea/model/model.h"
 #include "fovea/study/inspect_picture.h"
 
 namespace fovea::inspector {
@@ -13,5 +14,10 @@ std::string picture_json(const std::string& run, const study::PictureInspection&
 
 // Returns the scores of the picture, if the model has a head for labels.
 infer::Classifications labels_of_picture(const infer::ImageModel& model, const media::Image& image);
+
+// Returns the words of the first window of a sound file, its spectrogram, and the part of the sound
+// that each word came from, as JSON. Arrays of numbers are in steps of 1/255: of -1 to 1 for the
+// spectrogram, and of 0 to the largest for the similarity.
+std::string speech_json(const model::Model& model, std::string sound);
 
 }  // namespace fovea::inspector
