@@ -49,7 +49,7 @@ class TokenQueue {
     int64_t group, length;
     uint64_t job;
     size_t text;
-    auto operator<=>(const Place&) const = default;  // NOLINT(modernize-use-nullptr): no pointers
+    auto operator<=>(const Place&) const = default;
   };
   using Places = std::set<Place>;
   struct Batch {

@@ -55,7 +55,7 @@ class PrefixCache {
     uint64_t before;  // the number of the previous entry; less than kinds = none, of this kind
     std::vector<int32_t> tokens;
     std::string contents;
-    auto operator<=>(const Key&) const = default;  // NOLINT(modernize-use-nullptr): no pointer
+    auto operator<=>(const Key&) const = default;
   };
   struct Entry {
     uint64_t number;

@@ -51,7 +51,7 @@ class GrammarAutomaton {
   static constexpr int32_t kBottom = 0;  // the lowest node: no rule is open
   struct Edge {
     int32_t position, below;
-    auto operator<=>(const Edge&) const = default;  // NOLINT(modernize-use-nullptr): no pointer
+    auto operator<=>(const Edge&) const = default;
   };
   struct Node {
     size_t first;  // index of the first edge

@@ -18,7 +18,7 @@ constexpr size_t kMostNodes = 200'000;  // made or measured
 // Lengths of texts, or numbers of repetitions; `most` may be kEndless.
 struct Interval {
   int64_t least, most;
-  auto operator<=>(const Interval&) const = default;  // NOLINT(modernize-use-nullptr): no pointer
+  auto operator<=>(const Interval&) const = default;
   bool fixed() const { return least == most; }
   bool within(const Interval& other) const { return least >= other.least && most <= other.most; }
   // The rest after `length`.
@@ -57,7 +57,7 @@ class LengthLimits {
     size_t first;
     Interval counts;
     Interval lengths;
-    auto operator<=>(const Limited&) const = default;  // NOLINT(modernize-use-nullptr): no pointer
+    auto operator<=>(const Limited&) const = default;
   };
 
   void count(size_t nodes) {
