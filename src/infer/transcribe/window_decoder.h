@@ -39,7 +39,7 @@ struct WindowText {
 // Runs a speech model on windows. Not thread-safe.
 class WindowDecoder {
  public:
-  // The arguments must outlive it. Keys and values take at most `cache_bytes`.
+  // The generator and the tokens must outlive it. Keys and values take at most `cache_bytes`.
   WindowDecoder(const Generator& generator, const SpeechTokens& tokens,
                 const TranscribeOptions& options, uint64_t cache_bytes);
 
@@ -69,7 +69,7 @@ class WindowDecoder {
 
   const Generator& generator_;
   const SpeechTokens& tokens_;
-  const TranscribeOptions& options_;
+  const TranscribeOptions options_;
   GenerationRules rules_;
   Scheduler scheduler_;
   model::PagePool pool_;  // of the texts that read() reads

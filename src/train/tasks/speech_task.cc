@@ -233,8 +233,8 @@ void add_transcripts(const infer::Generator& generator, const model::Origin& ori
   Recordings settled = recordings;
   settle_languages(tokens, settled);
   auto& texts = found.translations.emplace();
-  infer::WindowDecoder decoder(generator, tokens, options_of_windows(beams),
-                               available_memory() / 2);
+  const infer::TranscribeOptions options = options_of_windows(beams);
+  infer::WindowDecoder decoder(generator, tokens, options, available_memory() / 2);
   for (size_t first = 0; first < settled.files.size(); first += kTogether) {
     const size_t last = std::min(settled.files.size(), first + kTogether);
     std::vector<std::vector<float>> spectrograms;
