@@ -80,9 +80,8 @@ std::string type_of(const std::string& name) {
 // the same for everybody; the page asks for the key.
 void add_page(http::Router& router) {
   for (const auto& [name, bytes] : page_files()) {
-    const http::Handler handler = [name = name, bytes = bytes](
-                                      const http::Request&,
-                                      const std::shared_ptr<http::Exchange>& exchange) {
+    const http::Handler handler = [name, bytes](const http::Request&,
+                                                const std::shared_ptr<http::Exchange>& exchange) {
       http::Response response{200, type_of(name), {}, std::string(bytes)};
       response.headers = {{"Content-Security-Policy", kPolicy},
                           {"X-Content-Type-Options", "nosniff"},

@@ -55,7 +55,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto [source, variables] = two_texts(data, size);
   succeeds([&, part = variables.empty() ? source : variables] { keep_as_text(part); });
   const text::RenderLimits limits{.steps = 20'000, .output_bytes = 1 << 16, .value_bytes = 1 << 20};
-  succeeds_soon([&, source = source, variables = variables] {
+  succeeds_soon([&] {
     const text::ChatTemplate parsed = text::ChatTemplate::parse(source, "fuzz");
     const auto result = parsed.render(variables.empty() ? kVariables : variables, limits, moment);
     require(result.text.size() <= limits.output_bytes, "the text respects its limit");

@@ -9,7 +9,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace fovea;
   const auto [schema, choices] = two_texts(data, size);
-  succeeds([&, schema = schema, choices = choices] {
+  succeeds([&] {
     text::Grammar::Bytes all;
     all.set();
     const text::SchemaGrammar grammar = text::schema_grammar(schema, all);

@@ -11,7 +11,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   // Patterns are read from JSON and texts are normalised, so both are UTF-8.
   if (text::utf8::valid_prefix(expression) < expression.size()) return 0;
   if (text::utf8::valid_prefix(text) < text.size()) return 0;
-  succeeds_soon([expression = expression, text = text] {
+  succeeds_soon([expression, text] {
     std::vector<text::Stretch> stretches;
     text::Pattern::regex(std::string(expression), "fuzz").find(text, stretches);
     uint32_t done = 0;

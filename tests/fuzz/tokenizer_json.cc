@@ -44,7 +44,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const TemporaryFolder folder;
   const auto [file, config] = two_texts(data, size);
   std::shared_ptr<const text::TokenizerState> state;
-  if (!succeeds_soon([&, file = file, config = config] {
+  if (!succeeds_soon([&] {
         state = text::parse_tokenizer({std::string(file), std::string(config)}, "tokenizer.json",
                                       "tokenizer_config.json");
       }))

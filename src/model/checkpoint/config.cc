@@ -180,7 +180,7 @@ void Config::write(const char* key, const nlohmann::ordered_json& value) {
 
 void Config::refuse_unknown(std::initializer_list<const char*> harmless) const {
   for (const auto& [key, value] : json_->items()) {
-    const auto same = [&key = key](const char* name) { return key == name; };
+    const auto same = [&](const char* name) { return key == name; };
     if (known_.contains(key) || is_harmless("config.json", key, value) ||
         std::any_of(harmless.begin(), harmless.end(), same)) {
       continue;

@@ -158,10 +158,10 @@ const Json* find_key(const Json& schema, const char* key) {
 
 void check_keywords(const Json& schema, const Place& place) {
   for (const auto& [key, value] : schema.items()) {
-    const bool known =
-        is_note(key) || kInPlace.contains(key) || kOfAnyType.contains(key) ||
-        std::any_of(kTypes.begin(), kTypes.end(),
-                    [&key = key](const TypeWords& type) { return type.keywords.contains(key); });
+    const bool known = is_note(key) || kInPlace.contains(key) || kOfAnyType.contains(key) ||
+                       std::any_of(kTypes.begin(), kTypes.end(), [&](const TypeWords& type) {
+                         return type.keywords.contains(key);
+                       });
     if (!known)
       refuse_keyword(place, "the keyword " + excerpt(key, 40) +
                                 " is not supported; expected one listed in docs/serve.md");

@@ -261,9 +261,7 @@ std::vector<std::string> fields_set(const TrainOptions& o) {
   std::vector<std::string> set;
   for (const auto& [field, value] : values_in(o))
     if (std::none_of(usual.begin(), usual.end(),
-                     [&field = field, &value = value](const auto& values) {
-                       return values.at(field) == value;
-                     }))
+                     [&](const auto& values) { return values.at(field) == value; }))
       set.push_back(field);
   return set;
 }
