@@ -58,10 +58,12 @@ def entered(folder, run):
 
 
 def serve_chats(program, model, count):
-    server = subprocess.Popen([program, "serve", model, "--port", "0"], stderr=subprocess.PIPE, text=True)
+    template = model / "template.jinja"
+    template.write_text("{% for message in messages %}{{ message.content }}{% endfor %}")
+    server = subprocess.Popen([program, "serve", model, "--port", "0", "--chat-template", template], stderr=subprocess.PIPE, text=True)
     address = next(found[0] for line in server.stderr if (found := re.search(r"http://[\d.:]+", line)))
     for _ in range(count):
-        body = {"messages": [{"role": "user", "content": "Who made the sea?"}], "max_tokens": 2, "temperature": 0}
+        body = {"messages": [{"role": "user", "content": "In the beginning"}], "max_tokens": 2, "temperature": 0}
         request = urllib.request.Request(address + "/v1/chat/completions", json.dumps(body).encode(), {"Content-Type": "application/json"})
         urllib.request.urlopen(request).read()
     server.terminate()
