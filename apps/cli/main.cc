@@ -179,9 +179,9 @@ void settle_threads(int64_t option) {
   const int64_t asked = option > 0            ? option
                         : variable == nullptr ? 0
                                               : std::strtol(variable, nullptr, 10);
-  if (asked > 0 && threads() < asked) {
+  if (asked > 0 && thread_count() < asked) {
     note(fmt::format("warning: {}: {} threads requested, but only {} are available\n",
-                     option > 0 ? "--threads" : "OMP_NUM_THREADS", asked, threads()));
+                     option > 0 ? "--threads" : "OMP_NUM_THREADS", asked, thread_count()));
   }
 }
 

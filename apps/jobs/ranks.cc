@@ -99,7 +99,7 @@ void Ranks::meet() {
 
 void Ranks::share_cores() const {
   if (std::getenv("OMP_NUM_THREADS") != nullptr) return;
-  set_threads(std::max(1, threads() / static_cast<int>(neighbours_.size())));
+  set_threads(std::max(1, thread_count() / static_cast<int>(neighbours_.size())));
 }
 
 std::string Ranks::name(int rank) const {

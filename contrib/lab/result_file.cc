@@ -36,19 +36,20 @@ Json as_json(const LabResult& result) {
   for (const Conclusion& c : result.conclusions)
     conclusions.push_back(
         {{"claim", c.claim}, {"verdict", name_of(c.verdict)}, {"sentence", c.sentence}});
-  return {{"experiment", e.name},
-          {"claims", e.claims},
-          {"metric", e.metric},
-          {"axis", e.axis},
-          {"rule", e.rule},
-          {"rule_hash", rule_hash(e)},
-          {"form", result.form == LabForm::brief ? "brief" : "full"},
-          {"interval", "95%, Student's t over the seeds"},
-          {"version", version()},
-          {"machine", {{"cpu", cpu_name()}, {"threads", threads()}, {"isa", instruction_set()}}},
-          {"seconds", result.seconds},
-          {"conclusions", conclusions},
-          {"points", points}};
+  return {
+      {"experiment", e.name},
+      {"claims", e.claims},
+      {"metric", e.metric},
+      {"axis", e.axis},
+      {"rule", e.rule},
+      {"rule_hash", rule_hash(e)},
+      {"form", result.form == LabForm::brief ? "brief" : "full"},
+      {"interval", "95%, Student's t over the seeds"},
+      {"version", version()},
+      {"machine", {{"cpu", cpu_name()}, {"threads", thread_count()}, {"isa", instruction_set()}}},
+      {"seconds", result.seconds},
+      {"conclusions", conclusions},
+      {"points", points}};
 }
 
 const nlohmann::json& list_of(const nlohmann::json& object, const char* key,

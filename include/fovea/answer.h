@@ -26,8 +26,8 @@ struct PassageAnswer {
   // writes that the passages do not answer it.
   bool answered = false;
   std::string text;  // as generated
-  std::vector<infer::FoundPassage>
-      sources;  // the passages that the model read; source n is sources[n-1]
+  // The passages that the model read; source n is sources[n - 1].
+  std::vector<infer::FoundPassage> sources;
   // Numbers of sources in the text, ascending; those in thoughts before </think> do not count.
   std::vector<int64_t> cited;
   std::vector<int64_t> unknown;  // numbers in the text that no source has, ascending

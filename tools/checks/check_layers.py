@@ -14,9 +14,9 @@ STOREYS = {
     "train": "data optim plan losses log loop rewards tasks start", "study": "inspect explain probing", "api": "layers api c", "contrib": "course lab"}
 ORDER = " ".join(STOREYS.values()).split()
 STOREY_OF = {folder: storey for storey, folders in STOREYS.items() for folder in folders.split()}
-# The folders of public headers belong to the storeys of these names. The headers in include/fovea/ itself and those of nn/ combine
-# storeys, as src/api/ does.
-PUBLIC = {storey: storey for storey in STOREYS if storey not in ("api", "contrib")}
+# The storeys with a folder of public headers and, above core, a namespace. The headers in include/fovea/ itself and those of nn/
+# combine storeys, as src/api/ does.
+PUBLIC = [storey for storey in STOREYS if storey not in ("api", "contrib")]
 # These folders may use only the named ones.
 ONLY = {"course": {"base"}, "lab": {"base"}, "image": {"base"}, "audio": {"base"}, "unicode": {"base"}, "tokenizer": {"base", "unicode"}, "jinja": {"base", "unicode"},
         "grammar": {"base", "unicode", "tokenizer"}, "chat": {"base", "unicode", "tokenizer", "jinja"}, "metrics": {"base", "unicode"},
@@ -65,20 +65,24 @@ def may_include(folder, other):
     return ORDER.index(other) < ORDER.index(folder)
 
 
-def public_storey(header):
-    """Returns the storey of a public header by its path in include/: that of its folder."""
-    return "model" if header == "fovea/nn/parameter.h" else PUBLIC.get(header.split("/")[1], "api")
+def storey_at(path):
+    """Returns the storey of a file in src/ or include/; None for others."""
+    if path == "include/fovea/nn/parameter.h":  # core's tensors alone, for layers
+        return "model"
+    top, _, rest = path.partition("/")
+    if top not in ("src", "include"):
+        return None
+    folder = rest.removeprefix("fovea/").split("/")[0]
+    return folder if folder in PUBLIC else "api"
 
 
 def check_public(path, header):
     """Public headers follow the order of the storeys too."""
-    parts, storeys = path.split("/"), list(STOREYS)
-    if not header.startswith("fovea/") or parts[0] not in ("include", "src"):
+    storey, storeys = storey_at(path), list(STOREYS)
+    if storey is None or not header.startswith("fovea/"):
         return None
-    storey = public_storey(path.removeprefix("include/")) if parts[0] == "include" else parts[1]
-    if storeys.index(public_storey(header)) > storeys.index(storey):
-        return f"includes \"{header}\"; {storey} is below {public_storey(header)}"
-    return None
+    other = storey_at("include/" + header)
+    return f"includes \"{header}\"; {storey} is below {other}" if storeys.index(other) > storeys.index(storey) else None
 
 
 def check_include(path, header):
@@ -105,8 +109,7 @@ def check_include(path, header):
 def check_namespace(path, lines):
     """The names of a storey are in its namespace, fovea::text for src/text; those of core and api are in fovea. Declarations of names of
     other storeys stand before the file's own namespace."""
-    parts = path.split("/")
-    storey = public_storey(path.removeprefix("include/")) if parts[0] == "include" else parts[1] if parts[0] == "src" else None
+    storey = storey_at(path)
     opened = [(number, line) for number, line in enumerate(lines, 1) if line.startswith("namespace fovea")]
     if storey is None or not opened or path.startswith("include/fovea/nn/"):
         return None

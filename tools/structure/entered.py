@@ -23,10 +23,8 @@ SHORT, LONG = 4, 24  # repetitions of the two runs
 
 
 def build(folder):
-    flags = "--coverage -fprofile-update=atomic"
-    subprocess.run(["cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_UNITY_BUILD=ON",
-                    "-DCMAKE_UNITY_BUILD_BATCH_SIZE=14", f"-DCMAKE_CXX_FLAGS={flags}", "-DCMAKE_CXX_FLAGS_RELEASE=-O1",
-                    "-DFOVEA_TESTS=OFF"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["cmake", "--preset", "release", "-B", folder, "-DCMAKE_CXX_FLAGS=--coverage -fprofile-update=atomic",
+                    "-DCMAKE_CXX_FLAGS_RELEASE=-O1"], check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
     subprocess.run(["ninja", "-C", folder, "fovea_cli", "fovea_shared"], check=True, stdout=subprocess.DEVNULL)
 
 

@@ -371,7 +371,7 @@ class ServeCommand : public Command {
     tuning::RunnerOptions options;
     options.folder = jobs_;
     options.most_bytes = max_jobs_;
-    options.threads = threads();
+    options.threads = thread_count();
     for (size_t i = 0; i < models_.size(); ++i) {
       const serve::ServedModel& model = *find(served, name_of(i));
       if (model.classifier && model.classifier->labels().size() == 1)  // gives rewards

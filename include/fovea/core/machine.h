@@ -8,7 +8,10 @@ namespace fovea {
 // Throws InvalidArgument if `count` is less than 1. Waits for the computations in progress, so it
 // must not be called inside one. Applies to all computations that begin afterwards, on any thread.
 void set_threads(int count);
-int threads();  // the number of compute threads
+// Returns the number of compute threads: the count that was set, otherwise OMP_NUM_THREADS,
+// otherwise the number of CPUs that the CPU affinity and the cgroup's quota allow; at most 1024,
+// and at most the number of threads that the process can start.
+int thread_count();
 
 // Returns the instruction set of the kernels, such as "avx512", or "reference": a value of
 // FOVEA_ISA.

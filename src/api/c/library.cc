@@ -30,4 +30,4 @@ fovea_status fovea_set_threads(int count) {
   });
 }
 
-int fovea_threads(void) { return fovea::threads(); }
+int fovea_threads(void) { return fovea::thread_count(); }

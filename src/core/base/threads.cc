@@ -97,6 +97,5 @@ void set_threads(int count) {
   Process& process = Process::process();
   process.count = process.start(count);
 }
-int threads() { return thread_count(); }
 
 }  // namespace fovea

@@ -14,11 +14,6 @@ namespace fovea {
 // A limit well above the number of cores of common machines, to catch mistakes.
 constexpr int kMostThreads = 1024;
 
-// Returns the size of the compute team: the count that was set, otherwise OMP_NUM_THREADS,
-// otherwise the number of CPUs that the CPU affinity and the cgroup's quota allow; at most
-// kMostThreads, and at most the number of threads that the process can start.
-int thread_count();
-
 // Keeps the first exception of a region, since an exception that leaves a thread ends the process.
 // Work that has not begun by then is left out.
 class FirstException {
