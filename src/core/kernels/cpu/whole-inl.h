@@ -127,17 +127,22 @@ struct WholeTiles {
   static HWY_INLINE void multiply_by(const PackedJob& job, Range rows, int64_t panel, Range k,
                                      float* carried, const Ahead& ahead) {
     constexpr int64_t kStride = kPanels * kPanelOutputs;
-    if constexpr (kRows > Tiles::kMostTogether || kPanels > Tiles::panels(kRows)) {
-#pragma GCC unroll 1
+    if constexpr (kPanels == 1 || kRows > Tiles::kMostTogether || kPanels > Tiles::panels(kRows)) {
       for (int p = 0; p < kPanels; ++p) {
-        Tiles::template multiply_together<kRows, 1>(job, rows, panel + p, k,
-                                                    carried + p * kPanelOutputs, kStride,
-                                                    {{ahead.at[p]}, ahead.step});
+        multiply_one<Tiles, kRows>(job, rows, panel + p, k, carried + p * kPanelOutputs, kStride,
+                                   {{ahead.at[p]}, ahead.step});
       }
     } else {
       Tiles::template multiply_together<kRows, kPanels>(job, rows, panel, k, carried, kStride,
                                                         ahead);
     }
+  }
+  // One function for all numbers of panels.
+  template <class Tiles, int kRows>
+  [[gnu::noclone]] static HWY_NOINLINE void multiply_one(const PackedJob& job, Range rows,
+                                                         int64_t panel, Range k, float* carried,
+                                                         int64_t stride, const Ahead& ahead) {
+    Tiles::template multiply_together<kRows, 1>(job, rows, panel, k, carried, stride, ahead);
   }
   // 3 panels x 16 x 384 bytes and 8 rows of x, or 1 panel and 16 rows, fit into half of L1, which
   // two threads may share.

@@ -55,6 +55,51 @@ Tile tile_of(int64_t rows, int64_t panels) {
   }
 }
 
+// What the schedule needs to know of a type of tiles. The schedule is one function for all types:
+// as a template, it was a third of the code of the block types.
+struct TileType {
+  int64_t most_rows;
+  int64_t most_together;  // rows of a tile that takes its panels together, not one by one
+  int64_t block;          // columns of W at a time
+  int64_t panel_bytes;    // for each k
+  int (*panels)(int rows);
+  Tile (*tile_of)(int64_t rows, int64_t panels);  // null if blocks of panels are always widened
+  void (*finish)();                               // called by each thread at its end, or null
+  // Blocks of panels may be converted once for all tiles that share them: if widens(tiles),
+  // widened() returns a job with the converted panels, for tiles of the type `wide`, else null.
+  const TileType* wide;
+  bool (*widens)(int64_t tiles);
+  PackedJob (*widened)(const PackedJob& job, int64_t panel, int64_t panels, Range k);
+};
+
+template <class Tiles>
+constexpr TileType tile_type();
+template <class Tiles>
+inline constexpr TileType kTileType = tile_type<Tiles>();
+
+template <class Tiles>
+constexpr TileType tile_type() {
+  TileType type = {.most_rows = Tiles::kMostRows,
+                   .most_together = Tiles::kMostRows,
+                   .block = Tiles::kBlock,
+                   .panel_bytes = Tiles::kPanelBytes,
+                   .panels = Tiles::panels,
+                   .tile_of = nullptr,
+                   .finish = nullptr,
+                   .wide = nullptr,
+                   .widens = nullptr,
+                   .widened = nullptr};
+  if constexpr (requires { Tiles::kMostTogether; }) type.most_together = Tiles::kMostTogether;
+  if constexpr (!requires { Tiles::kOnlyWide; }) type.tile_of = tile_of<Tiles>;
+  if constexpr (requires { Tiles::finish(); }) type.finish = Tiles::finish;
+  if constexpr (requires { typename Tiles::Wide; }) {
+    type.wide = &kTileType<typename Tiles::Wide>;
+    type.widens = Tiles::widens;
+    type.widened = Tiles::widened;
+  }
+  return type;
+}
+
 HWY_INLINE Vector load_stored(const float* x) { return hn::LoadU(Floats(), x); }
 HWY_INLINE Vector load_stored(const bf16* x) {
   return widen_half(hn::LoadU(hn::Rebind<uint16_t, Floats>(), &x->bits));
@@ -142,43 +187,32 @@ inline void prefetch_results(const PackedJob& job, Range rows, int64_t panel, in
   }
 }
 
-// Whether blocks of panels may be converted once for all tiles that share them: Tiles::widened()
-// then makes a job with the converted panels, for tiles of the type Tiles::Wide.
-template <class Tiles>
-constexpr bool kCanWiden = requires { typename Tiles::Wide; };
-// Whether Tiles has no function for panels that are not converted.
-template <class Tiles>
-constexpr bool kOnlyWide = requires { Tiles::kOnlyWide; };
-
 // A tile that alone uses the weights prefetches its own, this number of bytes ahead: as many as a
 // core reads in the memory latency of 100 ns.
 constexpr int64_t kNear = 1024;
 
 // One panel after the other is one stream, which the hardware prefetches better.
-template <class Tiles>
-int64_t near_of(int64_t rows, int64_t panels) {
-  if constexpr (requires { Tiles::kMostTogether; })
-    if (rows > Tiles::kMostTogether) return 0;
-  return panels == 1 ? 0 : kNear;
+inline int64_t near_of(const TileType& type, int64_t rows, int64_t panels) {
+  return rows > type.most_together || panels == 1 ? 0 : kNear;
 }
 
-// Returns what a tile prefetches while the kernel `Running` computes it; `Tiles` is the form of the
-// stored weights. A tile alone prefetches its own weights, and at the end of its panels the
+// Returns what a tile prefetches while a kernel of type `running` computes it; `type` is that of
+// the stored weights. A tile alone prefetches its own weights, and at the end of its panels the
 // beginning of the next ones. Tiles that share a block of weights, or whose block was widened
 // before, each prefetch a part of the next block, a little with each line, so that memory stays
 // busy but not overloaded.
-template <class Tiles, class Running>
-Ahead ahead_of(const PackedJob& job, int64_t panel, int64_t panels, Range k, Range tiles,
-               int64_t tile, bool widened) {
+inline Ahead ahead_of(const TileType& type, const TileType& running, const PackedJob& job,
+                      int64_t panel, int64_t panels, Range k, Range tiles, int64_t tile,
+                      bool widened) {
   const bool alone = tiles.size() == 1 && !widened;
-  const int64_t near = near_of<Tiles>(job.rows_of(tile).size(), panels);
-  const int64_t bytes = k.size() * Tiles::kPanelBytes;
-  const int64_t lines = ceil_div(k.size() * Running::kPanelBytes, kLineBytes);
+  const int64_t near = near_of(type, job.rows_of(tile).size(), panels);
+  const int64_t bytes = k.size() * type.panel_bytes;
+  const int64_t lines = ceil_div(k.size() * running.panel_bytes, kLineBytes);
   const int64_t part = ceil_div(bytes, tiles.size());
   Ahead ahead = {};
   ahead.step = alone ? kLineBytes : ceil_div(part, std::max<int64_t>(1, lines));
   for (int64_t p = 0; p < panels; ++p) {
-    const uint8_t* here = job.panel(panel + p) + k.begin * Tiles::kPanelBytes;
+    const uint8_t* here = job.panel(panel + p) + k.begin * type.panel_bytes;
     const uint8_t* next = k.end < job.depth ? here + bytes : job.panel(panel + panels + p);
     if (alone)
       ahead.at[p] = k.end < job.depth ? here + near : next;
@@ -188,76 +222,68 @@ Ahead ahead_of(const PackedJob& job, int64_t panel, int64_t panels, Range k, Ran
   return ahead;
 }
 
-// Multiplies one tile. `wide` is the job whose panels Tiles::widened() made, or null.
-template <class Tiles>
-void multiply_tile(const PackedJob& job, const PackedJob* wide, Range tiles, int64_t t,
-                   int64_t panel, int64_t panels, Range k, float* sums) {
+// Multiplies one tile. `wide` is the job whose panels type.widened() made, or null.
+inline void multiply_tile(const TileType& type, const PackedJob& job, const PackedJob* wide,
+                          Range tiles, int64_t t, int64_t panel, int64_t panels, Range k,
+                          float* sums) {
   const Range rows = job.rows_of(t);
-  if constexpr (kCanWiden<Tiles>) {
-    using Wide = typename Tiles::Wide;
-    if (wide != nullptr) {
-      const Ahead ahead = ahead_of<Tiles, Wide>(job, panel, panels, k, tiles, t, true);
-      return tile_of<Wide>(rows.size(), panels)(*wide, rows, 0, k, sums, ahead);
-    }
-  }
-  if constexpr (!kOnlyWide<Tiles>) {
-    const Ahead ahead = ahead_of<Tiles, Tiles>(job, panel, panels, k, tiles, t, false);
-    tile_of<Tiles>(rows.size(), panels)(job, rows, panel, k, sums, ahead);
-  }
+  const TileType& running = wide != nullptr ? *type.wide : type;
+  const Ahead ahead = ahead_of(type, running, job, panel, panels, k, tiles, t, wide != nullptr);
+  const Tile multiply = running.tile_of(rows.size(), panels);
+  if (wide != nullptr)
+    multiply(*wide, rows, 0, k, sums, ahead);
+  else
+    multiply(job, rows, panel, k, sums, ahead);
 }
 
-template <class Tiles>
-void multiply_panels(const PackedJob& job, Range tiles, int64_t panel, int64_t panels,
-                     float* carried) {
+inline void multiply_panels(const TileType& type, const PackedJob& job, Range tiles, int64_t panel,
+                            int64_t panels, float* carried) {
   const int64_t K = job.depth, first = job.rows_of(tiles.begin).begin;
-  bool widens = false;
-  if constexpr (kCanWiden<Tiles>) widens = Tiles::widens(tiles.size());
+  const bool widens = type.wide != nullptr && type.widens(tiles.size());
   PackedJob wide;
   // Blocks have nearly equal sizes and consist of complete groups.
   constexpr int64_t kUnit = 64;
   // A tile alone uses each weight once, so it needs no blocks.
   const bool alone = tiles.size() == 1 && !widens;
-  const int64_t blocks_of_k = alone ? 1 : std::max<int64_t>(1, ceil_div(K, Tiles::kBlock));
+  const int64_t blocks_of_k = alone ? 1 : std::max<int64_t>(1, ceil_div(K, type.block));
   const int64_t block = ceil_div(K, blocks_of_k * kUnit) * kUnit;
   // Where a tile alone begins to prefetch the next panels.
-  const int64_t near = near_of<Tiles>(job.rows_of(tiles.begin).size(), panels);
-  const int64_t end_of_panels = (K - near / Tiles::kPanelBytes) / kUnit * kUnit;
+  const int64_t near = near_of(type, job.rows_of(tiles.begin).size(), panels);
+  const int64_t end_of_panels = (K - near / type.panel_bytes) / kUnit * kUnit;
   int64_t begin = 0;
   do {  // at least once: if K is 0, y is still set to the bias
     Range k = {begin, std::min(K, begin + block)};
     if (k.end == K && alone && end_of_panels > begin) k.end = end_of_panels;
-    if constexpr (kCanWiden<Tiles>)
-      if (widens) wide = Tiles::widened(job, panel, panels, k);
+    if (widens) wide = type.widened(job, panel, panels, k);
     for (int64_t t = tiles.begin; t < tiles.end; ++t) {
       const Range rows = job.rows_of(t);
       float* sums = carried + (rows.begin - first) * panels * kPanelOutputs;
       if (k.end == K) prefetch_results(job, rows, panel, panels);
-      multiply_tile<Tiles>(job, widens ? &wide : nullptr, tiles, t, panel, panels, k, sums);
+      multiply_tile(type, job, widens ? &wide : nullptr, tiles, t, panel, panels, k, sums);
       if (k.end == K) store_sums(job, rows, panel, panels, sums);
     }
     begin = k.end;
   } while (begin < K);
 }
 
-template <class Tiles>
-void multiply_share(const PackedJob& job, Range tiles, Range panels) {
+inline void multiply_share(const TileType& type, const PackedJob& job, Range tiles, Range panels) {
   // All tiles take the same number of panels: that of the largest tile.
-  const int64_t most = Tiles::panels(static_cast<int>(ceil_div(job.rows, job.tiles)));
+  const int64_t most = type.panels(static_cast<int>(ceil_div(job.rows, job.tiles)));
   for (int64_t t = tiles.begin; t < tiles.end; t += kCarriedTiles) {
     const Range part = {t, std::min(tiles.end, t + kCarriedTiles)};
     float* carried =
-        scratch(ScratchUse::carry, part.size() * Tiles::kMostRows * most * kPanelOutputs);
+        scratch(ScratchUse::carry, part.size() * type.most_rows * most * kPanelOutputs);
     for (int64_t panel = panels.begin, count = 0; panel < panels.end; panel += count) {
       count = panel + most <= panels.end ? most : 1;
-      multiply_panels<Tiles>(job, part, panel, count, carried);
+      multiply_panels(type, job, part, panel, count, carried);
     }
   }
 }
 
 // Divides the panels of all products, as one list, among the threads; if there are many pieces, the
 // panels of a tile stay together.
-template <class Tiles>
-void multiply_packed(const PackedJob& job, std::span<const PackedProduct> products) {
+inline void multiply_packed(const TileType& type, const PackedJob& job,
+                            std::span<const PackedProduct> products) {
   int64_t panels = 0, outputs = 0;
   for (const PackedProduct& product : products) {
     panels += panels_of(product.weight);
@@ -266,7 +292,7 @@ void multiply_packed(const PackedJob& job, std::span<const PackedProduct> produc
   const int64_t work = job.rows * outputs * std::max<int64_t>(1, job.weight.width);
   const int64_t threads = std::min<int64_t>(thread_count(), work / kThreadGrain + 1);
   const int64_t pieces = std::clamp<int64_t>(work / (threads * kPieceWork), 1, kMostPieces);
-  const int64_t together = Tiles::panels(static_cast<int>(ceil_div(job.rows, job.tiles)));
+  const int64_t together = type.panels(static_cast<int>(ceil_div(job.rows, job.tiles)));
   const int64_t unit = pieces > 1 && panels >= threads * together ? together : 1;
   const int64_t units = ceil_div(panels, unit);
   const int64_t tile_shares = std::clamp<int64_t>(threads / panels, 1, job.tiles);
@@ -281,11 +307,16 @@ void multiply_packed(const PackedJob& job, std::span<const PackedProduct> produc
       const int64_t count = panels_of(product.weight);
       const Range part = {std::max<int64_t>(mine.begin - first, 0),
                           std::min(mine.end - first, count)};
-      if (part.begin < part.end) multiply_share<Tiles>(job.of(product), tiles, part);
+      if (part.begin < part.end) multiply_share(type, job.of(product), tiles, part);
       first += count;
     }
-    if constexpr (requires { Tiles::finish(); }) Tiles::finish();
+    if (type.finish != nullptr) type.finish();
   });
+}
+
+template <class Tiles>
+void multiply_packed(const PackedJob& job, std::span<const PackedProduct> products) {
+  multiply_packed(kTileType<Tiles>, job, products);
 }
 
 }  // namespace fovea::cpu::HWY_NAMESPACE
