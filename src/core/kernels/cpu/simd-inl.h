@@ -118,7 +118,7 @@ HWY_INLINE hn::Vec<hn::Rebind<uint16_t, Floats>> narrow_half(Vector x) {
   return hn::TruncateTo(hn::Rebind<uint16_t, Floats>(), hn::ShiftRight<16>(chosen));
 }
 
-inline void widen_all(float* y, const bf16* x, int64_t count) {
+HWY_NOINLINE inline void widen_all(float* y, const bf16* x, int64_t count) {
   const hn::Rebind<uint16_t, Floats> halves;
   int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
@@ -127,7 +127,7 @@ inline void widen_all(float* y, const bf16* x, int64_t count) {
   for (; i < count; ++i) y[i] = widen(x[i]);
 }
 
-inline void narrow_all(bf16* y, const float* x, int64_t count) {
+HWY_NOINLINE inline void narrow_all(bf16* y, const float* x, int64_t count) {
   const hn::Rebind<uint16_t, Floats> halves;
   int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
@@ -152,13 +152,13 @@ HWY_INLINE float* room_for(Out y, int64_t begin, float* scratch) {
                                                               : scratch;
 }
 
-inline void add_floats(float* y, const float* x, int64_t count) {
+HWY_NOINLINE inline void add_floats(float* y, const float* x, int64_t count) {
   map(y, count, [](Vector a, Vector b) HWY_ATTR { return hn::Add(a, b); }, y, x);
 }
 
 // y[begin, begin + count) (+)= the values that were written to the result of room_for(), rounded
 // once. Does nothing if y is null. May overwrite `values`.
-inline void narrow_into(Out y, int64_t begin, int64_t count, float* values) {
+HWY_NOINLINE inline void narrow_into(Out y, int64_t begin, int64_t count, float* values) {
   if (y.data == nullptr) return;
   if (y.dtype == DType::f32) {
     float* to = static_cast<float*>(y.data) + begin;
