@@ -8,7 +8,7 @@
 namespace fovea {
 namespace {
 
-struct Entry {
+struct TapeEntry {
   std::shared_ptr<Gradient> output;  // null for a layer that is recorded anew
   Shape shape;
   Backward backward;
@@ -19,7 +19,7 @@ struct Made {
   Tensor elements;
 };
 
-thread_local std::vector<Entry> tape;
+thread_local std::vector<TapeEntry> tape;
 thread_local Made last_made;
 thread_local bool is_recording = true;
 
@@ -77,7 +77,7 @@ class Tape {
     Gradients d(passes);
     d.pass(loss, full(loss.shape(), factor, loss.dtype(), loss.device()));
     while (!tape.empty()) {
-      Entry entry = std::move(tape.back());
+      TapeEntry entry = std::move(tape.back());
       tape.pop_back();
       if (entry.output == nullptr) {
         entry.backward({}, d);

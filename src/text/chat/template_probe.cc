@@ -7,7 +7,7 @@
 namespace fovea::text {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using nlohmann::ordered_json;
 
 constexpr const char *kName = "probe_name", *kKey = "probe_key", *kValue = "probe_value";
 constexpr const char *kShortId = "a1B2c3D4e", *kLongId = "call_0123456789abcdef";
@@ -21,7 +21,7 @@ bool has(const std::string& text, const std::string& part) {
 struct CallForm {
   bool text_arguments = false;
   const char* id = kShortId;
-  Json content = nullptr;
+  ordered_json content = nullptr;
 };
 
 class Probe {
@@ -30,22 +30,25 @@ class Probe {
       : render_(render), parts_(parts) {}
 
   bool shows(const CallForm& form) const {
-    const Json object = {{kKey, kValue}};
-    const Json arguments = form.text_arguments ? Json(object.dump()) : object;
-    const Json call = {{"id", form.id},
-                       {"type", "function"},
-                       {"function", {{"name", kName}, {"arguments", arguments}}}};
-    Json said = content(form.content);
-    const Json messages = {
+    const ordered_json object = {{kKey, kValue}};
+    const ordered_json arguments = form.text_arguments ? ordered_json(object.dump()) : object;
+    const ordered_json call = {{"id", form.id},
+                               {"type", "function"},
+                               {"function", {{"name", kName}, {"arguments", arguments}}}};
+    ordered_json said = content(form.content);
+    const ordered_json messages = {
         {{"role", "user"}, {"content", content("probe_user")}},
-        {{"role", "assistant"}, {"content", said}, {"tool_calls", Json::array({call})}},
+        {{"role", "assistant"}, {"content", said}, {"tool_calls", ordered_json::array({call})}},
         {{"role", "tool"},
          {"tool_call_id", form.id},
          {"name", kName},
          {"content", content("probe_result")}}};
-    const Json parameters = {{"type", "object"}, {"properties", {{kKey, {{"type", "string"}}}}}};
-    const Json function = {{"name", kName}, {"description", "probe"}, {"parameters", parameters}};
-    const Json tools = Json::array({{{"type", "function"}, {"function", function}}});
+    const ordered_json parameters = {{"type", "object"},
+                                     {"properties", {{kKey, {{"type", "string"}}}}}};
+    const ordered_json function = {
+        {"name", kName}, {"description", "probe"}, {"parameters", parameters}};
+    const ordered_json tools =
+        ordered_json::array({{{"type", "function"}, {"function", function}}});
     // The name is in the list of tools too; the value is only in the call.
     const std::string text = rendered(messages, tools.dump());
     if (!has(text, kValue) || (form.content == kSaid && !has(text, kSaid))) return false;
@@ -57,20 +60,20 @@ class Probe {
   // Returns whether messages of this role are shown; true if the template does not even show one
   // of the user.
   bool shows_role(const char* role) const {
-    const Json user = {{"role", "user"}, {"content", content("probe_user")}};
-    if (!has(rendered(Json::array({user}), ""), "probe_user")) return true;
-    const Json said = {{"role", role}, {"content", content("probe_role")}};
-    return has(rendered(Json::array({said, user}), ""), "probe_role");
+    const ordered_json user = {{"role", "user"}, {"content", content("probe_user")}};
+    if (!has(rendered(ordered_json::array({user}), ""), "probe_user")) return true;
+    const ordered_json said = {{"role", role}, {"content", content("probe_role")}};
+    return has(rendered(ordered_json::array({said, user}), ""), "probe_role");
   }
 
  private:
-  Json content(const Json& text) const {
+  ordered_json content(const ordered_json& text) const {
     if (!parts_ || !text.is_string()) return text;
-    return Json::array({{{"type", "text"}, {"text", text}}});
+    return ordered_json::array({{{"type", "text"}, {"text", text}}});
   }
 
   // Returns an empty text if the template refuses the conversation.
-  std::string rendered(const Json& messages, std::string tools) const {
+  std::string rendered(const ordered_json& messages, std::string tools) const {
     ChatRequest request;
     request.messages = messages.dump();
     request.tools = std::move(tools);
@@ -90,7 +93,7 @@ class Probe {
 std::optional<CallForm> first_form(const Probe& probe) {
   for (const bool text : {false, true})
     for (const char* const id : {kShortId, kLongId})
-      for (const Json& content : {Json(), Json(""), Json(kSaid)})
+      for (const ordered_json& content : {ordered_json(), ordered_json(""), ordered_json(kSaid)})
         if (const CallForm form{text, id, content}; probe.shows(form)) return form;
   return std::nullopt;
 }

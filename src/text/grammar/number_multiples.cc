@@ -18,7 +18,7 @@ using Symbols = Grammar::Sequence;
 
 constexpr int kPlacesOfMultiples = 15;
 constexpr int kMostShift = 9;  // products of two such numbers fit into 64 bits
-constexpr int64_t kMostValues = 1000;
+constexpr int64_t kMostMultiples = 1000;
 
 int64_t power_of_ten(int exponent) {
   int64_t power = 1;
@@ -152,10 +152,10 @@ Grammar::Symbol multiples_of(const std::string& step, const std::optional<Number
   if (whole) unit = {unit.digits / std::gcd(unit.digits, power_of_ten(unit.shift)), 0};
   if (least && most) {
     const int64_t first = first_multiple(*least, unit, 1), last = first_multiple(*most, unit, -1);
-    if (last - first >= kMostValues)
+    if (last - first >= kMostMultiples)
       fail(ErrorKind::Unsupported,
            "multipleOf leaves {} numbers between the bounds; expected at most {}", last - first + 1,
-           kMostValues);
+           kMostMultiples);
     std::vector<Symbols> values;
     for (int64_t i = first; i <= last; ++i)
       values.push_back(rules.text(text_of_shifted(i * unit.digits, unit.shift)));
