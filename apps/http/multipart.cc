@@ -41,7 +41,8 @@ FormPart take_headers(std::string_view& rest) {
   size_t bytes = 0;
   while (!take(rest, "\r\n")) {
     const size_t end = rest.substr(0, kHeaderBytes).find("\r\n");
-    if (end == std::string_view::npos || (bytes += end) > kHeaderBytes)
+    if (end != std::string_view::npos) bytes += end;
+    if (end == std::string_view::npos || bytes > kHeaderBytes)
       refuse("the headers of a part have no end within " + std::to_string(kHeaderBytes) + " bytes");
     const std::string_view line = rest.substr(0, end);
     const size_t colon = std::min(line.find(':'), line.size());

@@ -68,7 +68,7 @@ void classify(const ApiRequest& request, const ServedPtr& model, const ExchangeP
   options.stop = [exchange] { return exchange->gone(); };
   answer_from<infer::Classifications>(
       model->classify_queue, exchange, shape,
-      [&](auto done) { return model->classify_queue->submit(request.pairs, options, done); },
+      [&](const auto& done) { return model->classify_queue->submit(request.pairs, options, done); },
       render);
 }
 
@@ -121,7 +121,7 @@ void score_pairs(const std::vector<std::string>& first, const std::vector<std::s
   if (model->multi_vector_queue) {
     return answer_from<infer::RerankScores>(
         model->multi_vector_queue, exchange, shape,
-        [&](auto done) {
+        [&](const auto& done) {
           return model->multi_vector_queue->submit_scores(first, second, {}, done);
         },
         render);
@@ -132,7 +132,7 @@ void score_pairs(const std::vector<std::string>& first, const std::vector<std::s
     options.stop = [exchange] { return exchange->gone(); };
     return answer_from<infer::RerankScores>(
         model->rerank_queue, exchange, shape,
-        [&](auto done) { return queue.submit(first, second, options, done); }, render);
+        [&](const auto& done) { return queue.submit(first, second, options, done); }, render);
   }
   std::vector<std::string> texts;  // of equal texts in a row only one
   const auto place = [&](const std::string& text) {
@@ -147,7 +147,7 @@ void score_pairs(const std::vector<std::string>& first, const std::vector<std::s
   options.stop = [exchange] { return exchange->gone(); };
   answer_from<infer::Embeddings>(
       model->embed_queue, exchange, shape,
-      [&](auto done) { return model->embed_queue->submit(texts, options, done); },
+      [&](const auto& done) { return model->embed_queue->submit(texts, options, done); },
       [=, embedder = *model->embedder](const infer::Embeddings& vectors) {
         return render(similarities(embedder, vectors, firsts, seconds));
       });

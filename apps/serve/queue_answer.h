@@ -12,7 +12,7 @@ namespace fovea::serve {
 template <class Result, class Queue, class Submit, class Render>
 void answer_from(const std::shared_ptr<Queue>& queue,
                  const std::shared_ptr<http::Exchange>& exchange, ErrorShape shape,
-                 const Submit& submit, Render render) {
+                 const Submit& submit, const Render& render) {
   const auto submissions =
       std::make_shared<Submissions>([weak = std::weak_ptr<Queue>(queue)](uint64_t number) {
         if (const auto alive = weak.lock()) alive->cancel(number);

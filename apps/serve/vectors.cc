@@ -153,7 +153,7 @@ void rank_by_tokens(const ApiRequest& request, const std::shared_ptr<ServedModel
   options.truncate = request.reranking.truncate;
   answer_from<infer::RerankScores>(
       model->multi_vector_queue, exchange, ErrorShape::embeddings,
-      [&](auto done) {
+      [&](const auto& done) {
         return model->multi_vector_queue->submit_scores(request.query, request.texts, options,
                                                         done);
       },
@@ -186,7 +186,7 @@ void answer_openai_embeddings(const ApiRequest& request, const std::shared_ptr<S
   const auto texts = texts_of(request.inputs, "input", embedder.tokenizer());
   answer_from<infer::Embeddings>(
       model->embed_queue, exchange, ErrorShape::openai,
-      [&](auto done) { return model->embed_queue->submit(texts, options, done); },
+      [&](const auto& done) { return model->embed_queue->submit(texts, options, done); },
       [as_base64 = request.base64, name = model->facts.name](const infer::Embeddings& embeddings) {
         return openai_body(embeddings, as_base64, name);
       });
@@ -199,7 +199,8 @@ void answer_embed(const ApiRequest& request, const std::shared_ptr<ServedModel>&
   const auto texts = texts_of(request.inputs, "inputs", embedder.tokenizer());
   answer_from<infer::Embeddings>(
       model->embed_queue, exchange, ErrorShape::embeddings,
-      [&](auto done) { return model->embed_queue->submit(texts, options, done); }, embed_body);
+      [&](const auto& done) { return model->embed_queue->submit(texts, options, done); },
+      embed_body);
 }
 
 void answer_embed_sparse(const ApiRequest& request, const std::shared_ptr<ServedModel>& model,
@@ -210,7 +211,7 @@ void answer_embed_sparse(const ApiRequest& request, const std::shared_ptr<Served
   check_vectors(std::ssize(texts), embedder.width(), false, "inputs");
   answer_from<infer::SparseVectors>(
       model->sparse_queue, exchange, ErrorShape::embeddings,
-      [&](auto done) {
+      [&](const auto& done) {
         return model->sparse_queue->submit(texts, role_of(request), request.embedding, done);
       },
       sparse_body);
@@ -229,7 +230,7 @@ void answer_embed_all(const ApiRequest& request, const std::shared_ptr<ServedMod
   check_vectors(rows, embedder.width(), false, "inputs");
   answer_from<infer::MultiVectors>(
       model->multi_vector_queue, exchange, ErrorShape::embeddings,
-      [&](auto done) {
+      [&](const auto& done) {
         return model->multi_vector_queue->submit(texts, role, request.embedding, done);
       },
       all_tokens_body);
@@ -243,7 +244,7 @@ void answer_rerank(const ApiRequest& request, const std::shared_ptr<ServedModel>
   options.stop = [exchange] { return exchange->gone(); };
   answer_from<infer::RerankScores>(
       model->rerank_queue, exchange, ErrorShape::embeddings,
-      [&](auto done) { return queue.submit(request.query, request.texts, options, done); },
+      [&](const auto& done) { return queue.submit(request.query, request.texts, options, done); },
       [texts = request.return_text ? request.texts : std::vector<std::string>()](
           const infer::RerankScores& scores) { return rerank_body(scores.values, texts); });
 }
