@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 
+#include "base/gguf.h"
 #include "base/nearest.h"
 #include "cli/command.h"
 #include "cli/reports/plan_report.h"
@@ -57,8 +58,7 @@ model::Spec spec_of(const std::string& name) {
   const std::vector<std::string> presets = model::preset_names();
   if (std::find(presets.begin(), presets.end(), name) != presets.end()) return model::preset(name);
   const std::string model = model::find_model(name);
-  if (std::filesystem::is_directory(model) || name.ends_with(".gguf"))
-    return model::read_model_spec(model);
+  if (std::filesystem::is_directory(model) || is_gguf(model)) return model::read_model_spec(model);
   if (std::filesystem::exists(name))
     return model::read_spec(without_sections(read_config(name)).dump(), name);
   if (name.find('/') != name.npos) model::require_model(name);
@@ -71,7 +71,7 @@ model::Spec spec_of(const std::string& name) {
 }
 
 bool has_weights(const std::string& path) {
-  return path.ends_with(".gguf") || std::filesystem::exists(path + "/model.safetensors") ||
+  return is_gguf(path) || std::filesystem::exists(path + "/model.safetensors") ||
          std::filesystem::exists(path + "/model.safetensors.index.json");
 }
 

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <fstream>
 
 #include "base/error.h"
 #include "base/file_cursor.h"
+#include "base/files.h"
 #include "fovea/core/excerpt.h"
 
 namespace fovea {
@@ -188,7 +190,13 @@ const GgufBlock* find_gguf_block(uint32_t number) {
   return found == kBlocks.end() ? nullptr : &*found;
 }
 
-bool is_gguf(const std::string& path) { return path.ends_with(".gguf"); }
+bool is_gguf(const std::string& path) {
+  if (path.ends_with(".gguf")) return true;
+  if (!is_file(path)) return false;
+  std::array<char, kMagic.size()> first = {};
+  std::ifstream(path, std::ios::binary).read(first.data(), first.size());
+  return std::string_view(first.data(), first.size()) == kMagic;
+}
 
 void Gguf::read(const std::string& path) {
   files_ = {std::make_shared<const MappedFile>(path)};

@@ -104,7 +104,8 @@ class Gguf {
   std::vector<GgufTensor> tensors_;
 };
 
-// Returns whether a path ends with ".gguf".
+// Returns whether a path ends with ".gguf", or a file begins with "GGUF", as those of caches, which
+// have the name of a hash.
 bool is_gguf(const std::string& path);
 
 // Metadata to write, in the order of the calls. llama.cpp requires exact types: integers are u32,

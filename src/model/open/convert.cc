@@ -181,7 +181,7 @@ Conversion convert_adapter(const std::string& from, const std::string& to,
   Conversion result{.bytes_before = weight_files(adapted.adapters[0].folder), .weights = "fp32"};
   for (const auto& [name, parameter] : parameters_of(files.model))
     if (parameter->trainable) result.parameters += elements(parameter->shape);
-  if (is_gguf(to)) {
+  if (to.ends_with(".gguf")) {
     check(!is_file(to), "{}: exists already; expected a new file", to);
     const GgufFileType& type = gguf_file_type(gguf_dtype(adapted.adapters[0].folder, options, {}));
     result.warnings = save_gguf_adapter(to, files.model, files.origin.family, type.block);
@@ -406,7 +406,7 @@ Conversion convert_model(const std::string& from, const std::string& to,
                          const ConvertOptions& options, const std::vector<AdapterUse>& adapters) {
   const FloatMode mode;
   check_fields(options);
-  check_importance(options, is_gguf(to));
+  check_importance(options, to.ends_with(".gguf"));
   if (options.static_vectors) return to_static(from, to, options, adapters);
   check_field(!options.ctranslate2 || !options.adapter_only, "ctranslate2",
               "cannot be combined with `adapter_only`");
@@ -418,7 +418,7 @@ Conversion convert_model(const std::string& from, const std::string& to,
          "{}: the projection of the original ColBERT cannot be converted; expected a directory of "
          "sentence-transformers",
          from);
-  if (is_gguf(to)) return to_gguf(from, to, options, adapters);
+  if (to.ends_with(".gguf")) return to_gguf(from, to, options, adapters);
   if (is_quantized(options.dtype)) {
     fail_field(ErrorKind::InvalidArgument, "dtype",
                "{}; expected automatic, fp32, bf16 or fp16 in a directory",

@@ -3,6 +3,7 @@
 #include "formats/gguf/model.h"
 #include "open/directory.h"
 
+#include <filesystem>
 #include <limits>
 #include <random>
 
@@ -269,6 +270,15 @@ TEST_F(GgufModelFiles, PartsOpenAsOneModel) {
       EXPECT_EQ(to_floats(p.packed ? p.packed.floats() : p.value), values.at(name)) << name;
     });
   }
+}
+
+// Ollama and the cache of Hugging Face store a file under the name of its hash.
+TEST_F(GgufModelFiles, OpensAnyName) {
+  write(path, model, nullptr);
+  const std::string blob = folder / "sha256-0123";
+  std::filesystem::copy_file(path, blob);
+  EXPECT_EQ(open_model_files(blob, Weights::mapped).model.spec.width, model.spec.width);
+  EXPECT_EQ(read_model_spec(blob).width, model.spec.width);
 }
 
 TEST_F(GgufModelFiles, BlocksArePackedWithoutLoss) {
