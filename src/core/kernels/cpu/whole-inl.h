@@ -127,7 +127,7 @@ struct WholeTiles {
   static HWY_INLINE void multiply_by(const PackedJob& job, Range rows, int64_t panel, Range k,
                                      float* carried, const Ahead& ahead) {
     constexpr int64_t kStride = kPanels * kPanelOutputs;
-    if constexpr (kPanels == 1 || kRows > Tiles::kMostTogether || kPanels > Tiles::panels(kRows)) {
+    if constexpr (kRows > Tiles::kMostTogether || kPanels > Tiles::panels(kRows)) {
       for (int p = 0; p < kPanels; ++p) {
         multiply_one<Tiles, kRows>(job, rows, panel + p, k, carried + p * kPanelOutputs, kStride,
                                    {{ahead.at[p]}, ahead.step});

@@ -13,6 +13,7 @@
 #endif
 
 #include <algorithm>
+#include <optional>
 
 #include "base/threads.h"
 #include "kernels/cpu/activation-inl.h"
@@ -240,7 +241,7 @@ inline void multiply_panels(const TileType& type, const PackedJob& job, Range ti
                             int64_t panels, float* carried) {
   const int64_t K = job.depth, first = job.rows_of(tiles.begin).begin;
   const bool widens = type.wide != nullptr && type.widens(tiles.size());
-  PackedJob wide;
+  std::optional<PackedJob> wide;
   // Blocks have nearly equal sizes and consist of complete groups.
   constexpr int64_t kUnit = 64;
   // A tile alone uses each weight once, so it needs no blocks.
@@ -249,17 +250,18 @@ inline void multiply_panels(const TileType& type, const PackedJob& job, Range ti
   const int64_t block = ceil_div(K, blocks_of_k * kUnit) * kUnit;
   // Where a tile alone begins to prefetch the next panels.
   const int64_t near = near_of(type, job.rows_of(tiles.begin).size(), panels);
-  const int64_t end_of_panels = (K - near / type.panel_bytes) / kUnit * kUnit;
+  const int64_t ahead = near == 0 ? 0 : near / type.panel_bytes;
+  const int64_t end_of_panels = (K - ahead) / kUnit * kUnit;
   int64_t begin = 0;
   do {  // at least once: if K is 0, y is still set to the bias
     Range k = {begin, std::min(K, begin + block)};
     if (k.end == K && alone && end_of_panels > begin) k.end = end_of_panels;
-    if (widens) wide = type.widened(job, panel, panels, k);
+    if (widens) wide.emplace(type.widened(job, panel, panels, k));
     for (int64_t t = tiles.begin; t < tiles.end; ++t) {
       const Range rows = job.rows_of(t);
       float* sums = carried + (rows.begin - first) * panels * kPanelOutputs;
       if (k.end == K) prefetch_results(job, rows, panel, panels);
-      multiply_tile(type, job, widens ? &wide : nullptr, tiles, t, panel, panels, k, sums);
+      multiply_tile(type, job, wide ? &*wide : nullptr, tiles, t, panel, panels, k, sums);
       if (k.end == K) store_sums(job, rows, panel, panels, sums);
     }
     begin = k.end;
