@@ -9,8 +9,6 @@
 #include <string_view>
 #include <utility>
 
-#include "fovea/core/machine.h"
-
 namespace fovea::serve {
 namespace {
 
@@ -35,17 +33,6 @@ std::string& next(std::string& list) {
 
 }  // namespace
 
-Json AnswerHead::object(bool chunk) const {
-  const char* const kind = !chat   ? "text_completion"
-                           : chunk ? "chat.completion.chunk"
-                                   : "chat.completion";
-  return {{"id", id},
-          {"object", kind},
-          {"created", created},
-          {"model", model},
-          {"system_fingerprint", "fovea-" + version()}};
-}
-
 Json TokenCounts::json() const {
   return {{"prompt_tokens", prompt},
           {"completion_tokens", written},
@@ -53,8 +40,8 @@ Json TokenCounts::json() const {
           {"prompt_tokens_details", {{"cached_tokens", cached}}}};
 }
 
-LogprobList::LogprobList(std::optional<text::Tokenizer> tokenizer, bool chat)
-    : tokenizer_(std::move(tokenizer)), chat_(chat) {}
+LogprobList::LogprobList(std::optional<text::Tokenizer> tokenizer, LogprobStyle style)
+    : tokenizer_(std::move(tokenizer)), style_(style) {}
 
 std::string LogprobList::text(int32_t id) const {
   return tokenizer_ ? tokenizer_->bytes_of(id) : std::to_string(id);
@@ -70,7 +57,7 @@ std::string LogprobList::entry(int32_t id, float logprob) const {
 
 void LogprobList::add(int32_t id, const infer::TokenLogprob& logprob) {
   std::string top;
-  if (chat_) {
+  if (style_ == LogprobStyle::chat) {
     for (const auto& [other, value] : logprob.top) next(top) += entry(other, value) + '}';
     next(tokens_) += entry(id, logprob.logprob) + ",\"top_logprobs\":[" + top + "]}";
     return;
@@ -97,7 +84,7 @@ void LogprobList::add_first(int32_t id) {
 std::string LogprobList::take() {
   if (tokens_.empty()) return "null";
   const std::string tokens = std::exchange(tokens_, {});
-  if (chat_) return "{\"content\":[" + tokens + "],\"refusal\":null}";
+  if (style_ == LogprobStyle::chat) return "{\"content\":[" + tokens + "],\"refusal\":null}";
   return "{\"tokens\":[" + tokens + "],\"token_logprobs\":[" + std::exchange(logprobs_, {}) +
          "],\"top_logprobs\":[" + std::exchange(top_, {}) + "],\"text_offset\":[" +
          std::exchange(offsets_, {}) + "]}";
@@ -139,10 +126,6 @@ Json timings_json(const infer::Generation& generation) {
     timings["draft_n_accepted"] = generation.accepted_tokens;
   }
   return timings;
-}
-
-const char* finish_reason(infer::FinishReason finish) {
-  return finish == infer::FinishReason::length ? "length" : "stop";
 }
 
 }  // namespace fovea::serve

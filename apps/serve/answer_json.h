@@ -9,27 +9,19 @@
 
 namespace fovea::serve {
 
-// Members that all objects of one response share.
-struct AnswerHead {
-  std::string id;
-  int64_t created = 0;
-  std::string model;
-  bool chat = false;
-
-  // {"id", "object", "created", "model", "system_fingerprint"}
-  Json object(bool chunk) const;
-};
-
 struct TokenCounts {
   int64_t prompt = 0, cached = 0, written = 0;
   Json json() const;  // the value of "usage"
 };
 
-// The log-probabilities of the tokens of one choice, in the format of chats or of completions. Kept
-// as text, since a tree of JSON values would take five times the memory.
+// OpenAI's formats of the log-probabilities of tokens.
+enum class LogprobStyle { chat, completion };
+
+// The log-probabilities of the tokens of one choice. Kept as text, since a tree of JSON values
+// would take five times the memory.
 class LogprobList {
  public:
-  LogprobList(std::optional<text::Tokenizer> tokenizer, bool chat);
+  LogprobList(std::optional<text::Tokenizer> tokenizer, LogprobStyle style);
   void add(int32_t id, const infer::TokenLogprob& logprob);
   void add_first(int32_t id);  // the first token of a prompt, which has no log-probability
   bool empty() const { return tokens_.empty(); }
@@ -42,7 +34,7 @@ class LogprobList {
   std::string entry(int32_t id, float logprob) const;
 
   std::optional<text::Tokenizer> tokenizer_;
-  bool chat_;
+  LogprobStyle style_;
   size_t offset_ = 0;  // in characters of the text
   std::string tokens_, logprobs_, top_,
       offsets_;  // contents of JSON arrays; only the first is used by chats
@@ -57,6 +49,5 @@ std::string json_object(const Json& object, const Members& members);
 std::string sse_event(const std::string& data);
 
 Json timings_json(const infer::Generation& generation);
-const char* finish_reason(infer::FinishReason finish);
 
 }  // namespace fovea::serve

@@ -28,7 +28,7 @@ void check_vectors(int64_t count, int64_t width, bool as_base64, const std::stri
   check_answer_bytes(count * width * (as_base64 ? kBase64 : kNumber), param, "with fewer texts");
 }
 
-int64_t bytes_of_token(const ApiRequest& request, int64_t width, int64_t context) {
+int64_t bytes_of_token(const GenerationRequest& request, int64_t width, int64_t context) {
   int64_t bytes = kText;
   if (request.options.logprobs >= 0) bytes += (1 + request.options.logprobs) * kLogprob;
   if (const auto& attention = request.trace.attention) {

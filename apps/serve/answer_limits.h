@@ -22,7 +22,7 @@ void check_answer_bytes(int64_t bytes, const std::string& param, const std::stri
 void check_vectors(int64_t count, int64_t width, bool as_base64, const std::string& param);
 
 // Estimated JSON bytes per token of a response.
-int64_t bytes_of_token(const ApiRequest& request, int64_t width, int64_t context);
+int64_t bytes_of_token(const GenerationRequest& request, int64_t width, int64_t context);
 
 // Accounts for the JSON of one response, which is held in memory until the response is complete.
 class HeldBytes {

@@ -14,6 +14,7 @@
 #include "serve/generation.h"
 #include "serve/handlers.h"
 #include "serve/info.h"
+#include "serve/openai_format.h"
 #include "serve/page.h"
 #include "serve/prompts.h"
 #include "serve/translation.h"
@@ -47,22 +48,27 @@ Json model_json(const ServedModel& model) {
             {"n_vocab", facts.vocabulary}}}};
 }
 
-// Returns the path of the requests of a kind, as in docs/serve.md.
-std::string path_of(unsigned route) {
-  for (const FieldsOf& each : routes_with_fields())
-    if (each.of == route) return each.path;
-  return "request";
-}
-
 bool any(const ServedModel&) { return true; }
-bool writes(const ServedModel& model) { return model.engine.has_value(); }
-bool embeds(const ServedModel& model) { return model.embedder.has_value(); }
-bool embeds_sparsely(const ServedModel& model) { return model.sparse_embedder.has_value(); }
-bool embeds_tokens(const ServedModel& model) { return model.multi_vector_embedder.has_value(); }
-bool reranks(const ServedModel& model) { return model.rerank_queue || embeds_tokens(model); }
-bool labels(const ServedModel& model) { return model.classifier.has_value(); }
-bool scores(const ServedModel& model) { return reranks(model) || embeds(model); }
+template <class Part>
+bool is(const ServedModel& model) {
+  return model.find<Part>() != nullptr;
+}
+bool reranks(const ServedModel& model) {
+  return is<ServedReranker>(model) || is<ServedMultiVectorEmbedder>(model);
+}
+bool labels(const ServedModel& model) { return model.find_classifier() != nullptr; }
+bool scores(const ServedModel& model) { return reranks(model) || is<ServedEmbedder>(model); }
 bool reads_text(const ServedModel& model) { return model.tokenizer.has_value(); }
+
+// Sets the options of a request to the model's, and max_tokens to `tokens` unless the model has it.
+auto generation_defaults(int64_t tokens) {
+  return [tokens](GenerationRequest& request, ServedModel& model) {
+    if (model.needs_engine().full()) throw too_busy();  // before the text is tokenised
+    const auto& generator = model.needs<TextGenerator>();
+    request.options = generator.defaults;
+    request.options.max_tokens = generator.max_tokens.value_or(tokens);
+  };
+}
 
 void check_has_text(const Json& body) {
   const auto given = [&](const char* key) { return body.contains(key) && !body[key].is_null(); };
@@ -155,29 +161,24 @@ void Api::one_model(const http::Request& request, const Answer& answer) {
   answer->send(json_response(model_json(*model({{"model", request.rest}}, any))));
 }
 
-void Api::complete(const http::Request& request, const Answer& answer) {
-  generate(request, answer, false);
-}
-void Api::chat(const http::Request& request, const Answer& answer) {
-  generate(request, answer, true);
-}
-
-Api::Asked Api::read(const http::Request& request, Able able, unsigned route,
-                     const Defaults& defaults) const {
+template <class Request, class Prepare>
+Api::Read<Request> Api::read(const http::Request& request, Able able,
+                             const Prepare& prepare) const {
   const Json body = parse_body(request.body);
-  Asked asked{model(body, able), {}};
-  if (defaults) asked.request = defaults(*asked.model);
-  read_fields(body, route, asked.model->facts.vocabulary, asked.request);
-  check_unknown(body, route);  // after a missing field is named
-  warn_of_unknown(body, route);
-  return asked;
+  Read<Request> read{model(body, able), {}};
+  prepare(read.request, *read.model);
+  read_fields(body, read.model->facts.vocabulary, read.request);
+  check_unknown_fields(body, Request::kPath);  // after a missing field is named
+  return read;
 }
 
-void Api::warn_of_unknown(const Json& body, unsigned route) const {
+void Api::check_unknown_fields(const Json& body, const char* path) const {
   constexpr size_t kMostWarnings = 1000, kMostName = 64;
-  for (const std::string& key : unknown_keys(body, route)) {
-    const std::string line = fmt::format("{}: the field \"{}\" is unknown and ignored",
-                                         path_of(route), excerpt(key, kMostName));
+  const std::vector<FieldInfo>& fields = fields_of_route(path);
+  check_unknown(body, fields);
+  for (const std::string& key : unknown_keys(body, fields)) {
+    const std::string line =
+        fmt::format("{}: the field \"{}\" is unknown and ignored", path, excerpt(key, kMostName));
     {
       const std::lock_guard lock(mutex_);
       if (!warn_ || warned_.size() == kMostWarnings || !warned_.insert(line).second) continue;
@@ -186,76 +187,79 @@ void Api::warn_of_unknown(const Json& body, unsigned route) const {
   }
 }
 
-void Api::generate(const http::Request& request, const Answer& answer, bool chat) {
-  auto [served, asked] = read(request, writes, chat ? kChat : kCompletion, [&](ServedModel& model) {
-    if (model.needs_engine().full()) throw too_busy();  // before the text is tokenised
-    ApiRequest defaults;
-    defaults.options = model.defaults;
-    constexpr int64_t kCompletionTokens = 16;  // OpenAI's default; chats may fill the context
-    defaults.options.max_tokens = model.max_tokens.value_or(chat ? -1 : kCompletionTokens);
-    return defaults;
-  });
-  const PreparedPrompts prompts = prepare(asked, chat, *served, *answer);
-  const auto job =
-      std::make_shared<GenerationJob>(std::move(asked), chat, served, answer, metrics_);
-  job->start(prompts);
+void Api::complete(const http::Request& request, const Answer& answer) {
+  constexpr int64_t kTokens = 16;  // OpenAI's default
+  auto [model, parsed] =
+      read<CompletionRequest>(request, is<TextGenerator>, generation_defaults(kTokens));
+  const PreparedPrompts prompts = prepare(parsed, *model, *answer);
+  auto format = openai_completion(parsed, model->facts.name, echoed_prompts(parsed, *model));
+  std::make_shared<GenerationJob>(std::move(parsed), std::move(format), model, answer, metrics_)
+      ->start(prompts);
+}
+
+void Api::chat(const http::Request& request, const Answer& answer) {
+  constexpr int64_t kTokens = -1;  // as many as the context has room for
+  auto [model, parsed] =
+      read<ChatRequest>(request, is<TextGenerator>, generation_defaults(kTokens));
+  const PreparedPrompts prompts = prepare(parsed, *model);
+  auto format = openai_chat(parsed, model->facts.name);
+  std::make_shared<GenerationJob>(std::move(parsed), std::move(format), model, answer, metrics_)
+      ->start(prompts);
 }
 
 void Api::openai_embeddings(const http::Request& request, const Answer& answer) {
-  const auto [served, asked] = read(request, embeds, kEmbeddings);
-  answer_openai_embeddings(asked, served, answer);
+  const auto [model, parsed] = read<OpenAIEmbedRequest>(request, is<ServedEmbedder>);
+  answer_openai_embeddings(parsed, model, answer);
 }
 
 void Api::embed(const http::Request& request, const Answer& answer) {
-  const auto [served, asked] = read(request, embeds, kEmbed, [](const ServedModel&) {
-    ApiRequest defaults;
-    defaults.embedding.normalise = true;
-    return defaults;
-  });
-  answer_embed(asked, served, answer);
+  const auto [model, parsed] = read<EmbedRequest>(
+      request, is<ServedEmbedder>,
+      [](EmbedRequest& defaults, const ServedModel&) { defaults.options.normalise = true; });
+  answer_embed(parsed, model, answer);
 }
 
 void Api::embed_sparse(const http::Request& request, const Answer& answer) {
-  const auto [served, asked] = read(request, embeds_sparsely, kSparse);
-  answer_embed_sparse(asked, served, answer);
+  const auto [model, parsed] = read<SparseEmbedRequest>(request, is<ServedSparseEmbedder>);
+  answer_embed_sparse(parsed, model, answer);
 }
 
 void Api::embed_all(const http::Request& request, const Answer& answer) {
-  const auto [served, asked] = read(request, embeds_tokens, kAllTokens);
-  answer_embed_all(asked, served, answer);
+  const auto [model, parsed] = read<TokenEmbedRequest>(request, is<ServedMultiVectorEmbedder>);
+  answer_embed_all(parsed, model, answer);
 }
 
 void Api::rerank(const http::Request& request, const Answer& answer) {
   // text-embeddings-inference has texts; vLLM has documents, as in the other two routes.
   const Json body = parse_body(request.body);
   if (!body.contains("texts") && body.contains("documents")) return ranks(request, answer);
-  const auto [served, asked] = read(request, reranks, kRerank);
-  answer_rerank(asked, served, answer);
+  const auto [model, parsed] = read<RerankRequest>(request, reranks);
+  answer_rerank(parsed, model, answer);
 }
 
 void Api::classify(const http::Request& request, const Answer& answer) {
-  const auto [served, asked] = read(request, labels, kClassify);
-  answer_classify(asked, served, answer);
+  const auto [model, parsed] = read<ClassifyRequest>(request, labels);
+  answer_classify(parsed, model, answer);
 }
 
 void Api::predict(const http::Request& request, const Answer& answer) {
-  const auto [served, asked] = read(request, labels, kPredict);
-  answer_predict(asked, served, answer);
+  const auto [model, parsed] = read<PredictRequest>(request, labels);
+  answer_predict(parsed, model, answer);
 }
 
 void Api::score(const http::Request& request, const Answer& answer) {
-  const auto [served, asked] = read(request, scores, kScore);
-  answer_score(asked, served, answer);
+  const auto [model, parsed] = read<ScoreRequest>(request, scores);
+  answer_score(parsed, model, answer);
 }
 
 void Api::ranks(const http::Request& request, const Answer& answer) {
-  const auto [served, asked] = read(request, scores, kRanks);
-  answer_ranks(asked, served, answer);
+  const auto [model, parsed] = read<RankRequest>(request, scores);
+  answer_ranks(parsed, model, answer);
 }
 
 void Api::similarity(const http::Request& request, const Answer& answer) {
-  const auto [served, asked] = read(request, embeds, kSimilarity);
-  answer_similarity(asked, served, answer);
+  const auto [model, parsed] = read<SimilarityRequest>(request, is<ServedEmbedder>);
+  answer_similarity(parsed, model, answer);
 }
 
 void Api::info(const http::Request&, const Answer& answer) {
@@ -266,9 +270,9 @@ void Api::translate(const http::Request& request, const Answer& answer) {
   const std::string_view type = request.header("content-type");
   const bool form = type.substr(0, type.find(';')) == "application/x-www-form-urlencoded" &&
                     request.body.substr(0, 1) != "{";  // curl -d declares JSON as a form
-  ApiRequest asked;
-  read_fields(parse_body(form ? json_of_form(request.body) : request.body), kTranslate, 0, asked);
-  answer_translation(asked, models(), answer);
+  TranslateRequest parsed;
+  read_fields(parse_body(form ? json_of_form(request.body) : request.body), 0, parsed);
+  answer_translation(parsed, models(), answer);
 }
 
 void Api::languages(const http::Request&, const Answer& answer) {
@@ -276,40 +280,40 @@ void Api::languages(const http::Request&, const Answer& answer) {
 }
 
 void Api::tokenize(const http::Request& request, const Answer& answer) {
-  const auto [served, asked] = read(request, reads_text, kTokenize);
-  const text::Tokenizer& tokenizer = served->needs_tokenizer();
-  if (!asked.text_list.empty())
-    return answer->send({200, "application/json", {}, token_lists(asked, tokenizer)});
-  if (asked.text.empty()) check_has_text(parse_body(request.body));
+  const auto [model, parsed] = read<TokenizeRequest>(request, reads_text);
+  const text::Tokenizer& tokenizer = model->needs_tokenizer();
+  if (!parsed.inputs.empty())
+    return answer->send({200, "application/json", {}, token_lists(parsed, tokenizer)});
+  if (parsed.text.empty()) check_has_text(parse_body(request.body));
   text::EncodingOptions options;
-  options.add_special_tokens = asked.add_special;
+  options.add_special_tokens = parsed.add_special;
   options.truncate_and_pad = false;
-  options.special = asked.special(true);
-  const std::vector<int32_t> ids = asked.add_special
-                                       ? tokenizer.encoding(asked.text, options).ids
-                                       : tokenizer.encode(asked.text, options.special);
+  options.special = parsed.special;
+  const std::vector<int32_t> ids = parsed.add_special
+                                       ? tokenizer.encoding(parsed.text, options).ids
+                                       : tokenizer.encode(parsed.text, options.special);
   // The body is written without a tree of JSON values, since a text may have a million tokens.
   std::string body = "{\"tokens\":[";
   for (const int32_t id : ids) {
     if (body.back() != '[') body += ',';
-    if (asked.with_pieces) {
+    if (parsed.with_pieces) {
       body += fmt::format("{{\"id\":{},\"piece\":{}}}", id, json_line(tokenizer.bytes_of(id)));
     } else {
       body += std::to_string(id);
     }
     check_answer_bytes(std::ssize(body), "content", "with a shorter text");
   }
-  body += fmt::format("],\"count\":{},\"max_model_len\":{}}}\n", ids.size(), served->facts.context);
+  body += fmt::format("],\"count\":{},\"max_model_len\":{}}}\n", ids.size(), model->facts.context);
   answer->send({200, "application/json", {}, std::move(body)});
 }
 
 void Api::detokenize(const http::Request& request, const Answer& answer) {
-  const auto [served, asked] = read(request, reads_text, kDetokenize);
-  const text::Tokenizer& tokenizer = served->needs_tokenizer();
+  const auto [model, parsed] = read<DetokenizeRequest>(request, reads_text);
+  const text::Tokenizer& tokenizer = model->needs_tokenizer();
   int64_t bytes = 0;
-  for (const int32_t id : asked.ids) bytes += std::ssize(tokenizer.text_of(id));
+  for (const int32_t id : parsed.ids) bytes += std::ssize(tokenizer.text_of(id));
   check_answer_bytes(bytes, "tokens", "with fewer tokens");
-  const std::string text = tokenizer.decode(asked.ids, asked.skip_special);
+  const std::string text = tokenizer.decode(parsed.ids, parsed.skip_special);
   answer->send(json_response({{"content", text}}));
 }
 
@@ -344,7 +348,8 @@ http::Router Api::router(size_t most_chat) {
   add("POST", "/v1/completions", &Api::complete);
   http::Route chats = route_of("POST", "/v1/chat/completions", &Api::chat);
   for (const auto& model : models())
-    if (model->image_prompt) chats.most_body = most_chat;
+    if (const auto* generator = model->find<TextGenerator>(); generator && generator->image_prompt)
+      chats.most_body = most_chat;
   router.add(std::move(chats));
   add("POST", "/v1/embeddings", &Api::openai_embeddings);
   add("POST", "/embed", &Api::embed, ErrorShape::embeddings);

@@ -56,23 +56,27 @@ class Api {
   void languages(const http::Request& request, const Answer& answer);
   void tokenize(const http::Request& request, const Answer& answer);
   void detokenize(const http::Request& request, const Answer& answer);
-  void generate(const http::Request& request, const Answer& answer, bool chat);
 
-  struct Asked {
+  // A request, and the model that it names.
+  template <class Request>
+  struct Read {
     std::shared_ptr<ServedModel> model;
-    ApiRequest request;
+    Request request;
   };
-  using Defaults = std::function<ApiRequest(ServedModel& model)>;
-  // Parses the body of a route into a request and its model. Missing fields keep their `defaults`.
-  Asked read(const http::Request& request, Able able, unsigned route,
-             const Defaults& defaults = {}) const;
+  // Parses the body of a route. `prepare(request, model)` sets defaults other than the struct's.
+  template <class Request, class Prepare>
+  Read<Request> read(const http::Request& request, Able able, const Prepare& prepare) const;
+  template <class Request>
+  Read<Request> read(const http::Request& request, Able able) const {
+    return read<Request>(request, able, [](Request&, ServedModel&) {});
+  }
 
   // Returns the model that the request names; without a name, the first model with the required
   // capability, or else the first model. Throws ApiError 404 if the name is unknown.
   std::shared_ptr<ServedModel> model(const Json& body, Able able) const;
 
-  // Reports fields that no request of this kind has.
-  void warn_of_unknown(const Json& body, unsigned route) const;
+  // Refuses unknown fields of a route that restrict the answer, and reports the others.
+  void check_unknown_fields(const Json& body, const char* path) const;
 
   std::function<void(const std::string&)> warn_;
   mutable std::mutex mutex_;  // of models_ and warned_

@@ -51,24 +51,25 @@ std::string predict_body(const infer::Classifications& result, bool many) {
   return json_line(many ? all : all.front());
 }
 
-void classify(const ApiRequest& request, const ServedPtr& model, const ExchangePtr& exchange,
+void classify(const LabelRequest& request, const ServedPtr& model, const ExchangePtr& exchange,
               ErrorShape shape, const char* param,
               const std::function<std::string(const infer::Classifications&)>& render) {
-  const infer::Classifier& classifier = model->needs_classifier();
+  const ServedClassifier& classifier = model->needs_classifier();
   // A label with its score takes fewer bytes in JSON than this and the label's name.
   int64_t row_bytes = 64;
-  for (const std::string& label : classifier.labels()) row_bytes += 64 + 2 * std::ssize(label);
-  check_answer_bytes(std::ssize(request.pairs) * row_bytes, param, "with fewer texts");
-  for (const infer::TextInput& input : request.pairs)
+  for (const std::string& label : classifier.model.labels())
+    row_bytes += 64 + 2 * std::ssize(label);
+  check_answer_bytes(std::ssize(request.inputs) * row_bytes, param, "with fewer texts");
+  for (const infer::TextInput& input : request.inputs)
     if (input.text.empty())
       throw ApiError{400, fmt::format("{}: expected at least one character in each text", param),
                      param, "empty"};
-  infer::ClassifyOptions options = request.classification;
+  infer::ClassifyOptions options = request.options;
   options.name_of_text = [param](size_t i) { return fmt::format("{}[{}]", param, i); };
   options.stop = [exchange] { return exchange->gone(); };
   answer_from<infer::Classifications>(
-      model->classify_queue, exchange, shape,
-      [&](const auto& done) { return model->classify_queue->submit(request.pairs, options, done); },
+      classifier.queue, exchange, shape,
+      [&](const auto& done) { return classifier.queue->submit(request.inputs, options, done); },
       render);
 }
 
@@ -82,7 +83,7 @@ std::string score_body(const infer::RerankScores& scores, const std::string& mod
   return json_line(body);
 }
 
-std::string ranks_body(const std::vector<float>& scores, const ApiRequest& request,
+std::string ranks_body(const std::vector<float>& scores, const RankRequest& request,
                        const std::string& model) {
   std::vector<size_t> order(scores.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -93,7 +94,7 @@ std::string ranks_body(const std::vector<float>& scores, const ApiRequest& reque
   Json results = Json::array();
   for (const size_t i : order) {
     Json result = {{"index", i}, {"relevance_score", scores[i]}};
-    if (request.return_text) result["document"] = {{"text", request.texts[i]}};
+    if (request.return_documents) result["document"] = {{"text", request.documents[i]}};
     results.push_back(std::move(result));
   }
   return json_line({{"id", tuning::random_id("rerank-")}, {"model", model}, {"results", results}});
@@ -118,21 +119,20 @@ infer::RerankScores similarities(const infer::Embedder& embedder, const infer::E
 void score_pairs(const std::vector<std::string>& first, const std::vector<std::string>& second,
                  const ServedPtr& model, const ExchangePtr& exchange, ErrorShape shape,
                  const std::function<std::string(const infer::RerankScores&)>& render) {
-  if (model->multi_vector_queue) {
+  if (const auto* late = model->find<ServedMultiVectorEmbedder>()) {
     return answer_from<infer::RerankScores>(
-        model->multi_vector_queue, exchange, shape,
-        [&](const auto& done) {
-          return model->multi_vector_queue->submit_scores(first, second, {}, done);
-        },
+        late->queue, exchange, shape,
+        [&](const auto& done) { return late->queue->submit_scores(first, second, {}, done); },
         render);
   }
-  if (!model->embedder) {
-    infer::RerankQueue& queue = model->needs_reranker();
+  const auto* const embedder = model->find<ServedEmbedder>();
+  if (embedder == nullptr) {
+    const auto& queue = model->needs<ServedReranker>().queue;
     infer::RerankOptions options;
     options.stop = [exchange] { return exchange->gone(); };
     return answer_from<infer::RerankScores>(
-        model->rerank_queue, exchange, shape,
-        [&](const auto& done) { return queue.submit(first, second, options, done); }, render);
+        queue, exchange, shape,
+        [&](const auto& done) { return queue->submit(first, second, options, done); }, render);
   }
   std::vector<std::string> texts;  // of equal texts in a row only one
   const auto place = [&](const std::string& text) {
@@ -146,49 +146,50 @@ void score_pairs(const std::vector<std::string>& first, const std::vector<std::s
   infer::EmbedOptions options;
   options.stop = [exchange] { return exchange->gone(); };
   answer_from<infer::Embeddings>(
-      model->embed_queue, exchange, shape,
-      [&](const auto& done) { return model->embed_queue->submit(texts, options, done); },
-      [=, embedder = *model->embedder](const infer::Embeddings& vectors) {
-        return render(similarities(embedder, vectors, firsts, seconds));
+      embedder->queue, exchange, shape,
+      [&](const auto& done) { return embedder->queue->submit(texts, options, done); },
+      [=, model = embedder->model](const infer::Embeddings& vectors) {
+        return render(similarities(model, vectors, firsts, seconds));
       });
 }
 
 }  // namespace
 
-void answer_classify(const ApiRequest& request, const ServedPtr& model,
+void answer_classify(const ClassifyRequest& request, const ServedPtr& model,
                      const ExchangePtr& exchange) {
   classify(request, model, exchange, ErrorShape::openai, "input",
            [name = model->facts.name](const auto& result) { return classify_body(result, name); });
 }
 
-void answer_predict(const ApiRequest& request, const ServedPtr& model,
+void answer_predict(const PredictRequest& request, const ServedPtr& model,
                     const ExchangePtr& exchange) {
   classify(request, model, exchange, ErrorShape::embeddings, "inputs",
            [many = request.many](const auto& result) { return predict_body(result, many); });
 }
 
-void answer_score(const ApiRequest& request, const ServedPtr& model, const ExchangePtr& exchange) {
-  const std::vector<std::string>& first = request.first_texts;
-  if (first.size() != 1 && first.size() != request.second_texts.size())
+void answer_score(const ScoreRequest& request, const ServedPtr& model,
+                  const ExchangePtr& exchange) {
+  const std::vector<std::string>& first = request.first;
+  if (first.size() != 1 && first.size() != request.second.size())
     throw ApiError{400,
                    fmt::format("text_1: {} texts; expected 1 or {}, the number of text_2",
-                               first.size(), request.second_texts.size()),
+                               first.size(), request.second.size()),
                    "text_1", "out_of_range"};
-  score_pairs(first, request.second_texts, model, exchange, ErrorShape::openai,
+  score_pairs(first, request.second, model, exchange, ErrorShape::openai,
               [name = model->facts.name](const auto& scores) { return score_body(scores, name); });
 }
 
-void answer_ranks(const ApiRequest& request, const ServedPtr& model, const ExchangePtr& exchange) {
-  score_pairs({request.query}, request.texts, model, exchange, ErrorShape::openai,
+void answer_ranks(const RankRequest& request, const ServedPtr& model, const ExchangePtr& exchange) {
+  score_pairs({request.query}, request.documents, model, exchange, ErrorShape::openai,
               [request, name = model->facts.name](const auto& scores) {
                 return ranks_body(scores.values, request, name);
               });
 }
 
-void answer_similarity(const ApiRequest& request, const ServedPtr& model,
+void answer_similarity(const SimilarityRequest& request, const ServedPtr& model,
                        const ExchangePtr& exchange) {
-  model->needs_embedder();
-  score_pairs({request.query}, request.texts, model, exchange, ErrorShape::embeddings,
+  model->needs<ServedEmbedder>();
+  score_pairs({request.text}, request.others, model, exchange, ErrorShape::embeddings,
               [](const infer::RerankScores& scores) { return json_line(Json(scores.values)); });
 }
 

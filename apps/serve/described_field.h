@@ -8,7 +8,7 @@ namespace fovea::serve {
 // default that the field already has is kept.
 class DescribeField : public OptionVisitor {
  public:
-  DescribeField(const std::string& option, Field& field) : option_(option), field_(field) {}
+  DescribeField(const std::string& option, FieldInfo& field) : option_(option), field_(field) {}
   void integer(const fovea::Field&, int64_t& value, int64_t least, int64_t most) override;
   void integers(const fovea::Field&, std::vector<int64_t>&, int64_t, int64_t) override;
   void number(const fovea::Field&, double& value, double least, double most) override;
@@ -21,7 +21,7 @@ class DescribeField : public OptionVisitor {
  private:
   void fill(const fovea::Field&, FieldType type, double least, double most, std::string initial);
   const std::string& option_;
-  Field& field_;
+  FieldInfo& field_;
 };
 
 // Sets an option to the value of a request's field, which has been checked.
@@ -42,18 +42,17 @@ class SetOption : public OptionVisitor {
 };
 
 // A field of a request that sets `option` of the request's `options`.
-template <class Options>
-Field described(std::string name, unsigned of, Options ApiRequest::* options,
-                const std::string& option, std::string initial) {
-  Field field{.name = std::move(name), .of = of, .initial = std::move(initial)};
+template <class Request, class Options>
+Field<Request> described(std::string name, Options Request::* options, const std::string& option,
+                         std::string initial = {}) {
+  FieldInfo info{.name = std::move(name), .initial = std::move(initial)};
   Options defaults;
-  DescribeField describe(option, field);
+  DescribeField describe(option, info);
   visit(defaults, describe);
-  field.put = [options, option](const Json& value, ApiRequest& request) {
-    SetOption set(option, value);
-    visit(request.*options, set);
-  };
-  return field;
+  return {std::move(info), [options, option](const Json& value, Request& request) {
+            SetOption set(option, value);
+            visit(request.*options, set);
+          }};
 }
 
 }  // namespace fovea::serve

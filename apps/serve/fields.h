@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <functional>
 #include <string>
 #include <vector>
@@ -7,31 +8,6 @@
 #include "serve/request.h"
 
 namespace fovea::serve {
-
-// The kinds of requests that have a field, as bits.
-enum : unsigned {
-  kChat = 1,
-  kCompletion = 2,
-  kTokenize = 4,
-  kDetokenize = 8,
-  kEmbeddings = 16,
-  kEmbed = 32,
-  kRerank = 64,
-  kTranslate = 128,
-  kJob = 256,
-  kClassify = 512,
-  kPredict = 1024,
-  kScore = 2048,
-  kRanks = 4096,
-  kSimilarity = 8192,
-  kSparse = 16384,
-  kAllTokens = 32768,
-};
-struct FieldsOf {
-  unsigned of;
-  const char* path;
-};
-const std::vector<FieldsOf>& routes_with_fields();
 
 enum class FieldType {
   boolean,
@@ -52,11 +28,10 @@ enum class FieldType {
   any,
 };
 
-// One field of a request, as used by validation, tests and documentation. A missing or null field
-// keeps its default.
-struct Field {
+// What is known of a field of a request, as used by validation, tests and documentation. A missing
+// or null field keeps its default.
+struct FieldInfo {
   std::string name;  // "a.b" is the field b of the object a; the entry of a precedes it
-  unsigned of = 0;   // kChat | ...
   FieldType type = FieldType::any;
   // Inclusive bounds: of a number's value, a list's length, a text's bytes, or the values of
   // biases.
@@ -64,25 +39,60 @@ struct Field {
   // The default, for documentation; "model" = option, generation_config.json or program default.
   std::string initial = {};
   std::string help = {};
-  std::function<void(const Json& value, ApiRequest& request)> put = {};
   bool required = false;
+
+  bool operator==(const FieldInfo&) const = default;
 };
 
-const std::vector<Field>& fields();
-std::vector<Field> guide_fields();           // those that restrict the generated text
-std::vector<Field> classification_fields();  // of classifiers and scores of pairs
-std::vector<Field> tuning_fields();          // those of fine-tuning jobs, which are among fields()
+// A field of a request, and how its value, which has been checked, is stored.
+template <class Request>
+struct Field {
+  using Put = std::function<void(const Json& value, Request& request)>;
+  Field(FieldInfo about, Put store) : info(std::move(about)), put(std::move(store)) {}
+  // A field of a base is one of the request.
+  template <class Base>
+    requires(std::derived_from<Request, Base> && !std::same_as<Request, Base>)
+  Field(const Field<Base>& field) : info(field.info), put(field.put) {}
+
+  FieldInfo info;
+  Put put;
+};
+template <class Request>
+using Fields = std::vector<Field<Request>>;
+
+// The fields of a request, in the order in which they are read. Each struct of request.h with a
+// kPath has a specialisation.
+template <class Request>
+const Fields<Request>& fields_of();
+
+struct RouteFields {
+  const char* path;
+  std::vector<FieldInfo> fields;
+};
+const std::vector<RouteFields>& routes_with_fields();
+// Those of one route, by its kPath.
+const std::vector<FieldInfo>& fields_of_route(const char* path);
+
+// Returns the checked value of a field, or null if it is missing. `vocabulary` bounds token ids.
+// Throws ApiError, with the field's name as `param`, if the value is invalid or required.
+const Json* checked_value(const Json& body, const FieldInfo& field, int64_t vocabulary);
+
+// Reads the fields of a request from `body`. Unknown fields are ignored here, since clients of
+// other servers send many. Throws ApiError like checked_value().
+template <class Request>
+void read_fields(const Json& body, int64_t vocabulary, Request& request) {
+  for (const Field<Request>& field : fields_of<Request>())
+    if (const Json* value = checked_value(body, field.info, vocabulary)) field.put(*value, request);
+}
+// Returns the keys of `body` that are none of the fields.
+std::vector<std::string> unknown_keys(const Json& body, const std::vector<FieldInfo>& fields);
+
+// The fields that restrict the generated text.
+Fields<GenerationRequest> guide_fields();
 // Throws ApiError if a request for a job has options of another method than its own.
-void check_methods(const ApiRequest& request);
+void check_methods(const FineTuningRequest& request);
 
-// Reads the fields of request kind `of` from `body`. Unknown fields are ignored here,
-// since clients of other servers send many. `vocabulary` bounds token ids. Throws ApiError, with
-// the field's name as `param`, if a value is invalid.
-void read_fields(const Json& body, unsigned of, int64_t vocabulary, ApiRequest& request);
-// Returns the keys of `body` that are no fields of these requests.
-std::vector<std::string> unknown_keys(const Json& body, unsigned of);
-
-// Returns the table as JSON, for tests and documentation.
+// Returns the fields of all routes as JSON, for tests and documentation.
 std::string fields_json();
 
 }  // namespace fovea::serve

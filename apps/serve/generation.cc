@@ -4,36 +4,22 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <ctime>
-#include <random>
+#include <utility>
 
 #include "base/stop.h"
 #include "serve/api_error.h"
 
 namespace fovea::serve {
-namespace {
-
-std::string new_id(const char* prefix) {
-  thread_local std::mt19937_64 generator{std::random_device{}()};
-  return fmt::format("{}-{:016x}{:08x}", prefix, generator(), static_cast<uint32_t>(generator()));
-}
-
-}  // namespace
-
-GenerationJob::GenerationJob(ApiRequest request, bool chat, std::shared_ptr<ServedModel> model,
+GenerationJob::GenerationJob(GenerationRequest request, std::unique_ptr<GenerationFormat> format,
+                             std::shared_ptr<ServedModel> model,
                              std::shared_ptr<http::Exchange> exchange, Metrics& metrics)
     : request_(std::move(request)),
+      format_(std::move(format)),
       model_(std::move(model)),
       exchange_(std::move(exchange)),
       metrics_(metrics),
-      submissions_(std::make_shared<Submissions>([served = model_](uint64_t number) {
-        if (served->engine) served->engine->cancel(number);
-      })) {
-  head_.id = new_id(chat ? "chatcmpl" : "cmpl");
-  head_.created = std::time(nullptr);
-  head_.model = model_->facts.name;
-  head_.chat = chat;
-}
+      submissions_(std::make_shared<Submissions>(
+          [served = model_](uint64_t number) { served->cancel(number); })) {}
 
 void GenerationJob::start(const PreparedPrompts& prepared) {
   const auto& prompts = prepared.ids;
@@ -44,13 +30,13 @@ void GenerationJob::start(const PreparedPrompts& prepared) {
   open_ = prompts.size() * static_cast<size_t>(request_.options.answers);
   for (size_t i = 0; i < open_; ++i) {
     const auto& prompt = prompts[i / static_cast<size_t>(request_.options.answers)];
-    choices_.push_back({LogprobList(model_->tokenizer, head_.chat),
+    choices_.push_back({LogprobList(model_->tokenizer, format_->logprob_style),
                         AttentionTraceList(request_.trace, model_->tokenizer,
                                            model_->facts.encoder ? start : prompt)});
   }
   whole_.resize(open_);
   submissions_->follow(*exchange_);
-  if (!request_.echo || !wants_logprobs()) return submit_all(prepared);
+  if (!prepared.score) return submit_all(prepared);
   const auto work = [self = shared_from_this(), prepared] { self->score_and_submit(prepared); };
   if (!model_->worker->run(work)) throw too_busy();
 }
@@ -128,9 +114,10 @@ bool GenerationJob::take(size_t prompt, const infer::Event& event) {
 }
 
 void GenerationJob::score_prompts(const std::vector<std::vector<int32_t>>& prompts) {
+  const auto& score = model_->needs<TextGenerator>().score;
   const auto answers = static_cast<size_t>(request_.options.answers);
   for (size_t p = 0; p < prompts.size(); ++p) {
-    const auto found = model_->score(prompts[p], request_.options.logprobs);
+    const auto found = score(prompts[p], request_.options.logprobs);
     for (size_t i = p * answers; i < (p + 1) * answers; ++i) {
       LogprobList& list = choices_[i].logprobs;
       list.add_first(prompts[p][0]);
@@ -142,11 +129,11 @@ void GenerationJob::score_prompts(const std::vector<std::vector<int32_t>>& promp
 void GenerationJob::finish_choice(size_t index, const infer::Event& event) {
   const infer::Generation& generation = *event.finished;
   if (event.answer == 0) {
-    counts_.prompt += generation.prompt_tokens;
-    counts_.cached += generation.cached_tokens;
+    totals_.counts.prompt += generation.prompt_tokens;
+    totals_.counts.cached += generation.cached_tokens;
   }
-  counts_.written += static_cast<int64_t>(generation.ids.size());
-  if (timings_.is_null()) timings_ = timings_json(generation);
+  totals_.counts.written += static_cast<int64_t>(generation.ids.size());
+  if (totals_.timings.is_null()) totals_.timings = timings_json(generation);
   if (request_.stream) {
     stream_end(index, generation);
   } else {
@@ -158,30 +145,11 @@ void GenerationJob::finish_choice(size_t index, const infer::Event& event) {
 void GenerationJob::fail(const ApiError& error) {
   failed_ = true;
   if (streaming_) {
-    const auto& [status, message, param, code] = error;
-    exchange_->write(sse_event(http::error_object(status, message, param, code)));
+    exchange_->write(format_->stream_error(error));
     exchange_->finish();
   } else {
-    exchange_->send(error_response(ErrorShape::openai, error));
+    exchange_->send(error_response(format_->error_shape, error));
   }
-}
-
-std::string GenerationJob::echoed(size_t index) const {
-  if (!request_.echo) return {};
-  const Prompt& prompt = request_.prompts[index / static_cast<size_t>(request_.options.answers)];
-  if (const auto* text = std::get_if<std::string>(&prompt)) return *text;
-  return model_->needs_tokenizer().decode(std::get<std::vector<int32_t>>(prompt));
-}
-
-// Adds calls to a message, in the older form with one call if the request has `functions`. Returns
-// the reason of the end.
-const char* GenerationJob::put_calls(Json calls, Json& message) const {
-  if (!request_.functions) {
-    message["tool_calls"] = std::move(calls);
-    return "tool_calls";
-  }
-  message["function_call"] = calls[0]["function"];
-  return "function_call";
 }
 
 std::string GenerationJob::whole_choice(size_t index, const infer::Generation& generation) {
@@ -191,48 +159,22 @@ std::string GenerationJob::whole_choice(size_t index, const infer::Generation& g
       logprobs.add(generation.ids[i], generation.logprobs[i]);
     }
   }
-  Json choice = {{"index", index}};
-  const char* reason = finish_reason(generation.finish);
-  if (head_.chat) {
-    ToolCalls found =
-        calls_ ? find_tool_calls(generation.text, *calls_) : ToolCalls{generation.text};
-    Json message = {{"role", "assistant"}, {"content", found.text}, {"refusal", nullptr}};
-    if (!found.calls.empty()) {
-      if (found.text.empty()) message["content"] = nullptr;
-      reason = put_calls(std::move(found.calls), message);
-    }
-    choice["message"] = std::move(message);
-  } else {
-    choice["text"] = echoed(index) + generation.text;
-  }
-  choice["finish_reason"] = reason;
-  return json_object(choice, extras(choices_[index], generation.ids));
+  ToolCalls found = calls_ ? find_tool_calls(generation.text, *calls_) : ToolCalls{generation.text};
+  return format_->whole_choice({index, std::move(found.text), std::move(found.calls),
+                                generation.finish, extras(choices_[index], generation.ids)});
 }
 
 void GenerationJob::begin_choice(size_t index) {
   if (!streaming_) {
     streaming_ = true;
     http::Response head;
-    head.content_type = "text/event-stream; charset=utf-8";
+    head.content_type = format_->stream_type;
     head.headers = {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}};
     exchange_->begin(std::move(head));
   }
   choices_[index].begun = true;
-  if (head_.chat) {
-    send_chunk(json_line({{"index", index},
-                          {"delta", {{"role", "assistant"}, {"content", ""}}},
-                          {"logprobs", nullptr},
-                          {"finish_reason", nullptr}}));
-  } else if (const std::string text = echoed(index); !text.empty()) {
-    const Json echo = {{"index", index}, {"text", text}, {"finish_reason", nullptr}};
-    send_chunk(json_object(echo, {{"logprobs", choices_[index].logprobs.take()}}));
-  }
-}
-
-void GenerationJob::send_chunk(const std::string& choice) {
-  Json object = head_.object(true);
-  if (request_.include_usage) object["usage"] = nullptr;
-  exchange_->write(sse_event(json_object(object, {{"choices", "[" + choice + "]"}})));
+  if (std::string first = format_->begin_choice(index, choices_[index].logprobs); !first.empty())
+    exchange_->write(std::move(first));
 }
 
 Members GenerationJob::extras(Choice& choice, const std::vector<int32_t>& ids) const {
@@ -252,77 +194,27 @@ void GenerationJob::stream_event(size_t index, const infer::Event& event) {
     choice.ids.push_back(event.id);
     if (wants_logprobs() && event.logprob != nullptr) choice.logprobs.add(event.id, *event.logprob);
   }
-  const std::string text = calls_ ? choice.filter.add(event.text) : std::string(event.text);
-  if (!text.empty()) stream_piece(index, text);
-}
-
-void GenerationJob::stream_piece(size_t index, const std::string& text) {
-  Choice& choice = choices_[index];
-  Json json = {{"index", index}};
-  if (head_.chat) {
-    json["delta"] = {{"content", text}};
-  } else {
-    json["text"] = text;
-  }
-  json["finish_reason"] = nullptr;
-  send_chunk(json_object(json, extras(choice, std::exchange(choice.ids, {}))));
+  std::string text = calls_ ? choice.filter.add(event.text) : std::string(event.text);
+  if (text.empty()) return;
+  exchange_->write(
+      format_->piece({index, std::move(text), extras(choice, std::exchange(choice.ids, {}))}));
 }
 
 void GenerationJob::stream_end(size_t index, const infer::Generation& generation) {
   Choice& choice = choices_[index];
-  const char* reason = finish_reason(generation.finish);
-  if (calls_) {
-    const ToolCalls found = find_tool_calls(choice.filter.held(), *calls_);
-    if (!found.text.empty()) stream_piece(index, found.text);
-    Json calls = Json::array();
-    for (size_t i = 0; i < found.calls.size(); ++i) {
-      Json call = {{"index", i}};
-      call.update(found.calls[i]);
-      calls.push_back(std::move(call));
-    }
-    if (!calls.empty()) {
-      Json delta = Json::object();
-      reason = put_calls(std::move(calls), delta);
-      const Json json = {{"index", index}, {"delta", delta}, {"finish_reason", nullptr}};
-      send_chunk(json_object(json, {{"logprobs", choice.logprobs.take()}}));
-    }
-  }
-  Json json = {{"index", index}};
-  if (head_.chat) {
-    json["delta"] = Json::object();
-  } else {
-    json["text"] = "";
-  }
-  json["finish_reason"] = reason;
-  send_chunk(json_object(json, extras(choice, std::exchange(choice.ids, {}))));
-}
-
-void GenerationJob::finish_stream() {
-  if (request_.include_usage) {
-    Json object = head_.object(true);
-    object["choices"] = Json::array();
-    object["usage"] = counts_.json();
-    object["timings"] = timings_;
-    exchange_->write(sse_event(json_line(object)));
-  }
-  exchange_->write(sse_event("[DONE]"));
-  exchange_->finish();
+  ToolCalls rest = calls_ ? find_tool_calls(choice.filter.held(), *calls_) : ToolCalls();
+  exchange_->write(
+      format_->end_choice({index, std::move(rest.text), std::move(rest.calls), generation.finish,
+                           extras(choice, std::exchange(choice.ids, {}))}));
 }
 
 void GenerationJob::finish() {
-  if (request_.stream) return finish_stream();
-  Json object = head_.object(false);
-  object["usage"] = counts_.json();
-  object["timings"] = timings_;
-  Members members;
-  std::string& choices = members.emplace_back("choices", "[").second;
-  choices.reserve(held_bytes_ + whole_.size() + 2);
-  for (std::string& choice : whole_) {
-    if (choices.size() > 1) choices += ',';
-    choices += std::exchange(choice, {});
+  if (request_.stream) {
+    exchange_->write(format_->end_stream(totals_));
+    exchange_->finish();
+  } else {
+    exchange_->send({200, "application/json", {}, format_->whole(std::move(whole_), totals_)});
   }
-  choices += ']';
-  exchange_->send({200, "application/json", {}, json_object(object, members)});
 }
 
 }  // namespace fovea::serve

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "http/http.h"
-#include "serve/answer_json.h"
 #include "serve/answer_limits.h"
 #include "serve/attention_trace_json.h"
+#include "serve/generation_format.h"
 #include "serve/metrics.h"
 #include "serve/prompts.h"
 #include "serve/submissions.h"
@@ -15,12 +15,13 @@
 
 namespace fovea::serve {
 
-// A running chat or completion. Submits its prompts to the engine and converts the events to one
-// JSON object or to a stream of them.
+// A running request for texts. Submits its prompts to the engine, and sends what the format of its
+// protocol makes of the events.
 class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
  public:
-  GenerationJob(ApiRequest request, bool chat, std::shared_ptr<ServedModel> model,
-                std::shared_ptr<http::Exchange> exchange, Metrics& metrics);
+  GenerationJob(GenerationRequest request, std::unique_ptr<GenerationFormat> format,
+                std::shared_ptr<ServedModel> model, std::shared_ptr<http::Exchange> exchange,
+                Metrics& metrics);
 
   // Throws ApiError 429 if the engine is full.
   void start(const PreparedPrompts& prompts);
@@ -43,24 +44,19 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   void finish_choice(size_t index, const infer::Event& event);
   double seconds() const;  // seconds since the request started
   void stream_event(size_t index, const infer::Event& event);
-  void stream_piece(size_t index, const std::string& text);
   void stream_end(size_t index, const infer::Generation& generation);
-  void send_chunk(const std::string& choice);
+  void begin_choice(size_t index);
   // Returns the members of a choice besides its text: log-probabilities, token ids and traces.
   Members extras(Choice& choice, const std::vector<int32_t>& ids) const;
-  void begin_choice(size_t index);
-  const char* put_calls(Json calls, Json& message) const;
   std::string whole_choice(size_t index, const infer::Generation& generation);
   void fail(const ApiError& error);
   void finish();
-  void finish_stream();
   bool wants_logprobs() const { return request_.options.logprobs >= 0; }
-  std::string echoed(size_t index) const;
   // Adds the log-probabilities of the prompts to the choices.
   void score_prompts(const std::vector<std::vector<int32_t>>& prompts);
 
-  ApiRequest request_;
-  AnswerHead head_;
+  GenerationRequest request_;
+  const std::unique_ptr<GenerationFormat> format_;
   std::shared_ptr<ServedModel> model_;
   std::shared_ptr<http::Exchange> exchange_;
   Metrics& metrics_;
@@ -72,8 +68,7 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   std::vector<std::string> whole_;  // texts of a response that is not streamed
   HeldBytes held_;
   size_t held_bytes_ = 0;  // bytes of whole_ and of finished choices
-  Json timings_;
-  TokenCounts counts_;
+  GenerationTotals totals_;
   size_t open_ = 0;  // number of unfinished choices
   bool streaming_ = false, failed_ = false, any_token_ = false;
 

@@ -7,7 +7,6 @@
 namespace fovea::serve {
 namespace {
 
-constexpr unsigned kBoth = kChat | kCompletion;
 constexpr double kMostGrammar = 1 << 20;  // the library's limit
 using Kind = Guide::Kind;
 
@@ -64,7 +63,7 @@ void check_members(const Json& format, const std::vector<const char*>& of_type) 
   }
 }
 
-void put_response_format(const Json& format, ApiRequest& request) {
+void put_response_format(const Json& format, GenerationRequest& request) {
   const std::string field = "response_format";
   const Json type = format.value("type", Json());
   if (format.empty() || type == "text") return check_members(format, {});
@@ -94,7 +93,7 @@ void put_response_format(const Json& format, ApiRequest& request) {
 }
 
 // vLLM's object, in which one description is given.
-void put_structured_outputs(const Json& value, ApiRequest& request) {
+void put_structured_outputs(const Json& value, GenerationRequest& request) {
   const std::string field = "structured_outputs";
   const size_t before = request.guides.size();
   for (const auto& [key, member] : value.items()) {
@@ -116,7 +115,7 @@ void put_structured_outputs(const Json& value, ApiRequest& request) {
   if (request.guides.size() > before + 1) refuse(field, "only one description");
 }
 
-void put_ollama_format(const Json& value, ApiRequest& request) {
+void put_ollama_format(const Json& value, GenerationRequest& request) {
   if (is_neutral(value) && !value.is_object()) return;
   if (value == "json")
     request.guides.push_back({Kind::json_object, "format"});
@@ -126,37 +125,33 @@ void put_ollama_format(const Json& value, ApiRequest& request) {
     refuse("format", "json or a JSON Schema");
 }
 
-Field text_field(const char* name, Kind kind, const char* help) {
-  return {name,
-          kBoth,
-          FieldType::text,
-          0,
-          kMostGrammar,
-          "none",
-          help,
-          [name, kind](const Json& v, ApiRequest& r) {
+using GuideField = Field<GenerationRequest>;
+
+GuideField text_field(const char* name, Kind kind, const char* help) {
+  return {{name, FieldType::text, 0, kMostGrammar, "none", help},
+          [name, kind](const Json& v, GenerationRequest& r) {
             if (!is_neutral(v)) r.guides.push_back({kind, name, v.get<std::string>()});
           }};
 }
 
-Field schema_field(const char* name, const char* help) {
-  return {name, kBoth, FieldType::any, 0, 0, "none", help, [name](const Json& v, ApiRequest& r) {
+GuideField schema_field(const char* name, const char* help) {
+  return {{name, FieldType::any, 0, 0, "none", help}, [name](const Json& v, GenerationRequest& r) {
             r.guides.push_back(schema_guide(v, name, name));
           }};
 }
 
 }  // namespace
 
-std::vector<Field> guide_fields() {
+Fields<GenerationRequest> guide_fields() {
   return {
-      {"response_format", kBoth, FieldType::object, 0, 16, "text",
-       "{\"type\": \"text\"}, {\"type\": \"json_object\"} (with schema: as json_schema), "
-       "{\"type\": \"json_schema\", \"json_schema\": {\"schema\": {...}}}, {\"type\": \"regex\", "
-       "\"regex\": ...} or {\"type\": \"grammar\", \"grammar\": ...}",
+      {{"response_format", FieldType::object, 0, 16, "text",
+        "{\"type\": \"text\"}, {\"type\": \"json_object\"} (with schema: as json_schema), "
+        "{\"type\": \"json_schema\", \"json_schema\": {\"schema\": {...}}}, {\"type\": \"regex\", "
+        "\"regex\": ...} or {\"type\": \"grammar\", \"grammar\": ...}"},
        put_response_format},
-      {"structured_outputs", kBoth, FieldType::object, 0, 16, "none",
-       "one of {\"json\": {...}}, {\"regex\": ...}, {\"choice\": [...]}, {\"grammar\": ...} and "
-       "{\"json_object\": true}",
+      {{"structured_outputs", FieldType::object, 0, 16, "none",
+        "one of {\"json\": {...}}, {\"regex\": ...}, {\"choice\": [...]}, {\"grammar\": ...} and "
+        "{\"json_object\": true}"},
        put_structured_outputs},
       text_field("grammar", Kind::grammar,
                  "a grammar in llama.cpp's notation (GBNF) that the text satisfies"),
@@ -164,17 +159,17 @@ std::vector<Field> guide_fields() {
       text_field("ebnf", Kind::grammar, "alias of grammar"),
       text_field("guided_regex", Kind::regex, "a regular expression that matches the whole text"),
       text_field("regex", Kind::regex, "alias of guided_regex"),
-      {"guided_choice", kBoth, FieldType::strings, 1, 1024, "none", "the texts to choose from",
-       [](const Json& v, ApiRequest& r) {
+      {{"guided_choice", FieldType::strings, 1, 1024, "none", "the texts to choose from"},
+       [](const Json& v, GenerationRequest& r) {
          r.guides.push_back(choices_guide(v, "guided_choice", "guided_choice"));
        }},
       schema_field("guided_json", "a JSON Schema, as an object or a text, that the text satisfies"),
       schema_field("json_schema", "alias of guided_json"),
-      {"format", kBoth, FieldType::any, 0, 0, "none", "json, or a JSON Schema as an object",
+      {{"format", FieldType::any, 0, 0, "none", "json, or a JSON Schema as an object"},
        put_ollama_format},
-      {"allowed_token_ids", kBoth, FieldType::ids, 1, 1e6, "all",
-       "the only tokens of the text; the end-of-text token too must be among them to occur",
-       [](const Json& v, ApiRequest& r) {
+      {{"allowed_token_ids", FieldType::ids, 1, 1e6, "all",
+        "the only tokens of the text; the end-of-text token too must be among them to occur"},
+       [](const Json& v, GenerationRequest& r) {
          r.guides.push_back(
              {Kind::ids, "allowed_token_ids", "", {}, v.get<std::vector<int32_t>>()});
        }},

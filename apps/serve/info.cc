@@ -18,14 +18,15 @@ Json label_maps(const std::vector<std::string>& labels) {
 }
 
 Json kind_of(const ServedModel& model) {
-  if (model.classifier)
-    return {
-        {model.rerank_queue ? "reranker" : "classifier", label_maps(model.classifier->labels())}};
-  if (model.embedder) return {{"embedding", {{"width", model.facts.width}}}};
-  if (model.sparse_embedder) return {{"embedding", {{"pooling", "splade"}}}};
-  if (model.multi_vector_embedder)
+  if (const ServedClassifier* labels = model.find_classifier())
+    return {{model.find<ServedReranker>() ? "reranker" : "classifier",
+             label_maps(labels->model.labels())}};
+  if (model.find<ServedEmbedder>()) return {{"embedding", {{"width", model.facts.width}}}};
+  if (model.find<ServedSparseEmbedder>()) return {{"embedding", {{"pooling", "splade"}}}};
+  if (model.find<ServedMultiVectorEmbedder>())
     return {{"embedding", {{"width", model.facts.width}, {"pooling", "none"}}}};
-  return {{"generation", {{"chat", model.chat.has_value()}}}};
+  const auto* const generator = model.find<TextGenerator>();
+  return {{"generation", {{"chat", generator != nullptr && generator->chat.has_value()}}}};
 }
 
 }  // namespace
@@ -41,13 +42,13 @@ Json info_json(const ServedModel& model) {
           {"version", version()}};
 }
 
-std::string token_lists(const ApiRequest& request, const text::Tokenizer& tokenizer) {
+std::string token_lists(const TokenizeRequest& request, const text::Tokenizer& tokenizer) {
   text::EncodingOptions options;
-  options.add_special_tokens = request.with_special;
+  options.add_special_tokens = request.special_of_inputs;
   options.truncate_and_pad = false;
-  options.special = request.special(true);
+  options.special = request.special;
   std::string body = "[";
-  for (const std::string& text : request.text_list) {
+  for (const std::string& text : request.inputs) {
     const text::Encoding found = tokenizer.encoding(text, options);
     body += body.size() > 1 ? ",[" : "[";
     for (size_t i = 0; i < found.ids.size(); ++i) {

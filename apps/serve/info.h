@@ -12,6 +12,6 @@ namespace fovea::serve {
 Json info_json(const ServedModel& model);
 // /tokenize with `inputs`: for each text [{"id", "text", "special", "start", "stop"}, ...], with
 // positions in characters. Throws ApiError 400 if the response would be too large.
-std::string token_lists(const ApiRequest& request, const text::Tokenizer& tokenizer);
+std::string token_lists(const TokenizeRequest& request, const text::Tokenizer& tokenizer);
 
 }  // namespace fovea::serve

@@ -110,14 +110,17 @@ std::string Metrics::text(const std::vector<std::shared_ptr<ServedModel>>& model
   std::vector<std::pair<std::string, infer::QueueStatus>> queues;
   for (const auto& model : models) {
     const std::string& name = model->facts.name;
-    // An adapter uses the engine of its base.
-    if (model->engine && model->facts.parent.empty())
-      engines.emplace_back(name, model->engine->status());
-    if (model->embed_queue) queues.emplace_back(name, model->embed_queue->status());
-    if (model->classify_queue) queues.emplace_back(name, model->classify_queue->status());
-    if (model->rerank_queue) queues.emplace_back(name, model->rerank_queue->status());
-    if (model->sparse_queue) queues.emplace_back(name, model->sparse_queue->status());
-    if (model->multi_vector_queue) queues.emplace_back(name, model->multi_vector_queue->status());
+    std::visit(
+        [&](const auto& part) {
+          if constexpr (requires { part.queue; })
+            if (part.queue) queues.emplace_back(name, part.queue->status());
+          if constexpr (requires { part.labels; })
+            if (part.labels.queue) queues.emplace_back(name, part.labels.queue->status());
+          if constexpr (requires { part.engine; })  // an adapter uses the engine of its base
+            if (part.engine && model->facts.parent.empty())
+              engines.emplace_back(name, part.engine->status());
+        },
+        model->part);
   }
   std::string out;
   write(out, kEngineGauges, engines);

@@ -108,31 +108,32 @@ std::shared_ptr<http::HandlerPool> worker_of(const ServedOptions& options) {
 void set_writer(const model::Model& model, const std::string& folder, const ServedOptions& options,
                 ServedModel& served) {
   const model::Spec& spec = model.spec();
+  TextGenerator& generator = served.part.emplace<TextGenerator>();
   set_facts(spec, options, served);
   served.facts.layers = spec.decoder->layers;
   served.facts.heads = spec.decoder->attention.heads;
   served.facts.encoder = spec.encoder.has_value();
   if (model.has_tokenizer()) served.tokenizer = model.tokenizer();
-  served.chat = text::chat_format(folder, options.template_file, served.tokenizer);
+  generator.chat = text::chat_format(folder, options.template_file, served.tokenizer);
   if (infer::reads_images(model)) {
-    served.image_mark = infer::image_mark(model);
-    served.image_prompt = [model](const std::string& text, size_t count, const auto& image,
-                                  const std::vector<std::string>& names) {
+    generator.image_mark = infer::image_mark(model);
+    generator.image_prompt = [model](const std::string& text, size_t count, const auto& image,
+                                     const std::vector<std::string>& names) {
       return infer::image_prompt(model, text, count, image, text::SpecialTokens::guarded, names);
     };
   }
-  served.ends = infer::end_ids(model);
+  generator.ends = infer::end_ids(model);
   infer::GenerateOptions requests = infer::generation_defaults(model, program_defaults());
   if (options.set_requests) options.set_requests(requests);
-  set_defaults(served, requests);
-  served.score = [model](const std::vector<int32_t>& ids, int64_t alternatives) {
+  set_defaults(generator, requests);
+  generator.score = [model](const std::vector<int32_t>& ids, int64_t alternatives) {
     return infer::score(model, ids, alternatives);
   };
   served.worker = worker_of(options);
   served.most_seconds = options.most_seconds;
-  if (!options.draft.empty()) served.defaults.guesses = options.draft_tokens;
+  if (!options.draft.empty()) generator.defaults.guesses = options.draft_tokens;
   if (spec.encoder && served.tokenizer) {
-    served.translator = translator_of(model, folder, options);
+    generator.translator = translator_of(model, folder, options);
   }
 }
 
@@ -150,23 +151,34 @@ void open_writer(const std::string& folder, const ServedOptions& options, const 
   }
   const auto engine = std::make_shared<infer::Engine>(model, engine_options);
   const std::shared_ptr<ServedModel> base = all.front();
-  base->engine = text_engine(engine, 0, engine_options.most_waiting);
-  base->open_adapter = [model, folder, options, engine](const std::string& name,
-                                                        const model::AdapterUse& use) {
+  auto& generator = base->needs<TextGenerator>();
+  generator.engine = text_engine(engine, 0, engine_options.most_waiting);
+  generator.open_adapter = [model, folder, options, engine](const std::string& name,
+                                                            const model::AdapterUse& use) {
     const model::Model adapted = model.with_adapters({use});
     auto served = std::make_shared<ServedModel>();
     set_writer(adapted, folder, options, *served);
+    auto& own = served->needs<TextGenerator>();
     served->facts.name = name;
     served->facts.parent = options.name;
     // The directory of an adapter of chats may have a chat template.
     if (std::filesystem::is_directory(use.folder)) {
-      if (auto own = text::chat_format(use.folder, options.template_file, served->tokenizer))
-        served->chat = std::move(own);
+      if (auto chat = text::chat_format(use.folder, options.template_file, served->tokenizer))
+        own.chat = std::move(chat);
     }
-    served->engine = text_engine(engine, engine->add(adapted), options.engine.most_waiting);
+    own.engine = text_engine(engine, engine->add(adapted), options.engine.most_waiting);
     return served;
   };
-  for (const auto& [name, use] : options.adapters) all.push_back(base->open_adapter(name, use));
+  for (const auto& [name, use] : options.adapters) all.push_back(generator.open_adapter(name, use));
+}
+
+infer::QueueOptions queue_options(const ServedOptions& options) {
+  return {.most_waiting = options.engine.most_waiting};
+}
+
+ServedClassifier classifier_part(const infer::Classifier& classifier,
+                                 const ServedOptions& options) {
+  return {classifier, std::make_shared<infer::ClassifyQueue>(classifier, queue_options(options))};
 }
 
 void open_embedder(const std::string& folder, const ServedOptions& options, const Warn& warn,
@@ -177,9 +189,8 @@ void open_embedder(const std::string& folder, const ServedOptions& options, cons
   served.facts.context = embedder.max_tokens();
   served.facts.width = embedder.width();
   served.tokenizer = embedder.tokenizer();
-  served.embedder = embedder;
-  served.embed_queue = std::make_shared<infer::EmbedQueue>(
-      embedder, infer::QueueOptions{.most_waiting = options.engine.most_waiting});
+  served.part = ServedEmbedder{
+      embedder, std::make_shared<infer::EmbedQueue>(embedder, queue_options(options))};
 }
 
 // A model of token weights alone has no Transformer whose facts could be reported.
@@ -196,9 +207,8 @@ void open_sparse_embedder(const std::string& folder, const ServedOptions& option
   served.facts.context = embedder.max_tokens();
   served.facts.width = embedder.width();
   served.tokenizer = embedder.tokenizer();
-  served.sparse_embedder = embedder;
-  served.sparse_queue = std::make_shared<infer::SparseQueue>(
-      embedder, infer::QueueOptions{.most_waiting = options.engine.most_waiting});
+  served.part = ServedSparseEmbedder{
+      embedder, std::make_shared<infer::SparseQueue>(embedder, queue_options(options))};
 }
 
 void open_multi_vector_embedder(const std::string& folder, const ServedOptions& options,
@@ -209,9 +219,8 @@ void open_multi_vector_embedder(const std::string& folder, const ServedOptions& 
   served.facts.context = embedder.max_tokens(infer::TextRole::document);
   served.facts.width = embedder.width();
   served.tokenizer = embedder.tokenizer();
-  served.multi_vector_embedder = embedder;
-  served.multi_vector_queue = std::make_shared<infer::MultiVectorQueue>(
-      embedder, infer::QueueOptions{.most_waiting = options.engine.most_waiting});
+  served.part = ServedMultiVectorEmbedder{
+      embedder, std::make_shared<infer::MultiVectorQueue>(embedder, queue_options(options))};
 }
 
 void open_reranker(const std::string& folder, const ServedOptions& options, const Warn& warn,
@@ -220,11 +229,11 @@ void open_reranker(const std::string& folder, const ServedOptions& options, cons
   warn_all(reranker.warnings(), warn);
   set_facts(reranker.spec(), options, served);
   served.facts.context = reranker.max_tokens();
-  const infer::QueueOptions queue = {.most_waiting = options.engine.most_waiting};
-  served.rerank_queue = std::make_shared<infer::RerankQueue>(reranker, queue);
-  served.classifier = infer::Classifier::of(reranker);
-  served.classify_queue = std::make_shared<infer::ClassifyQueue>(*served.classifier, queue);
-  served.tokenizer = served.classifier->tokenizer();
+  const infer::Classifier labels = infer::Classifier::of(reranker);
+  served.tokenizer = labels.tokenizer();
+  served.part =
+      ServedReranker{std::make_shared<infer::RerankQueue>(reranker, queue_options(options)),
+                     classifier_part(labels, options)};
 }
 
 void open_classifier(const std::string& folder, const ServedOptions& options, const Warn& warn,
@@ -234,9 +243,7 @@ void open_classifier(const std::string& folder, const ServedOptions& options, co
   set_facts(classifier.spec(), options, served);
   served.facts.context = classifier.max_tokens();
   served.tokenizer = classifier.tokenizer();
-  served.classifier = classifier;
-  served.classify_queue = std::make_shared<infer::ClassifyQueue>(
-      classifier, infer::QueueOptions{.most_waiting = options.engine.most_waiting});
+  served.part = classifier_part(classifier, options);
 }
 
 void open_speech(const std::string& folder, const ServedOptions& options, const Warn& warn,
@@ -245,7 +252,7 @@ void open_speech(const std::string& folder, const ServedOptions& options, const 
   warn_all(model.warnings(), warn);
   set_facts(model.spec(), options, served);
   if (model.has_tokenizer()) served.tokenizer = model.tokenizer();
-  served.speech = model;
+  served.part = ServedSpeech{model};
   served.worker = worker_of(options);
 }
 
@@ -272,18 +279,18 @@ std::vector<std::shared_ptr<ServedModel>> open_served(const std::string& folder,
                       ": a model of pictures; expected one that the server can serve: of text, "
                       "vectors, scores, labels or speech");
   }
-  const ServedModel& served = *all.front();
-  if (!options.languages.empty() && !served.translator) {
+  const auto* const generator = all.front()->find<TextGenerator>();
+  if (!options.languages.empty() && (generator == nullptr || !generator->translator)) {
     throw Error(ErrorKind::InvalidArgument,
                 "--languages: " + options.languages + " for " + folder +
                     ", which is not a translation model; expected an empty value");
   }
-  if (!options.adapters.empty() && !served.engine) {
+  if (!options.adapters.empty() && generator == nullptr) {
     throw Error(ErrorKind::InvalidArgument,
                 "--adapter: " + options.adapters[0].name + " for " + folder +
                     ", which does not generate text; expected a language model");
   }
-  if (!options.draft.empty() && !served.engine) {
+  if (!options.draft.empty() && generator == nullptr) {
     throw Error(ErrorKind::InvalidArgument,
                 "--draft: " + options.draft + " for " + folder +
                     ", which does not generate text; expected an empty value");

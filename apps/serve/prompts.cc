@@ -23,23 +23,24 @@ constexpr std::string_view kMark = "\xEF\xB7\x92";
 
 // A message that only calls tools may have no content, where some templates expect a string: if
 // rendering fails, it is repeated with empty strings.
-std::string rendered(const ServedModel& model, text::ChatRequest& chat, Json& messages) {
+std::string rendered(const TextGenerator& generator, const text::Tokenizer& tokenizer,
+                     text::ChatRequest& chat, Json& messages) {
   const auto render = [&] {
-    return model.image_prompt ? text::render_with_images(*model.chat, chat, model.needs_tokenizer(),
-                                                         model.image_mark)
-                              : model.chat->render(text::guarded(chat, model.needs_tokenizer()));
+    return generator.image_prompt
+               ? text::render_with_images(*generator.chat, chat, tokenizer, generator.image_mark)
+               : generator.chat->render(text::guarded(chat, tokenizer));
   };
   try {
     return render();
   } catch (const Error&) {
-    if (!fill_contents(messages, model.chat->habits)) throw;
+    if (!fill_contents(messages, generator.chat->habits)) throw;
   }
   chat.messages = messages.dump();
   return render();
 }
 
 // Rejects fields that the template would silently ignore.
-void check_shown(const ApiRequest& request, bool with_tools, const text::ChatFormat& chat) {
+void check_shown(const ChatRequest& request, bool with_tools, const text::ChatFormat& chat) {
   const auto refuse = [](const char* param, const char* more) {
     throw ApiError{400,
                    fmt::format("{0}: not supported by the model's chat template; expected none{1}",
@@ -81,19 +82,20 @@ std::string until_end(std::string text) {
 }
 
 // Returns the text of a conversation, and its pictures.
-std::string conversation(const ApiRequest& request, bool with_tools, const ServedModel& model,
+std::string conversation(const ChatRequest& request, bool with_tools, ServedModel& model,
                          std::vector<ChatPicture>& pictures) {
-  if (!model.chat) {
+  const auto& generator = model.needs<TextGenerator>();
+  if (!generator.chat) {
     throw ApiError{400,
                    "messages: the model has no chat template; use /v1/completions, or start the "
                    "server with --chat-template",
                    "messages", "no_chat_template"};
   }
   text::ChatRequest chat;
-  const bool reads_images = model.image_prompt != nullptr;
+  const bool reads_images = generator.image_prompt != nullptr;
   Json messages = request.messages;
   if (reads_images) pictures = take_pictures(messages);
-  messages = template_messages(messages, *model.chat, reads_images);
+  messages = template_messages(messages, *generator.chat, reads_images);
   if (request.ending.continue_final) mark_end(messages);
   chat.messages = messages.dump();
   if (with_tools) chat.tools = request.tools.dump();
@@ -101,7 +103,7 @@ std::string conversation(const ApiRequest& request, bool with_tools, const Serve
   if (!request.template_variables.empty()) chat.variables = request.template_variables.dump();
   chat.add_generation_prompt = request.ending.add_generation_prompt;
   try {
-    std::string text = rendered(model, chat, messages);
+    std::string text = rendered(generator, model.needs_tokenizer(), chat, messages);
     return request.ending.continue_final ? until_end(std::move(text)) : text;
   } catch (const Error& error) {
     throw ApiError{400, std::string("messages: ") + error.what(), "messages", "template_error"};
@@ -113,7 +115,7 @@ struct ToolChoice {
   std::string name = {};  // name of the function that must be called
 };
 
-ToolChoice tool_choice(const ApiRequest& request) {
+ToolChoice tool_choice(const ChatRequest& request) {
   const char* const expected =
       "none, auto, required or {\"type\": \"function\", \"function\": {\"name\": ...}}";
   const Json& choice = request.tool_choice;
@@ -129,13 +131,10 @@ ToolChoice tool_choice(const ApiRequest& request) {
   return {false, true, function["name"]};
 }
 
-void constrain(ApiRequest& request, ServedModel& model, const ToolChoice& choice) {
+void constrain(GenerationRequest& request, ServedModel& model) {
   if (request.guides.size() > 1)
     bad_value(request.guides[1].field, fmt::format("only one of {} and {}", request.guides[0].field,
                                                    request.guides[1].field));
-  if (choice.required)
-    request.guides = {
-        {Guide::Kind::schema, "tool_choice", call_schema(request.tools, choice.name)}};
   if (request.guides.empty()) return;
   const Guide& guide = request.guides[0];
   try {
@@ -169,7 +168,7 @@ std::optional<MiddleTokens> middle_tokens(const text::Tokenizer& tokenizer) {
 }
 
 // Returns prefix token, prompt, suffix token, suffix, middle token.
-std::vector<int32_t> ids_with_suffix(const Prompt& prompt, const ApiRequest& request,
+std::vector<int32_t> ids_with_suffix(const Prompt& prompt, const CompletionRequest& request,
                                      const text::Tokenizer& tokenizer) {
   const std::optional<MiddleTokens> tokens = middle_tokens(tokenizer);
   if (!tokens)
@@ -179,7 +178,7 @@ std::vector<int32_t> ids_with_suffix(const Prompt& prompt, const ApiRequest& req
     ids.insert(ids.end(), more.begin(), more.end());
   };
   const auto* const text = std::get_if<std::string>(&prompt);
-  const text::SpecialTokens special = request.special(false);
+  const text::SpecialTokens special = request.special;
   append(text ? tokenizer.encode(*text, special) : std::get<std::vector<int32_t>>(prompt));
   ids.push_back(tokens->suffix);
   append(tokenizer.encode(request.suffix, special));
@@ -187,25 +186,24 @@ std::vector<int32_t> ids_with_suffix(const Prompt& prompt, const ApiRequest& req
   return ids;
 }
 
-std::vector<int32_t> prompt_ids(const Prompt& prompt, const ApiRequest& request,
+std::vector<int32_t> prompt_ids(const Prompt& prompt, const CompletionRequest& request,
                                 const ServedModel& model) {
   if (const auto* ids = std::get_if<std::vector<int32_t>>(&prompt)) {
     if (!ids->empty()) return *ids;
   } else if (const auto& text = std::get<std::string>(prompt); !text.empty()) {
     text::EncodingOptions options;
     options.truncate_and_pad = false;
-    options.special = request.special(false);
+    options.special = request.special;
     return model.needs_tokenizer().encoding(text, options).ids;
   }
   bad_value("prompt", "at least one character or token");
 }
 
-// Returns the maximum number of tokens that fit after a prompt.
-int64_t room_after(const std::vector<int32_t>& ids, const ServedModel& model, bool chat) {
+// Returns the maximum number of tokens that fit after a prompt, which is in the field `param`.
+int64_t room_after(const std::vector<int32_t>& ids, const ServedModel& model, const char* param) {
   const auto length = static_cast<int64_t>(ids.size());
   const int64_t context = model.facts.context;
   if (context == 0 || length < context) return context - length;
-  const char* const param = chat ? "messages" : "prompt";
   throw ApiError{
       400,
       fmt::format(
@@ -215,11 +213,11 @@ int64_t room_after(const std::vector<int32_t>& ids, const ServedModel& model, bo
       param, "context_length_exceeded"};
 }
 
-void bound_length(ApiRequest& request, const PreparedPrompts& prompts, const ServedModel& model,
-                  bool chat) {
+void bound_length(GenerationRequest& request, const PreparedPrompts& prompts, ServedModel& model,
+                  const char* param) {
   int64_t& most = request.options.max_tokens;
   for (const std::vector<int32_t>& ids : prompts.ids) {
-    int64_t room = room_after(ids, model, chat);
+    int64_t room = room_after(ids, model, param);
     if (model.facts.context == 0) continue;
     // A cache smaller than the context limits the number of generated tokens; submit() reports a
     // cache that is too small to generate any.
@@ -230,22 +228,29 @@ void bound_length(ApiRequest& request, const PreparedPrompts& prompts, const Ser
   }
 }
 
-// Limits the JSON bytes of the response by reducing max_tokens. Throws ApiError if the client has
-// set max_tokens above the limit, or if one token per choice exceeds the limit.
-void bound_answers(ApiRequest& request, const PreparedPrompts& prompts, const ModelFacts& facts) {
-  const auto answers = std::ssize(prompts.ids) * request.options.answers;
-  int64_t echoed = 0;
+// Returns the JSON bytes of the prompts in a response.
+int64_t echoed_bytes(const CompletionRequest& request, const PreparedPrompts& prompts,
+                     const ModelFacts& facts) {
+  if (!request.echo) return 0;
+  int64_t bytes = 0;
   for (const Prompt& prompt : request.prompts) {
-    if (!request.echo) break;
     const auto* text = std::get_if<std::string>(&prompt);
     constexpr int64_t kTokenBytes = 16;
-    echoed +=
+    bytes +=
         text ? std::ssize(*text) : kTokenBytes * std::ssize(std::get<std::vector<int32_t>>(prompt));
   }
-  if (request.echo && request.options.logprobs >= 0)
+  if (prompts.score)
     for (const std::vector<int32_t>& ids : prompts.ids)
-      echoed += std::ssize(ids) * bytes_of_token(request, facts.width, facts.context);
-  echoed *= request.options.answers;
+      bytes += std::ssize(ids) * bytes_of_token(request, facts.width, facts.context);
+  return bytes * request.options.answers;
+}
+
+// Limits the JSON bytes of the response, of which the prompts take `echoed`, by reducing
+// max_tokens. Throws ApiError if the client has set max_tokens above the limit, or if one token per
+// choice exceeds the limit.
+void bound_answers(GenerationRequest& request, const PreparedPrompts& prompts,
+                   const ModelFacts& facts, int64_t echoed) {
+  const auto answers = std::ssize(prompts.ids) * request.options.answers;
   check_answer_bytes(echoed, "echo", "with fewer or shorter prompts, or without echo");
   const int64_t token = answers * bytes_of_token(request, facts.width, facts.context);
   check_answer_bytes(echoed + token, "n", "with fewer choices");
@@ -275,11 +280,7 @@ void check_attention_trace(const infer::AttentionTraceOptions& trace, const Mode
         "the number of layers");
 }
 
-void check_combinations(ApiRequest& request, bool chat) {
-  if (request.best_of != 0 && request.best_of != request.options.answers) {
-    bad_value("best_of", "the value of n");
-  }
-  if (!chat) return;
+void check_combinations(ChatRequest& request) {
   if (request.ending.continue_final && request.ending.add_generation_prompt)
     bad_value("continue_final_message", "false, or add_generation_prompt false beside it");
   if (request.options.logprobs > 0 && !request.logprobs)
@@ -288,11 +289,11 @@ void check_combinations(ApiRequest& request, bool chat) {
   if (request.logprobs && request.options.logprobs < 0) request.options.logprobs = 0;
 }
 
-void read_conversation(const ApiRequest& request, const ServedModel& model,
-                       PreparedPrompts& prompts) {
+void read_conversation(const ChatRequest& request, ServedModel& model, PreparedPrompts& prompts) {
   std::vector<ChatPicture> pictures;
   const std::string text = conversation(request, prompts.calls.has_value(), model, pictures);
-  if (!model.image_prompt) {
+  const auto& image_prompt = model.needs<TextGenerator>().image_prompt;
+  if (!image_prompt) {
     prompts.ids.push_back(model.needs_tokenizer().encode(text, text::SpecialTokens::guarded));
     return;
   }
@@ -300,7 +301,7 @@ void read_conversation(const ApiRequest& request, const ServedModel& model,
   for (const ChatPicture& picture : pictures) names.push_back(picture.place);
   try {
     infer::ImagePrompt prompt =
-        model.image_prompt(text, pictures.size(), PictureDecoder(pictures), names);
+        image_prompt(text, pictures.size(), PictureDecoder(pictures), names);
     prompts.ids.push_back(std::move(prompt.ids));
     prompts.images = std::move(prompt.images);
   } catch (const Error& error) {
@@ -308,37 +309,67 @@ void read_conversation(const ApiRequest& request, const ServedModel& model,
   }
 }
 
+// What follows once the prompts, which are in the field `param`, are tokenised.
+void limit(GenerationRequest& request, const PreparedPrompts& prompts, ServedModel& model,
+           const char* param, int64_t echoed) {
+  bound_length(request, prompts, model, param);
+  bound_answers(request, prompts, model.facts, echoed);
+  constrain(request, model);
+  if (!request.seed_given) request.options.sampling.seed = std::random_device{}();
+}
+
 }  // namespace
 
-PreparedPrompts prepare(ApiRequest& request, bool chat, ServedModel& model,
-                        const http::Exchange& exchange) {
-  check_combinations(request, chat);
+PreparedPrompts prepare(ChatRequest& request, ServedModel& model) {
+  check_combinations(request);
   check_attention_trace(request.trace, model.facts);
   PreparedPrompts prompts;
-  ToolChoice choice{true};
-  if (chat) {
-    choice = tool_choice(request);
-    const bool tools = !choice.none;
-    if (model.chat) check_shown(request, tools && !choice.required, *model.chat);
-    if (tools && model.chat)
-      prompts.calls = call_rules(request.tools, model.chat->habits.short_ids);
-    read_conversation(request, model, prompts);
-    if (prompts.ids[0].empty()) bad_value("messages", "at least one character");
-  } else {
-    for (const Prompt& prompt : request.prompts) {
-      if (exchange.gone()) throw ApiError{503, "the client has disconnected", "", ""};
-      prompts.ids.push_back(request.suffix.empty()
-                                ? prompt_ids(prompt, request, model)
-                                : ids_with_suffix(prompt, request, model.needs_tokenizer()));
-    }
+  const ToolChoice choice = tool_choice(request);
+  const bool tools = !choice.none;
+  if (const auto& chat = model.needs<TextGenerator>().chat) {
+    check_shown(request, tools && !choice.required, *chat);
+    if (tools) prompts.calls = call_rules(request.tools, chat->habits.short_ids);
   }
-  if (request.echo && request.options.logprobs >= 0 && (model.facts.encoder || !model.score))
-    bad_value("echo", "false with logprobs: the model is no decoder");
-  bound_length(request, prompts, model, chat);
-  bound_answers(request, prompts, model.facts);
-  constrain(request, model, choice);
-  if (!request.seed_given) request.options.sampling.seed = std::random_device{}();
+  read_conversation(request, model, prompts);
+  if (prompts.ids[0].empty()) bad_value("messages", "at least one character");
+  if (choice.required && request.guides.size() <= 1)
+    request.guides = {
+        {Guide::Kind::schema, "tool_choice", call_schema(request.tools, choice.name)}};
+  limit(request, prompts, model, "messages", 0);
   return prompts;
+}
+
+PreparedPrompts prepare(CompletionRequest& request, ServedModel& model,
+                        const http::Exchange& exchange) {
+  if (request.best_of != 0 && request.best_of != request.options.answers)
+    bad_value("best_of", "the value of n");
+  check_attention_trace(request.trace, model.facts);
+  PreparedPrompts prompts;
+  for (const Prompt& prompt : request.prompts) {
+    if (exchange.gone()) throw ApiError{503, "the client has disconnected", "", ""};
+    prompts.ids.push_back(request.suffix.empty()
+                              ? prompt_ids(prompt, request, model)
+                              : ids_with_suffix(prompt, request, model.needs_tokenizer()));
+  }
+  prompts.score = request.echo && request.options.logprobs >= 0;
+  if (prompts.score && (model.facts.encoder || !model.needs<TextGenerator>().score))
+    bad_value("echo", "false with logprobs: the model is no decoder");
+  limit(request, prompts, model, "prompt", echoed_bytes(request, prompts, model.facts));
+  return prompts;
+}
+
+std::vector<std::string> echoed_prompts(const CompletionRequest& request,
+                                        const ServedModel& model) {
+  std::vector<std::string> echoed;
+  for (const Prompt& prompt : request.prompts) {
+    const auto* const text = std::get_if<std::string>(&prompt);
+    const std::string shown =
+        !request.echo ? ""
+        : text        ? *text
+                      : model.needs_tokenizer().decode(std::get<std::vector<int32_t>>(prompt));
+    echoed.insert(echoed.end(), static_cast<size_t>(request.options.answers), shown);
+  }
+  return echoed;
 }
 
 }  // namespace fovea::serve

@@ -14,10 +14,16 @@ struct PreparedPrompts {
   std::vector<std::vector<int32_t>> ids;                   // token ids of each prompt
   std::shared_ptr<const model::PromptImages> images = {};  // the pictures of a chat; null = none
   std::optional<CallRules> calls = {};                     // of the text; unset: it has no calls
+  bool score = false;  // whether the response has the log-probabilities of the prompts too
 };
 // Tokenises the prompts of a request. Limits its max_tokens by the context and by the size of the
 // response, and converts response_format and tool_choice to a constraint. Throws ApiError.
-PreparedPrompts prepare(ApiRequest& request, bool chat, ServedModel& model,
+PreparedPrompts prepare(ChatRequest& request, ServedModel& model);
+PreparedPrompts prepare(CompletionRequest& request, ServedModel& model,
                         const http::Exchange& exchange);
+
+// Returns the text that each choice of a completion begins with: its prompt, if the request has
+// `echo`, else nothing.
+std::vector<std::string> echoed_prompts(const CompletionRequest& request, const ServedModel& model);
 
 }  // namespace fovea::serve

@@ -30,57 +30,127 @@ struct ChatEnding {
   bool add_generation_prompt = true, continue_final = false;
 };
 
-// The field values of one request. `options` starts with the model's defaults.
-struct ApiRequest {
-  std::string model;
+// The requests of the routes: one struct each, whose fields (fields.h) are read from the body. A
+// struct begins with the defaults; kPath names the route in messages and documents.
+
+struct ModelRequest {
+  std::string model;  // empty: the first model that can answer
+};
+
+// What chats and completions share.
+struct GenerationRequest : ModelRequest {
   infer::GenerateOptions options;
   bool seed_given = false;
   bool max_tokens_given = false;  // true if the client set it to a value other than -1
-  bool logprobs = false;          // of chats; `options.logprobs` is the number of alternatives
-  int64_t best_of = 0;
   bool stream = false, include_usage = false, return_ids = false;
-
-  std::vector<Prompt> prompts;  // of completions
-  bool echo = false;
-  std::string suffix;  // the text after the generated one
-
-  Json messages, tools, documents, tool_choice, template_variables = Json::object();
-  ChatEnding ending;
-  bool functions = false;     // calls in the older form of OpenAI's API
   std::vector<Guide> guides;  // descriptions of the text; at most one applies
   infer::AttentionTraceOptions trace;
+};
 
-  std::vector<Prompt> inputs;  // of /v1/embeddings and /embed
+struct ChatRequest : GenerationRequest {
+  static constexpr const char* kPath = "/v1/chat/completions";
+  Json messages, tools, documents, tool_choice, template_variables = Json::object();
+  ChatEnding ending;
+  bool functions = false;  // calls in the older form of OpenAI's API
+  bool logprobs = false;   // options.logprobs is the number of alternatives
+};
+
+struct CompletionRequest : GenerationRequest {
+  static constexpr const char* kPath = "/v1/completions";
+  std::vector<Prompt> prompts;
+  std::string suffix;  // the text after the generated one
+  bool echo = false;
+  int64_t best_of = 0;  // 0 = the number of choices
+  text::SpecialTokens special = text::SpecialTokens::as_text;
+};
+
+struct TokenizeRequest : ModelRequest {
+  static constexpr const char* kPath = "/tokenize";
+  std::string text;
+  bool add_special = false, with_pieces = false;
+  text::SpecialTokens special = text::SpecialTokens::parsed;
+  // The form of text-embeddings-inference: texts, with special tokens or without.
+  std::vector<std::string> inputs;
+  bool special_of_inputs = true;
+};
+
+struct DetokenizeRequest : ModelRequest {
+  static constexpr const char* kPath = "/detokenize";
+  std::vector<int32_t> ids;
+  bool skip_special = false;
+};
+
+// What the routes of vectors share.
+struct VectorRequest : ModelRequest {
+  std::vector<Prompt> inputs;
+  infer::EmbedOptions options;
+};
+struct OpenAIEmbedRequest : VectorRequest {
+  static constexpr const char* kPath = "/v1/embeddings";
   bool base64 = false;
-  infer::EmbedOptions embedding;
+};
+struct EmbedRequest : VectorRequest {
+  static constexpr const char* kPath = "/embed";
+};
+struct SparseEmbedRequest : VectorRequest {
+  static constexpr const char* kPath = "/embed_sparse";
+};
+struct TokenEmbedRequest : VectorRequest {
+  static constexpr const char* kPath = "/embed_all";
+};
 
-  std::string query;               // of /rerank
-  std::vector<std::string> texts;  // of /rerank and /translate
-  infer::RerankOptions reranking;
+struct RerankRequest : ModelRequest {
+  static constexpr const char* kPath = "/rerank";
+  std::string query;
+  std::vector<std::string> texts;
+  infer::RerankOptions options;
   bool return_text = false;
+};
 
-  std::vector<infer::TextInput> pairs;  // of /v1/classify and /predict
-  infer::ClassifyOptions classification;
-  std::vector<std::string> first_texts, second_texts;  // of /v1/score
-  int64_t most_results = 0;                            // of /v1/rerank; 0 = all
+// What the routes of labels share.
+struct LabelRequest : ModelRequest {
+  std::vector<infer::TextInput> inputs;
+  infer::ClassifyOptions options;
+};
+struct ClassifyRequest : LabelRequest {
+  static constexpr const char* kPath = "/v1/classify";
+};
+struct PredictRequest : LabelRequest {
+  static constexpr const char* kPath = "/predict";
+  bool many = false;  // the texts were sent as an array
+};
 
-  bool many = false;  // of /translate and /predict: the texts were sent as an array
+struct ScoreRequest : ModelRequest {
+  static constexpr const char* kPath = "/v1/score";
+  std::vector<std::string> first, second;
+};
+
+struct RankRequest : ModelRequest {
+  static constexpr const char* kPath = "/v1/rerank";
+  std::string query;
+  std::vector<std::string> documents;
+  int64_t most_results = 0;  // 0 = all
+  bool return_documents = false;
+};
+
+struct SimilarityRequest : ModelRequest {
+  static constexpr const char* kPath = "/similarity";
+  std::string text;
+  std::vector<std::string> others;
+};
+
+struct TranslateRequest : ModelRequest {
+  static constexpr const char* kPath = "/translate";
+  std::vector<std::string> texts;
+  bool many = false;  // the texts were sent as an array
   std::string source, target;
   int64_t alternatives = 0;
+};
 
-  std::string text;  // of /tokenize
-  // Of /tokenize, with the field `inputs`: the texts, and whether special tokens are added.
-  std::vector<std::string> text_list;
-  bool with_special = true;
-  std::vector<int32_t> ids;                    // of /detokenize
-  tuning::JobRequest job;                      // of /v1/fine_tuning/jobs
-  std::vector<tuning::JobMethod> job_methods;  // whose options the request has
-  bool add_special = false, with_pieces = false, skip_special = false;
-  std::optional<bool> parse_special;  // of /tokenize (default: true) and completions (false)
-  text::SpecialTokens special(bool parsed) const {
-    return parse_special.value_or(parsed) ? text::SpecialTokens::parsed
-                                          : text::SpecialTokens::as_text;
-  }
+struct FineTuningRequest {
+  static constexpr const char* kPath = "/v1/fine_tuning/jobs";
+  tuning::JobRequest job;
+  std::vector<tuning::JobMethod> methods;  // whose options the request has
 };
 
 // Returns whether a value asks for nothing, as some clients send for each field that they know:

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "fovea/infer/classify.h"
@@ -46,6 +47,8 @@ struct Translator {
   int64_t most_hypotheses = 1;
 };
 
+class ServedModel;
+
 struct ModelFacts {
   std::string name;
   int64_t created = 0;  // seconds since 1970
@@ -55,63 +58,116 @@ struct ModelFacts {
   std::string parent = {};        // of an adapter: the name of its base
 };
 
-// One model of the API.
-class ServedModel {
- public:
-  ModelFacts facts;
-  std::optional<text::Tokenizer> tokenizer;
+// What a served model does: one of the following. kExpected ends the error of a request that the
+// model cannot answer.
+
+struct TextGenerator {
+  static constexpr const char* kExpected =
+      "has no language-model head; expected a model that generates text";
+  std::optional<TextEngine> engine;      // unset once the server ends
   std::optional<text::ChatFormat> chat;  // unset: the model has no chat template
   // Command-line options override generation_config.json, which overrides the program's defaults.
   infer::GenerateOptions defaults;
+  std::optional<int64_t> max_tokens;  // set by an option or generation_config.json
+  std::vector<int32_t> ends;          // end-of-text tokens
   // Returns the prompt of a text that a chat template rendered; unset: the model reads no pictures.
   std::function<infer::ImagePrompt(const std::string& text, size_t count,
                                    const std::function<media::Image(size_t)>& image,
                                    const std::vector<std::string>& names)>
       image_prompt;
-  std::string image_mark;             // see fovea::image_mark()
-  std::vector<int32_t> ends;          // end-of-text tokens
-  std::optional<int64_t> max_tokens;  // set by an option or generation_config.json
-  double most_seconds = 0;            // limit per request; 0 = unlimited
-  // A model that generates sets engine (and translator if it translates), one that computes vectors
-  // sets embedder and embed_queue, one that labels texts sets classifier and classify_queue, one
-  // that scores pairs of texts also sets rerank_queue, and one that transcribes sets speech.
-  std::optional<TextEngine> engine;
-  // The log-probabilities of the tokens of a text, as score() in fovea/infer/generate.h.
+  std::string image_mark;  // see infer::image_mark()
+  // The log-probabilities of the tokens of a text, as infer::score().
   std::function<std::vector<infer::TokenLogprob>(const std::vector<int32_t>& ids,
                                                  int64_t alternatives)>
       score;
   std::optional<Translator> translator;
-  std::optional<infer::Embedder> embedder;
-  std::shared_ptr<infer::EmbedQueue> embed_queue;  // for embedder
-  std::shared_ptr<infer::RerankQueue> rerank_queue;
-  // A model that computes sparse vectors, or vectors of tokens, sets its queue.
-  std::optional<infer::SparseEmbedder> sparse_embedder;
-  std::shared_ptr<infer::SparseQueue> sparse_queue;
-  std::optional<infer::MultiVectorEmbedder> multi_vector_embedder;
-  std::shared_ptr<infer::MultiVectorQueue> multi_vector_queue;
-  std::optional<infer::Classifier> classifier;
-  std::shared_ptr<infer::ClassifyQueue> classify_queue;
-  std::optional<model::Model> speech;
-  // Does long work of requests one after another: it transcribes, and scores prompts.
-  std::shared_ptr<http::HandlerPool> worker;
-  // Opens an adapter of this model, which uses its engine and its weights, while requests run. Set
-  // for models that generate text and are no adapters.
+  // Opens an adapter of this model, which uses its engine and its weights, while requests run.
+  // Unset for adapters.
   std::function<std::shared_ptr<ServedModel>(const std::string& name, const model::AdapterUse& use)>
       open_adapter;
+};
+
+struct ServedEmbedder {
+  static constexpr const char* kExpected =
+      "does not compute embeddings; expected an embedding model";
+  infer::Embedder model;
+  std::shared_ptr<infer::EmbedQueue> queue;
+};
+
+struct ServedSparseEmbedder {
+  static constexpr const char* kExpected =
+      "does not compute sparse vectors; expected a sparse embedding model";
+  infer::SparseEmbedder model;
+  std::shared_ptr<infer::SparseQueue> queue;
+};
+
+struct ServedMultiVectorEmbedder {
+  static constexpr const char* kExpected =
+      "does not compute vectors of tokens; expected a late interaction model";
+  infer::MultiVectorEmbedder model;
+  std::shared_ptr<infer::MultiVectorQueue> queue;
+};
+
+struct ServedClassifier {
+  static constexpr const char* kExpected = "does not label texts; expected a sequence classifier";
+  infer::Classifier model;
+  std::shared_ptr<infer::ClassifyQueue> queue;
+};
+
+// A cross-encoder, which also labels texts.
+struct ServedReranker {
+  static constexpr const char* kExpected = "is not a re-ranker; expected a cross-encoder";
+  std::shared_ptr<infer::RerankQueue> queue;
+  ServedClassifier labels;
+};
+
+struct ServedSpeech {
+  model::Model model;
+};
+
+// One model of the API.
+class ServedModel {
+ public:
+  using Part =
+      std::variant<std::monostate, TextGenerator, ServedEmbedder, ServedSparseEmbedder,
+                   ServedMultiVectorEmbedder, ServedClassifier, ServedReranker, ServedSpeech>;
+  ModelFacts facts;
+  std::optional<text::Tokenizer> tokenizer;
+  double most_seconds = 0;  // limit per request; 0 = unlimited
+  // Does long work of requests one after another: it transcribes, and scores prompts.
+  std::shared_ptr<http::HandlerPool> worker;
+  Part part;
+
+  // Returns the part of this type, or null if the model does something else.
+  template <class T>
+  T* find() {
+    return std::get_if<T>(&part);
+  }
+  template <class T>
+  const T* find() const {
+    return std::get_if<T>(&part);
+  }
+  // Returns the part, or throws ApiError 400 if the model does something else.
+  template <class T>
+  T& needs() {
+    if (T* const found = find<T>()) return *found;
+    refuse_use(T::kExpected);
+  }
+  // Of a classifier or a re-ranker; null if the model labels no texts.
+  const ServedClassifier* find_classifier() const;
 
   // These functions throw ApiError 400 if the model lacks the capability.
   const text::Tokenizer& needs_tokenizer() const;
-  const TextEngine& needs_engine() const;
-  const infer::Embedder& needs_embedder() const;
-  infer::RerankQueue& needs_reranker() const;
-  const infer::SparseEmbedder& needs_sparse_embedder() const;
-  const infer::MultiVectorEmbedder& needs_multi_vector_embedder() const;
-  const infer::Classifier& needs_classifier() const;
-  void end_work();  // cancels all requests and stops the engines
+  const TextEngine& needs_engine();
+  const ServedClassifier& needs_classifier() const;
+  void cancel(uint64_t request);  // of the engine, if it is not stopped
+  void end_work();                // cancels all requests and stops the engines
   // Returns the vocabulary for constraints; it is created by the first request that requires JSON.
   std::shared_ptr<const text::JsonVocabulary> json_vocabulary();
 
  private:
+  [[noreturn]] void refuse_use(const char* expected) const;
+
   std::mutex mutex_;
   std::shared_ptr<const text::JsonVocabulary> json_vocabulary_;
 };
@@ -120,6 +176,6 @@ class ServedModel {
 infer::GenerateOptions program_defaults();
 // Sets the defaults of requests to `options`: program_defaults(), overridden by
 // generation_config.json and the program's options.
-void set_defaults(ServedModel& model, const infer::GenerateOptions& options);
+void set_defaults(TextGenerator& generator, const infer::GenerateOptions& options);
 
 }  // namespace fovea::serve

@@ -168,8 +168,9 @@ SpeechRequest read_request(http::Request& request, bool translate) {
 
 std::shared_ptr<ServedModel> model_for(const SpeechRequest& request, const ServedModels& models) {
   for (const auto& model : models)
-    if (request.model.empty() ? model->speech.has_value() : model->facts.name == request.model) {
-      if (model->speech.has_value()) return model;
+    if (request.model.empty() ? model->find<ServedSpeech>() != nullptr
+                              : model->facts.name == request.model) {
+      if (model->find<ServedSpeech>()) return model;
       throw ApiError{400, "model: " + request.model + ": reads no sound; expected a speech model",
                      "model", "wrong_model"};
     }
@@ -289,7 +290,8 @@ void queue_speech(SpeechRequest request, const std::shared_ptr<ServedModel>& mod
   if (!exchange->hold(std::ssize(*request.sound))) throw too_busy();
   const auto place = std::make_shared<std::atomic<std::shared_ptr<WaitingSpeech>>>(
       std::make_shared<WaitingSpeech>(WaitingSpeech{std::move(request), exchange}));
-  const auto work = [place, speech = *model->speech, pool = model->worker.get()] {
+  const auto work = [place, speech = model->find<ServedSpeech>()->model,
+                     pool = model->worker.get()] {
     const std::shared_ptr<WaitingSpeech> waiting = place->exchange(nullptr);
     if (waiting == nullptr) return;
     http::Exchange& answer = *waiting->exchange;

@@ -32,15 +32,16 @@ std::vector<std::string> lines_of(const std::string& text) {
 // Translates the texts of one request.
 class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
  public:
-  TranslationJob(const ApiRequest& request, std::shared_ptr<ServedModel> model,
-                 infer::TranslationDirection direction, std::shared_ptr<http::Exchange> exchange)
+  TranslationJob(const TranslateRequest& request, std::shared_ptr<ServedModel> model,
+                 Translator translator, infer::TranslationDirection direction,
+                 std::shared_ptr<http::Exchange> exchange)
       : request_(request),
         model_(std::move(model)),
+        translator_(std::move(translator)),
         direction_(std::move(direction)),
         exchange_(std::move(exchange)),
-        submissions_(std::make_shared<Submissions>([served = model_](uint64_t number) {
-          if (served->engine) served->engine->cancel(number);
-        })),
+        submissions_(std::make_shared<Submissions>(
+            [served = model_](uint64_t number) { served->cancel(number); })),
         ranks_(static_cast<size_t>(request.alternatives + 1)) {}
 
   void start() {
@@ -50,9 +51,9 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
       for (const std::string& line : lines_of(text)) {
         if (exchange_->gone()) return;
         if (!text::is_blank(line)) {
-          asked_.push_back({lines_.size() - 1, lines_.back().size(), ranks_,
-                            model_->translator->request(line, direction_.source_prefix,
-                                                        request_.alternatives + 1)});
+          asked_.push_back(
+              {lines_.size() - 1, lines_.back().size(), ranks_,
+               translator_.request(line, direction_.source_prefix, request_.alternatives + 1)});
         }
         lines_.back().emplace_back(ranks_);
       }
@@ -166,8 +167,9 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
     exchange_->send({200, "application/json", {}, json_line(answer)});
   }
 
-  const ApiRequest request_;
+  const TranslateRequest request_;
   const std::shared_ptr<ServedModel> model_;
+  const Translator translator_;
   const infer::TranslationDirection direction_;
   const std::shared_ptr<http::Exchange> exchange_;
   const std::shared_ptr<Submissions> submissions_;
@@ -182,27 +184,35 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
   bool failed_ = false;
 };
 
-bool fits(const infer::TranslationDirection& own, const ApiRequest& request) {
+bool fits(const infer::TranslationDirection& own, const TranslateRequest& request) {
   const bool reads = own.source.empty() || request.source == "auto" || own.source == request.source;
   return reads && (own.target.empty() || own.target == request.target);
 }
 
+const Translator* translator_of(const ServedModel& model) {
+  const auto* const generator = model.find<TextGenerator>();
+  return generator != nullptr && generator->translator ? &*generator->translator : nullptr;
+}
+
 struct Chosen {
   std::shared_ptr<ServedModel> model;
+  Translator translator;
   infer::TranslationDirection direction;
 };
 
 // Returns the first model that translates from the request's source into its target. A model with
 // unknown languages accepts any. Throws ApiError if there is none.
-Chosen choose(const std::vector<std::shared_ptr<ServedModel>>& models, const ApiRequest& request) {
+Chosen choose(const std::vector<std::shared_ptr<ServedModel>>& models,
+              const TranslateRequest& request) {
   bool any = false;
   for (const auto& model : models) {
-    if (!model->translator || (!request.model.empty() && request.model != model->facts.name)) {
+    const Translator* const translator = translator_of(*model);
+    if (translator == nullptr || (!request.model.empty() && request.model != model->facts.name)) {
       continue;
     }
     any = true;
-    for (const infer::TranslationDirection& direction : model->translator->directions) {
-      if (fits(direction, request)) return {model, direction};
+    for (const infer::TranslationDirection& direction : translator->directions) {
+      if (fits(direction, request)) return {model, *translator, direction};
     }
   }
   if (!any) {
@@ -221,24 +231,24 @@ Chosen choose(const std::vector<std::shared_ptr<ServedModel>>& models, const Api
 
 }  // namespace
 
-void answer_translation(const ApiRequest& request,
+void answer_translation(const TranslateRequest& request,
                         const std::vector<std::shared_ptr<ServedModel>>& models,
                         const std::shared_ptr<http::Exchange>& exchange) {
-  const auto [model, direction] = choose(models, request);
-  if (request.alternatives >= model->translator->most_hypotheses) {
-    throw ApiError{
-        400,
-        fmt::format("alternatives: expected at most {}", model->translator->most_hypotheses - 1),
-        "alternatives", "out_of_range"};
+  const auto [model, translator, direction] = choose(models, request);
+  if (request.alternatives >= translator.most_hypotheses) {
+    throw ApiError{400,
+                   fmt::format("alternatives: expected at most {}", translator.most_hypotheses - 1),
+                   "alternatives", "out_of_range"};
   }
-  std::make_shared<TranslationJob>(request, model, direction, exchange)->start();
+  std::make_shared<TranslationJob>(request, model, translator, direction, exchange)->start();
 }
 
 Json languages_json(const std::vector<std::shared_ptr<ServedModel>>& models) {
   std::map<std::string, std::set<std::string>> targets;  // by source language
   for (const auto& model : models) {
-    if (!model->translator) continue;
-    for (const auto& [source, target, prefix] : model->translator->directions) {
+    const Translator* const translator = translator_of(*model);
+    if (translator == nullptr) continue;
+    for (const auto& [source, target, prefix] : translator->directions) {
       // The languages of a model that names none; /translate accepts any codes for it.
       const std::string from = source.empty() ? "auto" : source,
                         to = target.empty() ? "auto" : target;

@@ -16,8 +16,9 @@ constexpr double kMostSeed = 2147483647;
 }
 
 using tuning::JobMethod;
+using JobField = Field<FineTuningRequest>;
 
-void put_method(const Json& value, ApiRequest& request) {
+void put_method(const Json& value, FineTuningRequest& request) {
   const auto& type = value.get_ref<const std::string&>();
   for (const JobMethod method : {JobMethod::supervised, JobMethod::dpo, JobMethod::reinforcement}) {
     if (type != tuning::name_of(method)) continue;
@@ -29,30 +30,25 @@ void put_method(const Json& value, ApiRequest& request) {
 }
 
 // The options of one method, which a request of another one must not have.
-Field options_of(JobMethod method) {
-  return {std::string("method.") + tuning::name_of(method),
-          kJob,
-          FieldType::object,
-          0,
-          16,
-          "none",
-          fmt::format("the options of the type {}", tuning::name_of(method)),
-          [method](const Json&, ApiRequest& request) { request.job_methods.push_back(method); }};
+JobField options_of(JobMethod method) {
+  return {{std::string("method.") + tuning::name_of(method), FieldType::object, 0, 16, "none",
+           fmt::format("the options of the type {}", tuning::name_of(method))},
+          [method](const Json&, FineTuningRequest& request) { request.methods.push_back(method); }};
 }
 
 // An entry for a field that is not supported.
-Field unsupported(const std::string& name) {
-  return {
-      name, kJob, FieldType::any, 0, 0, "none", "not supported", [name](const Json&, ApiRequest&) {
-        refuse(name, "is not supported", "unsupported_value");
-      }};
+JobField unsupported(const std::string& name) {
+  return {{name, FieldType::any, 0, 0, "none", "not supported"},
+          [name](const Json&, FineTuningRequest&) {
+            refuse(name, "is not supported", "unsupported_value");
+          }};
 }
 
-void put_integrations(const Json& value, ApiRequest&) {
+void put_integrations(const Json& value, FineTuningRequest&) {
   if (!value.empty()) refuse("integrations", "are not supported", "unsupported_value");
 }
 
-void put_metadata(const Json& value, ApiRequest& request) {
+void put_metadata(const Json& value, FineTuningRequest& request) {
   for (const auto& [key, text] : value.items()) {
     if (key.size() > kKeyBytes || !text.is_string() || text.get<std::string>().size() > kValueBytes)
       refuse("metadata",
@@ -64,107 +60,114 @@ void put_metadata(const Json& value, ApiRequest& request) {
 }
 
 template <class T>
-decltype(Field::put) put_if_given(std::optional<T> tuning::JobRequest::* member) {
-  return [member](const Json& value, ApiRequest& request) {
+JobField::Put put_if_given(std::optional<T> tuning::JobRequest::* member) {
+  return [member](const Json& value, FineTuningRequest& request) {
     if (value.is_number()) request.job.*member = value.get<T>();
   };
 }
 
 // The hyperparameters, which older clients send in the request itself.
-std::vector<Field> hyperparameters(const std::string& path, JobMethod method) {
+Fields<FineTuningRequest> hyperparameters(const std::string& path, JobMethod method) {
   const bool supervised = method == JobMethod::supervised;
   const char* const batch =
       supervised ? "rows per step, into which short conversations are packed; auto = 4"
       : method == JobMethod::dpo ? "pairs per step; auto = 4"
                                  : "prompts per step; auto = 4";
   return {
-      {path, kJob, FieldType::object, 0, 16, "none", "hyperparameters",
-       [](const Json&, ApiRequest&) {}},
-      {path + ".n_epochs", kJob, FieldType::automatic_integer, 1, 50, "auto",
-       supervised ? "passes over the data; auto = 3" : "passes over the data; auto = 1",
+      {{path, FieldType::object, 0, 16, "none", "hyperparameters"},
+       [](const Json&, FineTuningRequest&) {}},
+      {{path + ".n_epochs", FieldType::automatic_integer, 1, 50, "auto",
+        supervised ? "passes over the data; auto = 3" : "passes over the data; auto = 1"},
        put_if_given(&tuning::JobRequest::epochs)},
-      {path + ".batch_size", kJob, FieldType::automatic_integer, 1, 256, "auto", batch,
+      {{path + ".batch_size", FieldType::automatic_integer, 1, 256, "auto", batch},
        put_if_given(&tuning::JobRequest::batch)},
-      {path + ".learning_rate_multiplier", kJob, FieldType::automatic_number, 0.001, 1000, "auto",
-       supervised ? "peak learning rate, as a multiple of 0.0002; auto = 1"
-                  : "peak learning rate, as a multiple of 0.00002; auto = 1",
+      {{path + ".learning_rate_multiplier", FieldType::automatic_number, 0.001, 1000, "auto",
+        supervised ? "peak learning rate, as a multiple of 0.0002; auto = 1"
+                   : "peak learning rate, as a multiple of 0.00002; auto = 1"},
        put_if_given(&tuning::JobRequest::rate_multiplier)},
   };
 }
 
-std::vector<Field> reinforcement_fields() {
+Fields<FineTuningRequest> reinforcement_fields() {
   const std::string path = "method.reinforcement.hyperparameters.";
   return {
-      {"method.reinforcement.grader", kJob, FieldType::object, 0, 16, "none",
-       "what an answer is worth; required for the type reinforcement",
-       [](const Json& value, ApiRequest& request) {
+      {{"method.reinforcement.grader", FieldType::object, 0, 16, "none",
+        "what an answer is worth; required for the type reinforcement"},
+       [](const Json& value, FineTuningRequest& request) {
          request.job.rewards = rewards_of(value);
          request.job.grader = value;
        }},
       unsupported("method.reinforcement.response_format"),
-      {path + "compute_multiplier", kJob, FieldType::automatic_number, 0.25, 16, "auto",
-       "answers to each prompt, as a multiple of 8; auto = 1",
+      {{path + "compute_multiplier", FieldType::automatic_number, 0.25, 16, "auto",
+        "answers to each prompt, as a multiple of 8; auto = 1"},
        put_if_given(&tuning::JobRequest::compute_multiplier)},
-      {path + "eval_interval", kJob, FieldType::automatic_integer, 1, 1e6, "auto",
-       "steps between evaluations and checkpoints; auto = an epoch",
+      {{path + "eval_interval", FieldType::automatic_integer, 1, 1e6, "auto",
+        "steps between evaluations and checkpoints; auto = an epoch"},
        put_if_given(&tuning::JobRequest::evaluation_interval)},
-      {path + "eval_samples", kJob, FieldType::automatic_integer, 1, 1e6, "auto",
-       "prompts in an evaluation; auto = 256",
+      {{path + "eval_samples", FieldType::automatic_integer, 1, 1e6, "auto",
+        "prompts in an evaluation; auto = 256"},
        put_if_given(&tuning::JobRequest::evaluation_samples)},
-      {path + "answer_tokens", kJob, FieldType::automatic_integer, 1, 1e6, "auto",
-       "maximum tokens of an answer; auto = 256; not in OpenAI's API",
+      {{path + "answer_tokens", FieldType::automatic_integer, 1, 1e6, "auto",
+        "maximum tokens of an answer; auto = 256; not in OpenAI's API"},
        put_if_given(&tuning::JobRequest::answer_tokens)},
       unsupported(path + "reasoning_effort"),
   };
 }
 
-}  // namespace
-
-void check_methods(const ApiRequest& request) {
-  for (const JobMethod given : request.job_methods)
-    if (given != request.job.method)
-      refuse(fmt::format("method.{}", tuning::name_of(given)),
-             fmt::format("is given with the type {}; expected only the options of that type",
-                         tuning::name_of(request.job.method)),
-             "invalid_value");
-}
-
-std::vector<Field> tuning_fields() {
-  std::vector<Field> all = {
-      {"model", kJob, FieldType::text, 1, 1024, "", "name of the served model to fine-tune",
-       [](const Json& v, ApiRequest& r) { r.job.model = v; }, true},
-      {"training_file", kJob, FieldType::text, 1, 64, "", "id of an uploaded file",
-       [](const Json& v, ApiRequest& r) { r.job.training_file = v; }, true},
-      {"validation_file", kJob, FieldType::text, 0, 64, "none",
-       "id of an uploaded file; its loss selects the best weights",
-       [](const Json& v, ApiRequest& r) { r.job.validation_file = v; }},
-      {"suffix", kJob, FieldType::text, 0, 64, "none",
-       "part of the new model's name: letters, digits, hyphens, underscores and full stops",
-       [](const Json& v, ApiRequest& r) { r.job.suffix = v; }},
-      {"seed", kJob, FieldType::integer, 0, kMostSeed, "random",
-       "seed of the adapter's initial weights, the data order and dropout",
-       [](const Json& v, ApiRequest& r) { r.job.seed = v.get<int64_t>(); }},
-      {"metadata", kJob, FieldType::object, 0, 16, "none", "texts that are returned with the job",
+Fields<FineTuningRequest> tuning_fields() {
+  Fields<FineTuningRequest> all = {
+      {{"model", FieldType::text, 1, 1024, "", "name of the served model to fine-tune", true},
+       [](const Json& v, FineTuningRequest& r) { r.job.model = v; }},
+      {{"training_file", FieldType::text, 1, 64, "", "id of an uploaded file", true},
+       [](const Json& v, FineTuningRequest& r) { r.job.training_file = v; }},
+      {{"validation_file", FieldType::text, 0, 64, "none",
+        "id of an uploaded file; its loss selects the best weights"},
+       [](const Json& v, FineTuningRequest& r) { r.job.validation_file = v; }},
+      {{"suffix", FieldType::text, 0, 64, "none",
+        "part of the new model's name: letters, digits, hyphens, underscores and full stops"},
+       [](const Json& v, FineTuningRequest& r) { r.job.suffix = v; }},
+      {{"seed", FieldType::integer, 0, kMostSeed, "random",
+        "seed of the adapter's initial weights, the data order and dropout"},
+       [](const Json& v, FineTuningRequest& r) { r.job.seed = v.get<int64_t>(); }},
+      {{"metadata", FieldType::object, 0, 16, "none", "texts that are returned with the job"},
        put_metadata},
-      {"integrations", kJob, FieldType::array, 0, 16, "none", "not supported", put_integrations},
-      {"method", kJob, FieldType::object, 0, 16, "none", "the method of training",
-       [](const Json&, ApiRequest&) {}},
-      {"method.type", kJob, FieldType::text, 1, 64, "supervised",
-       "supervised: chats; dpo: preferences; reinforcement: rewards of answers (GRPO)", put_method},
+      {{"integrations", FieldType::array, 0, 16, "none", "not supported"}, put_integrations},
+      {{"method", FieldType::object, 0, 16, "none", "the method of training"},
+       [](const Json&, FineTuningRequest&) {}},
+      {{"method.type", FieldType::text, 1, 64, "supervised",
+        "supervised: chats; dpo: preferences; reinforcement: rewards of answers (GRPO)"},
+       put_method},
   };
-  const auto add = [&](const std::vector<Field>& some) {
+  const auto add = [&](const Fields<FineTuningRequest>& some) {
     all.insert(all.end(), some.begin(), some.end());
   };
   add(hyperparameters("hyperparameters", JobMethod::supervised));
   for (const JobMethod method : {JobMethod::supervised, JobMethod::dpo, JobMethod::reinforcement}) {
     all.push_back(options_of(method));
-    add(hyperparameters(all.back().name + ".hyperparameters", method));
+    add(hyperparameters(all.back().info.name + ".hyperparameters", method));
   }
-  all.push_back({"method.dpo.hyperparameters.beta", kJob, FieldType::automatic_number, 1e-6, 100,
-                 "auto", "strength with which the model is kept near the initial one; auto = 0.1",
+  all.push_back({{"method.dpo.hyperparameters.beta", FieldType::automatic_number, 1e-6, 100, "auto",
+                  "strength with which the model is kept near the initial one; auto = 0.1"},
                  put_if_given(&tuning::JobRequest::beta)});
   add(reinforcement_fields());
   return all;
+}
+
+}  // namespace
+
+template <>
+const Fields<FineTuningRequest>& fields_of() {
+  static const Fields<FineTuningRequest> all = tuning_fields();
+  return all;
+}
+
+void check_methods(const FineTuningRequest& request) {
+  for (const JobMethod given : request.methods)
+    if (given != request.job.method)
+      refuse(fmt::format("method.{}", tuning::name_of(given)),
+             fmt::format("is given with the type {}; expected only the options of that type",
+                         tuning::name_of(request.job.method)),
+             "invalid_value");
 }
 
 }  // namespace fovea::serve

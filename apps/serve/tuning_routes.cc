@@ -178,10 +178,10 @@ class TuningRoutes {
   }
 
   http::Response create(const http::Request& request) const {
-    ApiRequest asked;
-    read_fields(parse_body(request.body), kJob, 0, asked);
-    check_methods(asked);
-    return json_response(job_json(tuning_.create(asked.job)));
+    FineTuningRequest parsed;
+    read_fields(parse_body(request.body), 0, parsed);
+    check_methods(parsed);
+    return json_response(job_json(tuning_.create(parsed.job)));
   }
 
   http::Response list_jobs(const http::Request& request) const {

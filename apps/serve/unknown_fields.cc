@@ -98,14 +98,14 @@ void check_restrictions(const Json& body) {
 
 }  // namespace
 
-void check_unknown(const Json& body, unsigned of) {
+void check_unknown(const Json& body, const std::vector<FieldInfo>& fields) {
   constexpr size_t kMostKeys = 256, kLongest = 64;  // a hostile body may have millions
   check_restrictions(body);
   if (body.size() > kMostKeys) return;
-  for (const std::string& key : unknown_keys(body, of)) {
+  for (const std::string& key : unknown_keys(body, fields)) {
     if (key.size() > kLongest || is_of_others(key) || body[key].is_null()) continue;
-    for (const Field& field : fields()) {
-      if ((field.of & of) == 0 || body.contains(field.name) || !is_near(key, field.name)) continue;
+    for (const FieldInfo& field : fields) {
+      if (body.contains(field.name) || !is_near(key, field.name)) continue;
       throw ApiError{400, fmt::format("{}: the field is unknown; expected {}", key, field.name),
                      key, "unknown_field"};
     }

@@ -20,7 +20,7 @@ constexpr size_t kStopBytes = 256, kBiases = 1024;
   wrong(param, expected, "out_of_range");
 }
 
-std::string bounds(const Field& field) {
+std::string bounds(const FieldInfo& field) {
   return fmt::format("from {:.17g} to {:.17g}", field.least, field.most);
 }
 
@@ -33,7 +33,7 @@ bool is_integer(const Json& value) {
   return std::abs(number) <= kExact && number == std::trunc(number);
 }
 
-void check_integer(const Json& value, const Field& field) {
+void check_integer(const Json& value, const FieldInfo& field) {
   if (!is_integer(value)) wrong(field.name, "an integer " + bounds(field));
   const bool beyond =
       value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX);
@@ -43,7 +43,7 @@ void check_integer(const Json& value, const Field& field) {
   }
 }
 
-void check_number(const Json& value, const Field& field) {
+void check_number(const Json& value, const FieldInfo& field) {
   if (!value.is_number()) wrong(field.name, "a number " + bounds(field));
   const double number = value.get<double>();
   if (!(number >= field.least && number <= field.most)) {
@@ -51,13 +51,13 @@ void check_number(const Json& value, const Field& field) {
   }
 }
 
-void check_length(size_t length, const Field& field, const char* what) {
+void check_length(size_t length, const FieldInfo& field, const char* what) {
   const auto count = static_cast<double>(length);
   if (count >= field.least && count <= field.most) return;
   out_of_range(field.name, fmt::format("{:.0f} to {:.0f} {}", field.least, field.most, what));
 }
 
-void check_strings(const Json& value, const Field& field, bool or_one) {
+void check_strings(const Json& value, const FieldInfo& field, bool or_one) {
   const char* const expected = or_one ? "a string or an array of strings" : "an array of strings";
   if (or_one && value.is_string()) {
     if (value.get_ref<const std::string&>().empty())
@@ -72,7 +72,7 @@ void check_strings(const Json& value, const Field& field, bool or_one) {
   }
 }
 
-void check_stops(const Json& value, const Field& field) {
+void check_stops(const Json& value, const FieldInfo& field) {
   const auto check_one = [&](const Json& text) {
     if (!text.is_string()) wrong(field.name, "a string or an array of strings");
     const size_t bytes = text.get_ref<const std::string&>().size();
@@ -97,7 +97,7 @@ void check_ids(const Json& value, const std::string& name, int64_t vocabulary) {
   }
 }
 
-void check_prompts(const Json& value, const Field& field, int64_t vocabulary) {
+void check_prompts(const Json& value, const FieldInfo& field, int64_t vocabulary) {
   const char* const expected = "a string, an array of token ids, or an array of either";
   if (value.is_string()) return;
   if (!value.is_array()) wrong(field.name, expected);
@@ -111,7 +111,7 @@ void check_prompts(const Json& value, const Field& field, int64_t vocabulary) {
   }
 }
 
-void check_biases(const Json& value, const Field& field, int64_t vocabulary) {
+void check_biases(const Json& value, const FieldInfo& field, int64_t vocabulary) {
   if (!value.is_object()) wrong(field.name, "an object from token ids to numbers");
   if (value.size() > kBiases) out_of_range(field.name, fmt::format("at most {} ids", kBiases));
   for (const auto& [id, bias] : value.items()) {
@@ -150,7 +150,7 @@ void check_message(const Json& message, const std::string& name) {
   }
 }
 
-void check_messages(const Json& value, const Field& field) {
+void check_messages(const Json& value, const FieldInfo& field) {
   if (!value.is_array()) wrong(field.name, "an array of messages");
   check_length(value.size(), field, "messages");
   for (size_t i = 0; i < value.size(); ++i) {
@@ -158,7 +158,7 @@ void check_messages(const Json& value, const Field& field) {
   }
 }
 
-void check(const Json& value, const Field& field, int64_t vocabulary) {
+void check(const Json& value, const FieldInfo& field, int64_t vocabulary) {
   switch (field.type) {
     case FieldType::boolean:
       if (!value.is_boolean()) wrong(field.name, "true or false");
@@ -228,32 +228,26 @@ const Json* value_of(const Json& body, std::string_view name) {
 
 }  // namespace
 
-std::vector<std::string> unknown_keys(const Json& body, unsigned of) {
+std::vector<std::string> unknown_keys(const Json& body, const std::vector<FieldInfo>& fields) {
   std::vector<std::string> unknown;
   for (const auto& item : body.items()) {
     const std::string& key = item.key();
-    const bool known = std::any_of(fields().begin(), fields().end(), [&](const Field& field) {
-      return (field.of & of) != 0 && field.name == key;
-    });
+    const bool known = std::any_of(fields.begin(), fields.end(),
+                                   [&](const FieldInfo& field) { return field.name == key; });
     if (!known) unknown.push_back(key);
   }
   return unknown;
 }
 
-void read_fields(const Json& body, unsigned of, int64_t vocabulary, ApiRequest& request) {
-  for (const Field& field : fields()) {
-    if ((field.of & of) == 0) continue;
-    const Json* const found = value_of(body, field.name);
-    if (found == nullptr) {
-      if (field.required) {
-        throw ApiError{400, field.name + ": is missing; expected " + field.help, field.name,
-                       "missing_required_parameter"};
-      }
-      continue;
-    }
-    check(*found, field, vocabulary);
-    field.put(*found, request);
+const Json* checked_value(const Json& body, const FieldInfo& field, int64_t vocabulary) {
+  const Json* const value = value_of(body, field.name);
+  if (value != nullptr) {
+    check(*value, field, vocabulary);
+  } else if (field.required) {
+    throw ApiError{400, field.name + ": is missing; expected " + field.help, field.name,
+                   "missing_required_parameter"};
   }
+  return value;
 }
 
 }  // namespace fovea::serve

@@ -39,22 +39,21 @@ void check_prompt_name(const std::string& name, const std::map<std::string, std:
 }
 
 // A text with the prompt of queries is a query.
-infer::TextRole role_of(const ApiRequest& request) {
-  return request.embedding.prompt_name == "query" ? infer::TextRole::query
-                                                  : infer::TextRole::document;
+infer::TextRole role_of(const infer::EmbedOptions& options) {
+  return options.prompt_name == "query" ? infer::TextRole::query : infer::TextRole::document;
 }
 
-infer::EmbedOptions options_of(const ApiRequest& request, const infer::Embedder& embedder,
-                               const char* param, const std::shared_ptr<http::Exchange>& exchange) {
-  infer::EmbedOptions options = request.embedding;
+infer::EmbedOptions options_of(const VectorRequest& request, bool base64,
+                               const infer::Embedder& embedder, const char* param,
+                               const std::shared_ptr<http::Exchange>& exchange) {
+  infer::EmbedOptions options = request.options;
   if (options.dimensions > embedder.width()) {
     throw ApiError{400, fmt::format("dimensions: expected at most {}", embedder.width()),
                    "dimensions", "out_of_range"};
   }
   check_prompt_name(options.prompt_name, embedder.prompts());
   check_vectors(std::ssize(request.inputs),
-                options.dimensions > 0 ? options.dimensions : embedder.width(), request.base64,
-                param);
+                options.dimensions > 0 ? options.dimensions : embedder.width(), base64, param);
   options.stop = [exchange] { return exchange->gone(); };
   return options;
 }
@@ -147,15 +146,15 @@ std::string rerank_body(const std::vector<float>& scores, const std::vector<std:
 }
 
 // Scores by a late interaction model.
-void rank_by_tokens(const ApiRequest& request, const std::shared_ptr<ServedModel>& model,
+void rank_by_tokens(const RerankRequest& request,
+                    const std::shared_ptr<infer::MultiVectorQueue>& queue,
                     const std::shared_ptr<http::Exchange>& exchange) {
   infer::EmbedOptions options;
-  options.truncate = request.reranking.truncate;
+  options.truncate = request.options.truncate;
   answer_from<infer::RerankScores>(
-      model->multi_vector_queue, exchange, ErrorShape::embeddings,
+      queue, exchange, ErrorShape::embeddings,
       [&](const auto& done) {
-        return model->multi_vector_queue->submit_scores(request.query, request.texts, options,
-                                                        done);
+        return queue->submit_scores(request.query, request.texts, options, done);
       },
       [texts = request.return_text ? request.texts : std::vector<std::string>()](
           const infer::RerankScores& scores) { return rerank_body(scores.values, texts); });
@@ -179,49 +178,52 @@ std::string base64(const std::string& bytes) {
   return out;
 }
 
-void answer_openai_embeddings(const ApiRequest& request, const std::shared_ptr<ServedModel>& model,
+void answer_openai_embeddings(const OpenAIEmbedRequest& request,
+                              const std::shared_ptr<ServedModel>& model,
                               const std::shared_ptr<http::Exchange>& exchange) {
-  const infer::Embedder& embedder = model->needs_embedder();
-  const infer::EmbedOptions options = options_of(request, embedder, "input", exchange);
+  const auto& [embedder, queue] = model->needs<ServedEmbedder>();
+  const infer::EmbedOptions options =
+      options_of(request, request.base64, embedder, "input", exchange);
   const auto texts = texts_of(request.inputs, "input", embedder.tokenizer());
   answer_from<infer::Embeddings>(
-      model->embed_queue, exchange, ErrorShape::openai,
-      [&](const auto& done) { return model->embed_queue->submit(texts, options, done); },
+      queue, exchange, ErrorShape::openai,
+      [&, &queue = queue](const auto& done) { return queue->submit(texts, options, done); },
       [as_base64 = request.base64, name = model->facts.name](const infer::Embeddings& embeddings) {
         return openai_body(embeddings, as_base64, name);
       });
 }
 
-void answer_embed(const ApiRequest& request, const std::shared_ptr<ServedModel>& model,
+void answer_embed(const EmbedRequest& request, const std::shared_ptr<ServedModel>& model,
                   const std::shared_ptr<http::Exchange>& exchange) {
-  const infer::Embedder& embedder = model->needs_embedder();
-  const infer::EmbedOptions options = options_of(request, embedder, "inputs", exchange);
+  const auto& [embedder, queue] = model->needs<ServedEmbedder>();
+  const infer::EmbedOptions options = options_of(request, false, embedder, "inputs", exchange);
   const auto texts = texts_of(request.inputs, "inputs", embedder.tokenizer());
   answer_from<infer::Embeddings>(
-      model->embed_queue, exchange, ErrorShape::embeddings,
-      [&](const auto& done) { return model->embed_queue->submit(texts, options, done); },
+      queue, exchange, ErrorShape::embeddings,
+      [&, &queue = queue](const auto& done) { return queue->submit(texts, options, done); },
       embed_body);
 }
 
-void answer_embed_sparse(const ApiRequest& request, const std::shared_ptr<ServedModel>& model,
+void answer_embed_sparse(const SparseEmbedRequest& request,
+                         const std::shared_ptr<ServedModel>& model,
                          const std::shared_ptr<http::Exchange>& exchange) {
-  const infer::SparseEmbedder& embedder = model->needs_sparse_embedder();
-  check_prompt_name(request.embedding.prompt_name, embedder.prompts());
+  const auto& [embedder, queue] = model->needs<ServedSparseEmbedder>();
+  check_prompt_name(request.options.prompt_name, embedder.prompts());
   const auto texts = texts_of(request.inputs, "inputs", embedder.tokenizer());
   check_vectors(std::ssize(texts), embedder.width(), false, "inputs");
   answer_from<infer::SparseVectors>(
-      model->sparse_queue, exchange, ErrorShape::embeddings,
-      [&](const auto& done) {
-        return model->sparse_queue->submit(texts, role_of(request), request.embedding, done);
+      queue, exchange, ErrorShape::embeddings,
+      [&, &queue = queue](const auto& done) {
+        return queue->submit(texts, role_of(request.options), request.options, done);
       },
       sparse_body);
 }
 
-void answer_embed_all(const ApiRequest& request, const std::shared_ptr<ServedModel>& model,
+void answer_embed_all(const TokenEmbedRequest& request, const std::shared_ptr<ServedModel>& model,
                       const std::shared_ptr<http::Exchange>& exchange) {
-  const infer::MultiVectorEmbedder& embedder = model->needs_multi_vector_embedder();
-  check_prompt_name(request.embedding.prompt_name, embedder.prompts());
-  const infer::TextRole role = role_of(request);
+  const auto& [embedder, queue] = model->needs<ServedMultiVectorEmbedder>();
+  check_prompt_name(request.options.prompt_name, embedder.prompts());
+  const infer::TextRole role = role_of(request.options);
   const auto texts = texts_of(request.inputs, "inputs", embedder.tokenizer());
   int64_t rows = 0;  // at most one token per byte of a text, and some special tokens
   constexpr int64_t kSpecial = 64;
@@ -229,22 +231,23 @@ void answer_embed_all(const ApiRequest& request, const std::shared_ptr<ServedMod
     rows += std::min(embedder.max_tokens(role), std::ssize(text) + kSpecial);
   check_vectors(rows, embedder.width(), false, "inputs");
   answer_from<infer::MultiVectors>(
-      model->multi_vector_queue, exchange, ErrorShape::embeddings,
-      [&](const auto& done) {
-        return model->multi_vector_queue->submit(texts, role, request.embedding, done);
+      queue, exchange, ErrorShape::embeddings,
+      [&, &queue = queue](const auto& done) {
+        return queue->submit(texts, role, request.options, done);
       },
       all_tokens_body);
 }
 
-void answer_rerank(const ApiRequest& request, const std::shared_ptr<ServedModel>& model,
+void answer_rerank(const RerankRequest& request, const std::shared_ptr<ServedModel>& model,
                    const std::shared_ptr<http::Exchange>& exchange) {
-  if (model->multi_vector_queue) return rank_by_tokens(request, model, exchange);
-  infer::RerankQueue& queue = model->needs_reranker();
-  infer::RerankOptions options = request.reranking;
+  if (const auto* late = model->find<ServedMultiVectorEmbedder>())
+    return rank_by_tokens(request, late->queue, exchange);
+  const auto& queue = model->needs<ServedReranker>().queue;
+  infer::RerankOptions options = request.options;
   options.stop = [exchange] { return exchange->gone(); };
   answer_from<infer::RerankScores>(
-      model->rerank_queue, exchange, ErrorShape::embeddings,
-      [&](const auto& done) { return queue.submit(request.query, request.texts, options, done); },
+      queue, exchange, ErrorShape::embeddings,
+      [&](const auto& done) { return queue->submit(request.query, request.texts, options, done); },
       [texts = request.return_text ? request.texts : std::vector<std::string>()](
           const infer::RerankScores& scores) { return rerank_body(scores.values, texts); });
 }

@@ -3,6 +3,7 @@
 // call and as a complete answer of a model; both may contain JSON of any depth.
 
 #include <algorithm>
+#include <iterator>
 
 #include "fuzz.h"
 #include "serve/answer_limits.h"
@@ -19,14 +20,26 @@ int depth_of(const Json& json) {
   return 1 + deepest;
 }
 
-void use_as_request(const std::string& text, unsigned route) {
-  ApiRequest request;
-  read_fields(parse_body(text), route, 100, request);
-  require(request.options.sampling.temperature >= 0, "the temperature is within its bounds");
-  for (const int32_t id : request.ids)
-    require(id >= 0 && id < 100, "a token id is in the vocabulary");
-  require(bytes_of_token(request, 64, 1024) > 0, "a token takes at least one byte");
+template <class Request>
+void use_as(const Json& body) {
+  Request request;
+  read_fields(body, 100, request);
+  if constexpr (std::derived_from<Request, GenerationRequest>) {
+    require(request.options.sampling.temperature >= 0, "the temperature is within its bounds");
+    require(bytes_of_token(request, 64, 1024) > 0, "a token takes at least one byte");
+  }
+  if constexpr (std::same_as<Request, DetokenizeRequest>)
+    for (const int32_t id : request.ids)
+      require(id >= 0 && id < 100, "a token id is in the vocabulary");
 }
+
+constexpr void (*kRequests[])(const Json&) = {
+    use_as<ChatRequest>,        use_as<CompletionRequest>,  use_as<TokenizeRequest>,
+    use_as<DetokenizeRequest>,  use_as<OpenAIEmbedRequest>, use_as<EmbedRequest>,
+    use_as<SparseEmbedRequest>, use_as<TokenEmbedRequest>,  use_as<RerankRequest>,
+    use_as<ClassifyRequest>,    use_as<PredictRequest>,     use_as<ScoreRequest>,
+    use_as<RankRequest>,        use_as<SimilarityRequest>,  use_as<TranslateRequest>,
+    use_as<FineTuningRequest>};
 
 void use_as_call(const std::string& text) {
   const Json json = json_or_discarded(text);
@@ -48,11 +61,10 @@ void use_as_call(const std::string& text) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace fovea::serve;
   if (size == 0) return 0;
-  const std::vector<FieldsOf>& routes = routes_with_fields();
   const std::string text(fovea::text_of(data + 1, size - 1));
   use_as_call(text);
   try {
-    use_as_request(text, routes[data[0] % routes.size()].of);
+    kRequests[data[0] % std::size(kRequests)](parse_body(text));
   } catch (const ApiError& error) {
     fovea::require(error.status >= 400 && error.status < 500, "the status is a client error");
     fovea::require(!error.message.empty() && error.message.find('\n') == std::string::npos,

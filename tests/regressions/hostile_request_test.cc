@@ -40,7 +40,7 @@ TEST_F(HostileRequestTest, RefusesDeepArgumentsWithATemplateFile) {
   const std::string path = folder.path() + "/chat.jinja";
   std::ofstream(path) << "{% for m in messages %}{{ m.content }}"
                          "{% if m.tool_calls %}{{ m.tool_calls | tojson }}{% endif %}{% endfor %}";
-  model_->chat = text::chat_format("", path, *tokenizer_);
+  generator().chat = text::chat_format("", path, *tokenizer_);
   model_->facts.context = 1 << 20;
   // 60 levels and those of the conversation together exceed the template's limit.
   const std::string deep = "{\"a\":" + std::string(60, '[') + std::string(60, ']') + "}";
@@ -128,7 +128,7 @@ TEST_F(HostileRequestTest, EstimatesVectorsBeforeComputing) {
 // names and extra template variables were not.
 TEST_F(HostileRequestTest, GuardsNamesAndVariables) {
   const std::string special(tokenizer_->text_of(tokenizer_->eos_id().value()));
-  model_->chat = text::ChatFormat{[](const text::ChatRequest& request) {
+  generator().chat = text::ChatFormat{[](const text::ChatRequest& request) {
     return request.messages + request.tools + request.documents + request.variables;
   }};
   model_->facts.context = 4096;
@@ -150,7 +150,7 @@ class TemplateTest : public HostileRequestTest {
   void use(const std::string& source) {
     path_ = folder_.path() + "/secret place.jinja";
     std::ofstream(path_) << source;
-    model_->chat = text::chat_format("", path_, *tokenizer_);
+    generator().chat = text::chat_format("", path_, *tokenizer_);
     model_->facts.context = 4096;
   }
   std::string last_prompt() { return tokenizer_->decode(prompts_.back()); }
@@ -240,7 +240,7 @@ TEST_F(HostileRequestTest, ReportsAnAmbiguousSchemaAsAClientError) {
 // 600,000 lines of one letter took gigabytes before the first translation. Lines are now counted
 // first, and no line is tokenised after the client has disconnected.
 TEST_F(HostileRequestTest, RefusesTooManyLinesToTranslate) {
-  model_->translator->directions = {{"de", "en", ""}};
+  generator().translator->directions = {{"de", "en", ""}};
   const auto translated = [&](const std::string& text, Json more = Json::object()) {
     more.update({{"q", text}, {"source", "de"}, {"target", "en"}});
     return post("/translate", more);
@@ -254,10 +254,10 @@ TEST_F(HostileRequestTest, RefusesTooManyLinesToTranslate) {
 }
 
 TEST_F(HostileRequestTest, TokenisesNoLineAfterADisconnect) {
-  model_->translator->directions = {{"de", "en", ""}};
+  generator().translator->directions = {{"de", "en", ""}};
   int lines = 0;
   const auto exchange = std::make_shared<http::FakeExchange>();
-  model_->translator->request = [&](const std::string&, const std::string&, int64_t) {
+  generator().translator->request = [&](const std::string&, const std::string&, int64_t) {
     if (++lines == 3) exchange->leave();
     return infer::TranslationRequest{};
   };

@@ -374,9 +374,10 @@ class ServeCommand : public Command {
     options.threads = thread_count();
     for (size_t i = 0; i < models_.size(); ++i) {
       const serve::ServedModel& model = *find(served, name_of(i));
-      if (model.classifier && model.classifier->labels().size() == 1)  // gives rewards
+      const serve::ServedClassifier* const labels = model.find_classifier();
+      if (labels != nullptr && labels->model.labels().size() == 1)  // gives rewards
         options.judges.push_back({name_of(i), absolute(models_[i]), ""});
-      if (!model.engine || model.facts.encoder) continue;
+      if (!model.find<serve::TextGenerator>() || model.facts.encoder) continue;
       options.bases.push_back(
           {name_of(i), absolute(models_[i]), template_.empty() ? "" : absolute(template_)});
     }
@@ -389,7 +390,7 @@ class ServeCommand : public Command {
   void add_tuned(serve::Api& api, const tuning::TunedModel& tuned) {
     constexpr uintmax_t kMostBytes = uintmax_t{512} << 20;
     const auto base = find(api.models(), tuned.base);
-    api.add(base->open_adapter(tuned.name, {tuned.folder}));
+    api.add(base->needs<serve::TextGenerator>().open_adapter(tuned.name, {tuned.folder}));
     std::error_code missing;
     const uintmax_t bytes =
         std::filesystem::file_size(tuned.folder + "/adapter_model.safetensors", missing);
@@ -450,11 +451,12 @@ class ServeCommand : public Command {
 
   static std::string what_it_does(const serve::ServedModel& model) {
     if (!model.facts.parent.empty()) return " (adapter of " + model.facts.parent + ")";
-    if (model.speech) return " (speech)";
-    if (model.embedder) return " (vectors)";
-    if (model.rerank_queue) return " (re-ranking)";
-    if (model.translator) return " (translation)";
-    return model.chat ? "" : " (without a chat template)";
+    if (model.find<serve::ServedSpeech>()) return " (speech)";
+    if (model.find<serve::ServedEmbedder>()) return " (vectors)";
+    if (model.find<serve::ServedReranker>()) return " (re-ranking)";
+    const auto* const generator = model.find<serve::TextGenerator>();
+    if (generator != nullptr && generator->translator) return " (translation)";
+    return generator != nullptr && generator->chat ? "" : " (without a chat template)";
   }
 
   void announce(uint16_t port, const std::vector<std::shared_ptr<serve::ServedModel>>& served) {

@@ -44,8 +44,9 @@ class ApiTest : public testing::Test {
     model_->facts.layers = 3;
     model_->facts.heads = 2;
     model_->tokenizer = *tokenizer_;
-    model_->ends = {tokenizer_->eos_id().value()};
-    model_->chat = text::ChatFormat{[this](const text::ChatRequest& request) {
+    TextGenerator& generator = model_->part.emplace<TextGenerator>();
+    generator.ends = {tokenizer_->eos_id().value()};
+    generator.chat = text::ChatFormat{[this](const text::ChatRequest& request) {
       conversation_ = request;
       return "chat: " + request.messages;
     }};
@@ -58,23 +59,23 @@ class ApiTest : public testing::Test {
     engine.cancel = [this](uint64_t number) { cancelled_.push_back(number); };
     engine.status = [] { return infer::EngineStatus{}; };
     engine.room = [this](int64_t prompt, int64_t) { return most_room_ - prompt; };
-    model_->engine = engine;
+    generator.engine = engine;
     other_->facts.name = "second/model";
-    other_->embedder = *embedder_;
-    other_->embed_queue = std::make_shared<infer::EmbedQueue>(*embedder_);
-    other_->facts.vocabulary = other_->embedder->tokenizer().size();
+    other_->part = ServedEmbedder{*embedder_, std::make_shared<infer::EmbedQueue>(*embedder_)};
+    other_->facts.vocabulary = embedder_->tokenizer().size();
     third_->facts.name = "third";
-    third_->rerank_queue = std::make_shared<infer::RerankQueue>(*reranker_);
+    const infer::Classifier labels = infer::Classifier::of(*reranker_);
+    third_->part = ServedReranker{std::make_shared<infer::RerankQueue>(*reranker_),
+                                  {labels, std::make_shared<infer::ClassifyQueue>(labels)}};
     fourth_->facts.name = "fourth";
-    fourth_->classifier = *classifier_;
-    fourth_->classify_queue = std::make_shared<infer::ClassifyQueue>(*classifier_);
+    fourth_->part =
+        ServedClassifier{*classifier_, std::make_shared<infer::ClassifyQueue>(*classifier_)};
     fifth_->facts.name = "fifth";
-    fifth_->sparse_embedder = *sparse_;
-    fifth_->sparse_queue = std::make_shared<infer::SparseQueue>(*sparse_);
+    fifth_->part = ServedSparseEmbedder{*sparse_, std::make_shared<infer::SparseQueue>(*sparse_)};
     sixth_->facts.name = "sixth";
-    sixth_->multi_vector_embedder = *multiple_;
-    sixth_->multi_vector_queue = std::make_shared<infer::MultiVectorQueue>(*multiple_);
-    model_->translator =
+    sixth_->part = ServedMultiVectorEmbedder{*multiple_,
+                                             std::make_shared<infer::MultiVectorQueue>(*multiple_)};
+    generator.translator =
         Translator{[](const std::string& line, const std::string& prefix, int64_t hypotheses) {
                      const std::string text = prefix + line;
                      infer::TranslationRequest request;
@@ -86,6 +87,8 @@ class ApiTest : public testing::Test {
                    64};
     router_ = api_.router();
   }
+
+  TextGenerator& generator() { return model_->needs<TextGenerator>(); }
 
   uint64_t submit(const std::vector<int32_t>& ids, const infer::GenerateOptions& options,
                   const infer::Engine::Sink& sink) {
@@ -164,10 +167,15 @@ class ApiTest : public testing::Test {
   static std::vector<Json> events(const std::shared_ptr<http::FakeExchange>& exchange) {
     std::vector<Json> all;
     for (const std::string& piece : exchange->pieces) {
-      EXPECT_EQ(piece.substr(0, 6), "data: ");
-      EXPECT_EQ(piece.substr(piece.size() - 2), "\n\n");
-      const std::string data = piece.substr(6, piece.size() - 8);
-      all.push_back(data == "[DONE]" ? Json(data) : Json::parse(data));
+      for (size_t begin = 0, end; begin < piece.size(); begin = end + 2) {  // of each event
+        end = piece.find("\n\n", begin);
+        if (piece.substr(begin, 6) != "data: " || end == piece.npos) {
+          ADD_FAILURE() << piece;
+          break;
+        }
+        const std::string data = piece.substr(begin + 6, end - begin - 6);
+        all.push_back(data == "[DONE]" ? Json(data) : Json::parse(data));
+      }
     }
     return all;
   }
@@ -204,7 +212,7 @@ class ApiTest : public testing::Test {
   std::shared_ptr<ServedModel> fourth_ = std::make_shared<ServedModel>();
   std::shared_ptr<ServedModel> fifth_ = std::make_shared<ServedModel>();
   std::shared_ptr<ServedModel> sixth_ = std::make_shared<ServedModel>();
-  Api api_{{model_, other_, third_, fourth_, fifth_, sixth_}};
+  Api api_{{model_, other_, fourth_, third_, fifth_, sixth_}};
   http::Router router_;
 
   std::vector<std::string> pieces_ = {"Hel", "", "lo"};

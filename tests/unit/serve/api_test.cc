@@ -109,7 +109,7 @@ TEST_F(ApiTest, ReturnsLogprobs) {
 
 // Regression: the offsets of tokens in a text were in bytes.
 TEST_F(ApiTest, CountsTheCharactersBeforeEachToken) {
-  LogprobList list(*tokenizer_, false);
+  LogprobList list(*tokenizer_, LogprobStyle::completion);
   const std::vector<int32_t> ids = tokenizer_->encode("n\u00E9.\u4E2D.");
   for (const int32_t id : ids) list.add(id, {});
   const Json json = Json::parse(list.take());
@@ -139,7 +139,7 @@ TEST_F(ApiTest, ReturnsStatus429IfTheEngineIsFull) {
   EXPECT_EQ(exchange->answer.headers[0].first, "Retry-After");
   most_taken_ = 1'000'000;
   EXPECT_EQ(post(kChatPath, chat())->answer.status, 200);
-  model_->engine->most_waiting = 0;
+  generator().engine->most_waiting = 0;
   const size_t submitted = prompts_.size();
   EXPECT_EQ(post(kChatPath, chat())->answer.status, 429);
   EXPECT_EQ(prompts_.size(), submitted) << "nothing is submitted";
@@ -152,7 +152,7 @@ TEST_F(ApiTest, EndsTheResponseOnAnEngineError) {
   const std::vector<Json> all = events(exchange);
   EXPECT_EQ(all.back()["error"]["message"], "numbers are not finite");
   EXPECT_TRUE(exchange->finished);
-  model_->engine->submit = [](const auto&, const auto&, const auto&, const auto&) -> uint64_t {
+  generator().engine->submit = [](const auto&, const auto&, const auto&, const auto&) -> uint64_t {
     throw Error(ErrorKind::InvalidArgument, "too long");
   };
   EXPECT_EQ(post(kChatPath, chat())->answer.status, 400);
@@ -256,7 +256,7 @@ TEST_F(ApiTest, GivesCallsAsTheTemplateExpectsThem) {
                          {{"role", "user"}, {"content", "a"}},
                          {{"role", "assistant"}, {"content", "b"}, {"tool_calls", {call}}},
                          {{"role", "tool"}, {"tool_call_id", call["id"]}, {"content", "c"}}};
-  text::TemplateHabits& habits = model_->chat->habits;
+  text::TemplateHabits& habits = generator().chat->habits;
   habits.text_arguments = true;
   habits.long_ids = habits.shows_system = habits.calls_with_text = habits.calls_with_empty = false;
   post(kChatPath, {{"messages", messages}});
@@ -279,7 +279,7 @@ TEST_F(ApiTest, RefusesInvalidCombinations) {
   refused(post(kCompletionPath, {{"prompt", "a"}, {"best_of", 2}}), 400, "best_of");
   refused(post(kChatPath, chat({{"top_logprobs", 2}})), 400, "logprobs");
   refused(post(kCompletionPath, Json::object()), 400, "prompt", "missing");
-  model_->chat.reset();
+  generator().chat.reset();
   refused(post(kChatPath, chat()), 400, "messages", "chat template");
 }
 
@@ -344,7 +344,7 @@ TEST_F(ApiTest, RefusesBodiesThatAreNotObjects) {
 }
 
 // Returns valid and invalid values for the type and limits of a field.
-std::vector<Json> hostile_values(const Field& field) {
+std::vector<Json> hostile_values(const FieldInfo& field) {
   std::vector<Json> all = {true,
                            "text",
                            "",
@@ -410,9 +410,9 @@ Json sound_body(const std::string& path) {
 
 TEST_F(ApiTest, ChecksTypeAndLimitsOfEveryField) {
   int count = 0;
-  for (const Field& field : fields()) {
-    for (const auto& [of, path] : routes_with_fields()) {
-      if ((field.of & of) == 0 || of == kJob) continue;  // jobs: tuning_routes_test.cc
+  for (const auto& [path, fields] : routes_with_fields()) {
+    if (path == std::string(FineTuningRequest::kPath)) continue;  // see tuning_routes_test.cc
+    for (const FieldInfo& field : fields) {
       Json body = sound_body(path);
       EXPECT_EQ(post(path, body)->answer.status, 200) << path;
       const bool names_model = field.name == std::string("model");
@@ -433,7 +433,8 @@ TEST_F(ApiTest, ChecksTypeAndLimitsOfEveryField) {
       }
       if (names_model) continue;  // a different model would respond
       // Or prompt or inputs, of which one is required.
-      const bool required = field.required || (of == kTokenize && field.name == "content");
+      const bool required = field.required || (path == std::string(TokenizeRequest::kPath) &&
+                                               field.name == "content");
       const auto sound = [&] {
         const int status = post(path, body)->answer.status;
         return required ? status == 400 || status == 422 : status == 200;
@@ -459,14 +460,15 @@ TEST_F(ApiTest, AcceptsNumbersAtTheirLimitsOnly) {
                                          "fovea.attention.layer",
                                          "fovea.attention.head",
                                          "fovea.hidden_states.layer"};
-  for (const Field& field : fields()) {
-    const bool whole = field.type == FieldType::integer;
-    if ((!whole && field.type != FieldType::number) || bounded.contains(field.name)) continue;
-    for (const auto& [of, path] : routes_with_fields()) {
-      if ((field.of & of) == 0 || of == kJob) continue;
+  for (const auto& [route, fields] : routes_with_fields()) {
+    const std::string path = route;
+    if (path == FineTuningRequest::kPath) continue;
+    for (const FieldInfo& field : fields) {
+      const bool whole = field.type == FieldType::integer;
+      if ((!whole && field.type != FieldType::number) || bounded.contains(field.name)) continue;
       const auto status = [&](double value) {
         Json body = sound_body(path);
-        if (of == kChat) body["logprobs"] = true;
+        if (path == ChatRequest::kPath) body["logprobs"] = true;
         field_of(body, field.name) = whole ? Json(static_cast<int64_t>(value)) : Json(value);
         return post(path, body)->answer.status;
       };
@@ -484,7 +486,7 @@ TEST_F(ApiTest, AppliesDefaultsOfRequestAndModel) {
   of_model.sampling.top_k = 7;
   of_model.max_tokens = 9;
   of_model.beams = 4;
-  set_defaults(*model_, of_model);
+  set_defaults(generator(), of_model);
   post(kCompletionPath, {{"prompt", "a"}, {"top_p", 0.5}});
   EXPECT_FLOAT_EQ(options_.sampling.temperature, 0.25f);
   EXPECT_EQ(options_.sampling.top_k, 7);

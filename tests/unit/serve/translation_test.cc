@@ -15,7 +15,7 @@ class TranslationTest : public ApiTest {
  protected:
   void SetUp() override {
     ApiTest::SetUp();
-    model_->translator->directions = {{"de", "en", ""}};
+    generator().translator->directions = {{"de", "en", ""}};
   }
   static Json about(const Json& q, Json more = Json::object()) {
     more.update({{"q", q}, {"source", "de"}, {"target", "en"}});
@@ -88,12 +88,12 @@ TEST_F(TranslationTest, RefusesUnsupportedRequests) {
   refused_plainly(translated({{"q", "a"}, {"source", "de"}, {"target", "fr"}}), 400, "/languages");
   refused_plainly(translated(about("a", {{"format", "html"}})), 400, "format");
   refused_plainly(translated(about("a", {{"alternatives", 16}})), 400, "alternatives");
-  model_->translator->most_hypotheses = 3;
+  generator().translator->most_hypotheses = 3;
   refused_plainly(translated(about("a", {{"alternatives", 3}})), 400, "at most 2");
   EXPECT_EQ(translated(about("a", {{"alternatives", 2}}))->answer.status, 200);
   error_ = "numbers are not finite";
   refused_plainly(translated(about("a")), 500, "numbers");
-  model_->translator.reset();
+  generator().translator.reset();
   refused_plainly(translated(about("a")), 400, "no translation model");
 }
 
@@ -119,10 +119,11 @@ TEST_F(TranslationTest, SelectsTheModelByLanguages) {
   EXPECT_EQ(parsed(ask("GET", "/languages")),
             (Json{{{"code", "de"}, {"name", "de"}, {"targets", {"en"}}},
                   {{"code", "en"}, {"name", "en"}, {"targets", Json::array()}}}));
-  other_->engine = model_->engine;
-  other_->translator = model_->translator;
-  model_->translator->directions[0].source_prefix = "1 ";
-  other_->translator->directions = {{"en", "de", "2 "}};
+  TextGenerator& other = other_->part.emplace<TextGenerator>();
+  other.engine = generator().engine;
+  other.translator = generator().translator;
+  generator().translator->directions[0].source_prefix = "1 ";
+  other.translator->directions = {{"en", "de", "2 "}};
   const auto chosen = [&](const std::string& from, const std::string& into,
                           const std::string& name = "") {
     prompts_.clear();
@@ -132,13 +133,13 @@ TEST_F(TranslationTest, SelectsTheModelByLanguages) {
   EXPECT_EQ(chosen("en", "de"), "2 x");
   EXPECT_EQ(chosen("auto", "de"), "2 x");
   EXPECT_EQ(chosen("de", "en"), "1 x");
-  model_->translator->directions = {{"", "", "1 "}};
+  generator().translator->directions = {{"", "", "1 "}};
   EXPECT_EQ(chosen("en", "de"), "1 x") << "a model without language codes accepts any";
   EXPECT_EQ(chosen("en", "de", "second/model"), "2 x");
 }
 
 TEST_F(TranslationTest, SupportsManyDirectionsPerModel) {
-  model_->translator->directions = {{"en", "de", "to German: "}, {"en", "fr", "to French: "}};
+  generator().translator->directions = {{"en", "de", "to German: "}, {"en", "fr", "to French: "}};
   EXPECT_EQ(parsed(ask("GET", "/languages"))[1],
             (Json{{"code", "en"}, {"name", "en"}, {"targets", {"de", "fr"}}}));
   translated({{"q", "x"}, {"source", "en"}, {"target", "fr"}});

@@ -300,15 +300,15 @@ TEST(TuningFields, CheckTypesAndLimits) {
                                     {{"a", {1}}},
                                     {1, 2}};
   int accepted = 0, refused = 0;
-  for (const Field& field : tuning_fields()) {
+  for (const FieldInfo& field : fields_of_route(FineTuningRequest::kPath)) {
     for (const Json& value : values) {
       Json body = {{"model", "base"}, {"training_file", "file-1"}};
       std::string pointer = "/" + field.name;
       std::replace(pointer.begin(), pointer.end(), '.', '/');
       body[Json::json_pointer(pointer)] = value;
-      ApiRequest request;
+      FineTuningRequest request;
       try {
-        read_fields(body, kJob, 0, request);
+        read_fields(body, 0, request);
         ++accepted;
       } catch (const ApiError& error) {
         ++refused;

@@ -99,7 +99,7 @@ TEST_F(VectorsTest, RefusesToRankNoTexts) {
 }
 
 TEST_F(VectorsTest, ReturnsStatus429IfTheQueueIsFull) {
-  other_->embed_queue =
+  other_->needs<ServedEmbedder>().queue =
       std::make_shared<infer::EmbedQueue>(*embedder_, infer::QueueOptions{.most_waiting = 0});
   const auto plain = post("/embed", {{"inputs", "a"}});
   refused_plainly(plain, 429, "too many", "Overloaded");

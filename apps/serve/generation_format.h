@@ -1,0 +1,60 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "serve/answer_json.h"
+#include "serve/api_error.h"
+
+namespace fovea::serve {
+
+// New text of a choice in a stream. `extras` are members for its JSON object: "logprobs" first,
+// then those that the request asks for.
+struct TextPiece {
+  size_t choice;
+  std::string text;
+  Members extras;
+};
+
+// The end of a choice. In a stream, `text` is what no piece has had yet, and `extras` belong to it.
+struct ChoiceEnd {
+  size_t choice;
+  std::string text;
+  Json calls = Json::array();  // of tools, see find_tool_calls()
+  infer::FinishReason finish;
+  Members extras;
+};
+
+struct GenerationTotals {
+  TokenCounts counts;
+  Json timings;
+};
+
+// How a protocol writes generated texts; a protocol is one implementation. The functions return
+// what is sent, and are called on the engine's thread, in the order of the events.
+class GenerationFormat {
+ public:
+  // `content_type` is that of streams.
+  GenerationFormat(LogprobStyle logprobs, ErrorShape errors, const char* content_type)
+      : logprob_style(logprobs), error_shape(errors), stream_type(content_type) {}
+  virtual ~GenerationFormat() = default;
+  GenerationFormat(const GenerationFormat&) = delete;
+  GenerationFormat& operator=(const GenerationFormat&) = delete;
+
+  // Parts of a stream. `prompt` has the log-probabilities of an echoed prompt.
+  virtual std::string begin_choice(size_t choice, LogprobList& prompt) = 0;
+  virtual std::string piece(const TextPiece& piece) = 0;
+  virtual std::string end_choice(ChoiceEnd end) = 0;
+  virtual std::string end_stream(const GenerationTotals& totals) = 0;
+  virtual std::string stream_error(const ApiError& error) = 0;
+
+  // A response in one body: its choices, which are kept until all are complete, then the body.
+  virtual std::string whole_choice(ChoiceEnd end) = 0;
+  virtual std::string whole(std::vector<std::string> choices, const GenerationTotals& totals) = 0;
+
+  const LogprobStyle logprob_style;
+  const ErrorShape error_shape;
+  const char* const stream_type;
+};
+
+}  // namespace fovea::serve

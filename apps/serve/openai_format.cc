@@ -1,0 +1,216 @@
+#include "serve/openai_format.h"
+
+#include <fmt/format.h>
+
+#include <ctime>
+#include <random>
+#include <utility>
+
+#include "fovea/core/machine.h"
+
+namespace fovea::serve {
+namespace {
+
+std::string new_id(const char* prefix) {
+  thread_local std::mt19937_64 generator{std::random_device{}()};
+  return fmt::format("{}-{:016x}{:08x}", prefix, generator(), static_cast<uint32_t>(generator()));
+}
+
+const char* finish_reason(infer::FinishReason finish) {
+  return finish == infer::FinishReason::length ? "length" : "stop";
+}
+
+// What chats and completions share: the objects around the choices.
+class OpenAIFormat : public GenerationFormat {
+ public:
+  OpenAIFormat(LogprobStyle style, const GenerationRequest& request, std::string model,
+               const char* id, const char* kind, const char* chunk)
+      : GenerationFormat(style, ErrorShape::openai, "text/event-stream; charset=utf-8"),
+        id_(new_id(id)),
+        model_(std::move(model)),
+        kind_(kind),
+        chunk_(chunk),
+        created_(std::time(nullptr)),
+        include_usage_(request.include_usage) {}
+
+  std::string end_stream(const GenerationTotals& totals) override {
+    std::string events;
+    if (include_usage_) {
+      Json object = head(chunk_);
+      object["choices"] = Json::array();
+      object["usage"] = totals.counts.json();
+      object["timings"] = totals.timings;
+      events = sse_event(json_line(object));
+    }
+    return events + sse_event("[DONE]");
+  }
+
+  std::string stream_error(const ApiError& error) override {
+    return sse_event(http::error_object(error.status, error.message, error.param, error.code));
+  }
+
+  std::string whole(std::vector<std::string> choices, const GenerationTotals& totals) override {
+    Json object = head(kind_);
+    object["usage"] = totals.counts.json();
+    object["timings"] = totals.timings;
+    size_t bytes = 2;
+    for (const std::string& choice : choices) bytes += choice.size() + 1;
+    Members members;
+    std::string& list = members.emplace_back("choices", "[").second;
+    list.reserve(bytes);
+    for (std::string& choice : choices) {
+      if (list.size() > 1) list += ',';
+      list += std::exchange(choice, {});
+    }
+    list += ']';
+    return json_object(object, members);
+  }
+
+ protected:
+  // An event of a stream with one choice, given as JSON.
+  std::string chunk(const std::string& choice) const {
+    Json object = head(chunk_);
+    if (include_usage_) object["usage"] = nullptr;
+    return sse_event(json_object(object, {{"choices", "[" + choice + "]"}}));
+  }
+
+ private:
+  Json head(const char* kind) const {
+    return {{"id", id_},
+            {"object", kind},
+            {"created", created_},
+            {"model", model_},
+            {"system_fingerprint", "fovea-" + version()}};
+  }
+
+  const std::string id_, model_;
+  const char *const kind_, *const chunk_;  // of the objects
+  const int64_t created_;
+  const bool include_usage_;
+};
+
+class OpenAIChat : public OpenAIFormat {
+ public:
+  OpenAIChat(const ChatRequest& request, const std::string& model)
+      : OpenAIFormat(LogprobStyle::chat, request, model, "chatcmpl", "chat.completion",
+                     "chat.completion.chunk"),
+        functions_(request.functions) {}
+
+  std::string begin_choice(size_t choice, LogprobList&) override {
+    return chunk(json_line({{"index", choice},
+                            {"delta", {{"role", "assistant"}, {"content", ""}}},
+                            {"logprobs", nullptr},
+                            {"finish_reason", nullptr}}));
+  }
+
+  std::string piece(const TextPiece& piece) override {
+    const Json json = {
+        {"index", piece.choice}, {"delta", {{"content", piece.text}}}, {"finish_reason", nullptr}};
+    return chunk(json_object(json, piece.extras));
+  }
+
+  std::string end_choice(ChoiceEnd end) override {
+    std::string events;
+    if (!end.text.empty()) events += piece({end.choice, end.text, take_extras(end)});
+    const char* reason = finish_reason(end.finish);
+    if (!end.calls.empty()) {
+      Json calls = Json::array();
+      for (size_t i = 0; i < end.calls.size(); ++i) {
+        Json call = {{"index", i}};
+        call.update(end.calls[i]);
+        calls.push_back(std::move(call));
+      }
+      Json delta = Json::object();
+      reason = put_calls(std::move(calls), delta);
+      const Json json = {{"index", end.choice}, {"delta", delta}, {"finish_reason", nullptr}};
+      events += chunk(json_object(json, take_extras(end)));
+    }
+    const Json json = {{"index", end.choice}, {"delta", Json::object()}, {"finish_reason", reason}};
+    return events + chunk(json_object(json, take_extras(end)));
+  }
+
+  std::string whole_choice(ChoiceEnd end) override {
+    Json message = {{"role", "assistant"}, {"content", end.text}, {"refusal", nullptr}};
+    const char* reason = finish_reason(end.finish);
+    if (!end.calls.empty()) {
+      if (end.text.empty()) message["content"] = nullptr;
+      reason = put_calls(std::move(end.calls), message);
+    }
+    const Json choice = {
+        {"index", end.choice}, {"message", std::move(message)}, {"finish_reason", reason}};
+    return json_object(choice, end.extras);
+  }
+
+ private:
+  // The first event that a choice ends with has the extras; the others have empty ones.
+  static Members take_extras(ChoiceEnd& end) {
+    Members empty = {{"logprobs", "null"}};
+    for (const auto& [name, value] : end.extras)
+      if (value.starts_with('[')) empty.emplace_back(name, "[]");
+    return std::exchange(end.extras, std::move(empty));
+  }
+
+  // Adds calls to a message, in the older form with one call if the request has `functions`.
+  // Returns the reason of the end.
+  const char* put_calls(Json calls, Json& message) const {
+    if (!functions_) {
+      message["tool_calls"] = std::move(calls);
+      return "tool_calls";
+    }
+    message["function_call"] = calls[0]["function"];
+    return "function_call";
+  }
+
+  const bool functions_;
+};
+
+class OpenAICompletion : public OpenAIFormat {
+ public:
+  OpenAICompletion(const CompletionRequest& request, const std::string& model,
+                   std::vector<std::string> echoed)
+      : OpenAIFormat(LogprobStyle::completion, request, model, "cmpl", "text_completion",
+                     "text_completion"),
+        echoed_(std::move(echoed)) {}
+
+  std::string begin_choice(size_t choice, LogprobList& prompt) override {
+    if (echoed_[choice].empty()) return {};
+    const Json json = {{"index", choice}, {"text", echoed_[choice]}, {"finish_reason", nullptr}};
+    return chunk(json_object(json, {{"logprobs", prompt.take()}}));
+  }
+
+  std::string piece(const TextPiece& piece) override {
+    const Json json = {{"index", piece.choice}, {"text", piece.text}, {"finish_reason", nullptr}};
+    return chunk(json_object(json, piece.extras));
+  }
+
+  std::string end_choice(ChoiceEnd end) override {
+    const Json json = {
+        {"index", end.choice}, {"text", end.text}, {"finish_reason", finish_reason(end.finish)}};
+    return chunk(json_object(json, end.extras));
+  }
+
+  std::string whole_choice(ChoiceEnd end) override {
+    const Json choice = {{"index", end.choice},
+                         {"text", echoed_[end.choice] + end.text},
+                         {"finish_reason", finish_reason(end.finish)}};
+    return json_object(choice, end.extras);
+  }
+
+ private:
+  const std::vector<std::string> echoed_;
+};
+
+}  // namespace
+
+std::unique_ptr<GenerationFormat> openai_chat(const ChatRequest& request,
+                                              const std::string& model) {
+  return std::make_unique<OpenAIChat>(request, model);
+}
+
+std::unique_ptr<GenerationFormat> openai_completion(const CompletionRequest& request,
+                                                    const std::string& model,
+                                                    std::vector<std::string> echoed) {
+  return std::make_unique<OpenAICompletion>(request, model, std::move(echoed));
+}
+
+}  // namespace fovea::serve
