@@ -11,12 +11,10 @@
 
 namespace fovea::infer {
 
-template <class Vectors>
-class TextQueue;
+class SparseRowQueue;
+class MultiVectorRowQueue;
 
-// A SparseEmbedder for concurrent callers, with the rules of EmbedQueue. Requests with the same
-// options are computed together. Texts are tokenised on the queue's thread, so errors about them
-// are passed to `done`; options.stop and options.name_of_text are not called.
+// A SparseEmbedder for concurrent callers, with the rules of EmbedQueue.
 class SparseQueue {
  public:
   using Done = std::function<void(const SparseVectors* vectors, const Error* error)>;
@@ -31,7 +29,7 @@ class SparseQueue {
 
  private:
   const SparseEmbedder embedder_;
-  std::unique_ptr<TextQueue<SparseVectors>> queue_;
+  std::unique_ptr<SparseRowQueue> queue_;
 };
 
 // The same kind of queue for a MultiVectorEmbedder.
@@ -57,7 +55,7 @@ class MultiVectorQueue {
 
  private:
   const MultiVectorEmbedder embedder_;
-  std::unique_ptr<TextQueue<MultiVectors>> queue_;
+  std::unique_ptr<MultiVectorRowQueue> queue_;
 };
 
 }  // namespace fovea::infer

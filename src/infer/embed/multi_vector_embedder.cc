@@ -41,42 +41,71 @@ MultiVectorEmbedder MultiVectorEmbedder::open(const std::string& folder,
       folder, model::weights_of(precision), model::packing_by_output(precision), adapters)}));
 }
 
-MultiVectors MultiVectorEmbedder::embed(const std::vector<std::string>& texts, TextRole role,
-                                        const EmbedOptions& options) const {
-  const FloatMode mode;
-  const MultiVectorModel& model = parts_->model;
+std::vector<RoleTokens> read_texts(const MultiVectorModel& model,
+                                   const std::vector<std::string>& texts, TextRole role,
+                                   const EmbedOptions& options) {
   check_retrieval_options(options);
   const std::string prompt = prompt_for(model, role, options);
   std::vector<int64_t> added(texts.size());
-  const std::vector<TokenizedText> tokens = tokenize_all(texts.size(), [&](size_t i) {
+  std::vector<TokenizedText> tokens = tokenize_all(texts.size(), [&](size_t i) {
     check_wanted(options.stop);
     RoleTokens read = model.tokens(prompt, texts[i], role);
     added[i] = read.added;
     return std::move(read.text);
   });
-  if (!options.truncate) check_whole(tokens, max_tokens(role), options);
-  std::vector<Tensor> rows(texts.size());
-  each_batch(tokens, options.batch_tokens, [&](const TokenBatch& batch, const auto& chosen) {
-    std::vector<int64_t> here;
-    for (const size_t i : chosen) here.push_back(added[i]);
-    std::vector<Tensor> found = model.rows(batch, here, role);
-    for (size_t b = 0; b < chosen.size(); ++b) {
-      check_finite_rows(found[b], infer::name_of(options, chosen[b]));
-      rows[chosen[b]] = std::move(found[b]);
-    }
-  });
+  if (!options.truncate) check_whole(tokens, model.most_tokens(role), options);
+  std::vector<RoleTokens> all;
+  for (size_t i = 0; i < texts.size(); ++i) all.push_back({std::move(tokens[i]), added[i]});
+  return all;
+}
+
+std::vector<Tensor> rows_of(const MultiVectorModel& model, const std::vector<RoleTokens>& texts,
+                            TextRole role, const std::function<std::string(size_t)>& name) {
+  std::vector<TokenizedText> tokens;
+  std::vector<int64_t> added;
+  for (const RoleTokens& text : texts) {
+    tokens.push_back(text.text);
+    added.push_back(text.added);
+  }
+  std::vector<size_t> all(texts.size());
+  std::iota(all.begin(), all.end(), size_t{0});
+  std::vector<Tensor> rows = model.rows(token_batch(tokens, all), added, role);
+  for (size_t b = 0; b < rows.size(); ++b) check_finite_rows(rows[b], name(b));
+  return rows;
+}
+
+MultiVectors vectors_of(const MultiVectorModel& model, const std::vector<Tensor>& rows,
+                        const std::vector<TextLength>& lengths) {
   MultiVectors vectors;
-  vectors.count = std::ssize(texts);
+  vectors.count = std::ssize(rows);
   vectors.width = model.width;
   for (size_t i = 0; i < rows.size(); ++i) {
     const int64_t count = rows[i] ? rows[i].dim(0) : 0;
     if (count > 0)
       std::copy_n(rows[i].data_as<float>(), rows[i].size(), std::back_inserter(vectors.values));
     vectors.starts.push_back(vectors.starts.back() + count);
-    vectors.tokens.push_back(std::ssize(tokens[i].ids));
-    vectors.cut.push_back(tokens[i].cut);
+    vectors.tokens.push_back(lengths[i].tokens);
+    vectors.cut.push_back(lengths[i].cut);
   }
   return vectors;
+}
+
+MultiVectors MultiVectorEmbedder::embed(const std::vector<std::string>& texts, TextRole role,
+                                        const EmbedOptions& options) const {
+  const FloatMode mode;
+  const MultiVectorModel& model = parts_->model;
+  const std::vector<RoleTokens> read = read_texts(model, texts, role, options);
+  std::vector<TokenizedText> tokens;
+  for (const RoleTokens& text : read) tokens.push_back(text.text);
+  std::vector<Tensor> rows(texts.size());
+  each_batch(tokens, options.batch_tokens, [&](const TokenBatch&, const auto& chosen) {
+    std::vector<RoleTokens> here;
+    for (const size_t i : chosen) here.push_back(read[i]);
+    std::vector<Tensor> found =
+        rows_of(model, here, role, [&](size_t b) { return infer::name_of(options, chosen[b]); });
+    for (size_t b = 0; b < chosen.size(); ++b) rows[chosen[b]] = std::move(found[b]);
+  });
+  return vectors_of(model, rows, lengths_of(tokens));
 }
 
 float MultiVectorEmbedder::similarity(const ArrayView& query, const ArrayView& text) const {
@@ -128,7 +157,7 @@ std::vector<EmbeddedToken> MultiVectorEmbedder::embed_tokens(const std::string& 
 bool MultiVectorEmbedder::averages() const { return parts_->model.mean; }
 int64_t MultiVectorEmbedder::width() const { return parts_->model.width; }
 int64_t MultiVectorEmbedder::max_tokens(TextRole role) const {
-  return role == TextRole::query ? parts_->model.query_length : parts_->model.document_length;
+  return parts_->model.most_tokens(role);
 }
 const std::map<std::string, std::string>& MultiVectorEmbedder::prompts() const {
   return parts_->model.prompts;

@@ -26,6 +26,7 @@ struct RoleTokens {
   TokenizedText text;
   int64_t added = 0;
 };
+inline int64_t length_of(const RoleTokens& tokens) { return length_of(tokens.text); }
 
 struct MultiVectorModel : NamedPrompts {
   model::Transformer transformer;
@@ -56,6 +57,9 @@ struct MultiVectorModel : NamedPrompts {
   // tokens and those of the expansion have empty ranges.
   std::vector<text::Offsets> places(const std::string& prompt, const std::string& text,
                                     TextRole role) const;
+  int64_t most_tokens(TextRole role) const {
+    return role == TextRole::query ? query_length : document_length;
+  }
   // Returns the vectors of each text of a batch, [rows, width]; added[b] is the number of tokens
   // that expansion added to text b.
   std::vector<Tensor> rows(const TokenBatch& batch, const std::vector<int64_t>& added,

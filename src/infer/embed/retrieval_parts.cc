@@ -43,6 +43,12 @@ void check_retrieval_options(const EmbedOptions& options) {
   check_field(!options.normalise, "normalise", "given; expected a model of dense vectors");
 }
 
+std::vector<TextLength> lengths_of(const std::vector<TokenizedText>& texts) {
+  std::vector<TextLength> lengths;
+  for (const TokenizedText& text : texts) lengths.push_back({std::ssize(text.ids), text.cut});
+  return lengths;
+}
+
 void write_vectors(const SparseVectors& vectors, const std::string& path) {
   SafeTensorsImage::Named tensors = {{"starts", tensor_of(vectors.starts, DType::i64)},
                                      {"indices", tensor_of(vectors.indices, DType::i32)},

@@ -1,16 +1,13 @@
 #include "fovea/infer/retrieval_queue.h"
 
-#include "embed/text_queue.h"
+#include <numeric>
+#include <optional>
+
+#include "embed/batch_queue.h"
+#include "embed/retrieval_parts.h"
 
 namespace fovea::infer {
 namespace {
-
-// The settings of a request that affect its vectors.
-std::string group_of(TextRole role, const EmbedOptions& options) {
-  return fmt::format("{} {} {} {} {}", static_cast<int>(role), options.truncate,
-                     options.batch_tokens, options.prompt_name,
-                     options.prompt ? "=" + *options.prompt : "");
-}
 
 EmbedOptions without_callbacks(EmbedOptions options) {
   options.stop = nullptr;
@@ -18,43 +15,59 @@ EmbedOptions without_callbacks(EmbedOptions options) {
   return options;
 }
 
-template <class Vectors>
-Vectors rows_between(const Vectors& all, int64_t begin, int64_t end) {
-  const auto slice = [](const auto& values, int64_t from, int64_t to) {
-    return std::remove_cvref_t<decltype(values)>(values.begin() + from, values.begin() + to);
-  };
-  Vectors part;
-  part.count = end - begin;
-  part.width = all.width;
-  const int64_t first = all.starts[static_cast<size_t>(begin)];
-  for (int64_t i = begin; i < end; ++i)
-    part.starts.push_back(all.starts[static_cast<size_t>(i) + 1] - first);
-  const int64_t last = first + part.starts.back();
-  if constexpr (requires { all.indices; }) {
-    part.indices = slice(all.indices, first, last);
-    part.values = slice(all.values, first, last);
-  } else {
-    part.values = slice(all.values, first * all.width, last * all.width);
+std::string unnamed(size_t) { return "a text"; }
+
+// Calls `done` with what compute() returns, or with its error.
+template <class Done, class Compute>
+void finish(const Done& done, const Compute& compute) {
+  std::optional<decltype(compute())> result;
+  try {
+    result.emplace(compute());
+  } catch (const Error& error) {
+    return done(nullptr, &error);
   }
-  part.tokens = slice(all.tokens, begin, end);
-  part.cut = slice(all.cut, begin, end);
-  return part;
+  done(&*result, nullptr);
 }
 
 }  // namespace
 
+class SparseRowQueue : public BatchQueue<TokenizedText, SparseRow> {
+  using BatchQueue::BatchQueue;
+};
+class MultiVectorRowQueue : public BatchQueue<RoleTokens, Tensor> {
+  using BatchQueue::BatchQueue;
+};
+
+// A group is a role.
 SparseQueue::SparseQueue(const SparseEmbedder& embedder, const QueueOptions& options)
     : embedder_(embedder),
-      queue_(std::make_unique<TextQueue<SparseVectors>>(rows_between<SparseVectors>, options)) {}
+      queue_(std::make_unique<SparseRowQueue>(
+          [this](const std::vector<TokenizedText>& texts, int64_t role) {
+            const SparseModel& model = embedder_.parts().model;
+            std::vector<SparseRow> rows;
+            if (model.uses_table(static_cast<TextRole>(role))) {
+              for (const TokenizedText& text : texts) rows.push_back(model.table->row(text));
+              return rows;
+            }
+            std::vector<size_t> all(texts.size());
+            std::iota(all.begin(), all.end(), size_t{0});
+            return model.encoder->rows(token_batch(texts, all), unnamed);
+          },
+          options)) {}
 SparseQueue::~SparseQueue() = default;
 
 uint64_t SparseQueue::submit(const std::vector<std::string>& texts, TextRole role,
                              const EmbedOptions& options, Done done) {
-  auto compute = [this, role,
-                  plain = without_callbacks(options)](const std::vector<std::string>& all) {
-    return embedder_.embed(all, role, plain);
-  };
-  return queue_->add(group_of(role, options), texts, std::move(compute), std::move(done));
+  const FloatMode mode;
+  if (queue_->full()) return 0;
+  const SparseModel& model = embedder_.parts().model;
+  std::vector<TokenizedText> tokens = read_texts(model, texts, role, options);
+  return queue_->add(std::move(tokens), static_cast<int64_t>(role),
+                     [&model, lengths = lengths_of(tokens), done = std::move(done)](
+                         std::vector<SparseRow> rows, const Error* error) {
+                       if (error != nullptr) return done(nullptr, error);
+                       finish(done, [&] { return vectors_of(model, std::move(rows), lengths); });
+                     });
 }
 
 void SparseQueue::cancel(uint64_t request) { queue_->cancel(request); }
@@ -62,16 +75,27 @@ QueueStatus SparseQueue::status() const { return queue_->status(); }
 
 MultiVectorQueue::MultiVectorQueue(const MultiVectorEmbedder& embedder, const QueueOptions& options)
     : embedder_(embedder),
-      queue_(std::make_unique<TextQueue<MultiVectors>>(rows_between<MultiVectors>, options)) {}
+      queue_(std::make_unique<MultiVectorRowQueue>(
+          [this](const std::vector<RoleTokens>& texts, int64_t role) {
+            return rows_of(embedder_.parts().model, texts, static_cast<TextRole>(role), unnamed);
+          },
+          options)) {}
 MultiVectorQueue::~MultiVectorQueue() = default;
 
 uint64_t MultiVectorQueue::submit(const std::vector<std::string>& texts, TextRole role,
                                   const EmbedOptions& options, Done done) {
-  auto compute = [this, role,
-                  plain = without_callbacks(options)](const std::vector<std::string>& all) {
-    return embedder_.embed(all, role, plain);
-  };
-  return queue_->add(group_of(role, options), texts, std::move(compute), std::move(done));
+  const FloatMode mode;
+  if (queue_->full()) return 0;
+  const MultiVectorModel& model = embedder_.parts().model;
+  std::vector<RoleTokens> read = read_texts(model, texts, role, options);
+  std::vector<TextLength> lengths;
+  for (const RoleTokens& text : read) lengths.push_back({length_of(text), text.text.cut});
+  return queue_->add(std::move(read), static_cast<int64_t>(role),
+                     [&model, lengths = std::move(lengths), done = std::move(done)](
+                         const std::vector<Tensor>& rows, const Error* error) {
+                       if (error != nullptr) return done(nullptr, error);
+                       finish(done, [&] { return vectors_of(model, rows, lengths); });
+                     });
 }
 
 uint64_t MultiVectorQueue::submit_scores(const std::string& query,
@@ -94,8 +118,8 @@ uint64_t MultiVectorQueue::submit_scores(const std::vector<std::string>& queries
   auto score = [this, different, query_of, plain = without_callbacks(options),
                 done = std::move(done)](const MultiVectors* vectors, const Error* error) {
     if (error != nullptr) return done(nullptr, error);
-    RerankScores scores;
-    try {
+    finish(done, [&] {
+      RerankScores scores;
       const MultiVectors of_queries = embedder_.embed(different, TextRole::query, plain);
       for (int64_t i = 0; i < vectors->count; ++i) {
         const int64_t query = query_of[query_of.size() == 1 ? 0 : static_cast<size_t>(i)];
@@ -103,10 +127,8 @@ uint64_t MultiVectorQueue::submit_scores(const std::vector<std::string>& queries
         scores.tokens +=
             of_queries.tokens[static_cast<size_t>(query)] + vectors->tokens[static_cast<size_t>(i)];
       }
-    } catch (const Error& wrong) {
-      return done(nullptr, &wrong);
-    }
-    done(&scores, nullptr);
+      return scores;
+    });
   };
   return submit(texts, TextRole::document, options, std::move(score));
 }

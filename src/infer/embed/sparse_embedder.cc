@@ -31,22 +31,45 @@ SparseEmbedder SparseEmbedder::open(const std::string& folder, model::WeightPrec
       folder, model::weights_of(precision), model::packing_by_output(precision), adapters)}));
 }
 
-SparseVectors SparseEmbedder::embed(const std::vector<std::string>& texts, TextRole role,
-                                    const EmbedOptions& options, int64_t most) const {
-  const FloatMode mode;
-  const SparseModel& model = parts_->model;
+std::vector<TokenizedText> read_texts(const SparseModel& model,
+                                      const std::vector<std::string>& texts, TextRole role,
+                                      const EmbedOptions& options) {
   check_retrieval_options(options);
-  check(most >= 0, "most: {}; expected at least 0", most);
   const std::string prompt = prompt_for(model, role, options);
   const TextFormat& format = model.format(role);
   const bool looked_up = model.uses_table(role);
-  const std::vector<TokenizedText> tokens = tokenize_all(texts.size(), [&](size_t i) {
+  std::vector<TokenizedText> tokens = tokenize_all(texts.size(), [&](size_t i) {
     check_wanted(options.stop);
     return looked_up ? own_tokens(format, prompt + texts[i]) : format.text(prompt, texts[i]);
   });
   if (!options.truncate) check_whole(tokens, format.most(), options);
+  return tokens;
+}
+
+SparseVectors vectors_of(const SparseModel& model, std::vector<SparseRow> rows,
+                         const std::vector<TextLength>& lengths, int64_t most) {
+  SparseVectors vectors;
+  vectors.count = std::ssize(rows);
+  vectors.width = model.width;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    keep_largest(rows[i], most > 0 ? most : model.most_active);
+    std::ranges::copy(rows[i].indices, std::back_inserter(vectors.indices));
+    std::ranges::copy(rows[i].values, std::back_inserter(vectors.values));
+    vectors.starts.push_back(std::ssize(vectors.indices));
+    vectors.tokens.push_back(lengths[i].tokens);
+    vectors.cut.push_back(lengths[i].cut);
+  }
+  return vectors;
+}
+
+SparseVectors SparseEmbedder::embed(const std::vector<std::string>& texts, TextRole role,
+                                    const EmbedOptions& options, int64_t most) const {
+  const FloatMode mode;
+  const SparseModel& model = parts_->model;
+  check(most >= 0, "most: {}; expected at least 0", most);
+  const std::vector<TokenizedText> tokens = read_texts(model, texts, role, options);
   std::vector<SparseRow> rows(texts.size());
-  if (looked_up) {
+  if (model.uses_table(role)) {
     for (size_t i = 0; i < texts.size(); ++i) rows[i] = model.table->row(tokens[i]);
   } else {
     each_batch(tokens, options.batch_tokens, [&](const TokenBatch& batch, const auto& chosen) {
@@ -55,18 +78,7 @@ SparseVectors SparseEmbedder::embed(const std::vector<std::string>& texts, TextR
       for (size_t b = 0; b < chosen.size(); ++b) rows[chosen[b]] = std::move(found[b]);
     });
   }
-  SparseVectors vectors;
-  vectors.count = std::ssize(texts);
-  vectors.width = model.width;
-  for (size_t i = 0; i < rows.size(); ++i) {
-    keep_largest(rows[i], most > 0 ? most : model.most_active);
-    std::ranges::copy(rows[i].indices, std::back_inserter(vectors.indices));
-    std::ranges::copy(rows[i].values, std::back_inserter(vectors.values));
-    vectors.starts.push_back(std::ssize(vectors.indices));
-    vectors.tokens.push_back(std::ssize(tokens[i].ids));
-    vectors.cut.push_back(tokens[i].cut);
-  }
-  return vectors;
+  return vectors_of(model, std::move(rows), lengths_of(tokens), most);
 }
 
 int64_t SparseEmbedder::width() const { return parts_->model.width; }

@@ -29,6 +29,7 @@ struct TokenizedText {
     return types.empty() ? std::vector<int32_t>(ids.size()) : types;
   }
 };
+inline int64_t length_of(const TokenizedText& text) { return std::ssize(text.ids); }
 
 // The settings that affect how a text becomes tokens.
 struct TextSettings {
