@@ -45,7 +45,7 @@ std::string data_row(const train::TrainPlan& plan) {
                                 count(plan.validation_tokens)));
   }
   return plan_row(
-      plan.objective.c_str(),
+      name_of(plan.objective),
       fmt::format("{} for training ({} tokens), {} held out", count(plan.training_sequences),
                   count(plan.training_tokens), count(plan.validation_sequences)));
 }
@@ -119,7 +119,7 @@ std::string plan_json(const train::TrainPlan& plan, const std::string& out) {
                      {"steps", plan.steps},
                      {"parameters", plan.parameters},
                      {"trained_parameters", plan.trained_parameters},
-                     {"objective", plan.objective},
+                     {"objective", name_of(plan.objective)},
                      {"training_sequences", plan.training_sequences},
                      {"validation_sequences", plan.validation_sequences},
                      {"training_tokens", plan.training_tokens},

@@ -221,15 +221,14 @@ class TrainCommand : public Command {
     if (!o.images.empty()) return "  fovea classify " + out + " PICTURE...\n";
     if (!o.labels.empty())
       return eval(" --labels", o.validation_labels.empty() ? o.labels : o.validation_labels);
-    if (plan.objective == "reward") return eval("", {o.data.front()});
-    const char* const answering[] = {"chats", "dpo", "kto", "orpo", "simpo", "ppo", "grpo"};
-    if (std::find(std::begin(answering), std::end(answering), plan.objective) !=
-        std::end(answering)) {
+    using enum train::Objective;
+    if (plan.objective == reward) return eval("", {o.data.front()});
+    if (plan.objective >= chats && plan.objective <= grpo) {
       if (plan.spec.encoder) return "  fovea translate " + out + "\n";
       const bool talks = std::filesystem::exists(o.out + "/chat_template.jinja");
       return (talks ? "  fovea chat " : "  fovea generate ") + out + "\n";
     }
-    const bool writes = plan.objective == "next_token";
+    const bool writes = plan.objective == next_token;
     return (writes ? "  fovea generate " + out + "\n" : "") + "  fovea inspect " + out + "\n" +
            eval("", {o.data.front()});
   }

@@ -59,8 +59,10 @@ enum class Objective {
   grpo,
   skip_gram,
   replaced_tokens,
-  contrastive
+  contrastive,
+  embedding  // in plans of embedders only
 };
+const char* name_of(Objective objective);  // "next_token", ...
 
 // Which answers of a conversation are trained.
 enum class TrainOn { all, last };
@@ -267,9 +269,7 @@ double recommended_rate(Objective objective, bool adapters);
 // Describes a run before it starts.
 struct TrainPlan {
   model::Spec spec;
-  // "next_token", "masked", "spans", "pairs", "labels", "chats", "reward", "dpo", "kto", "orpo",
-  // "simpo", "ppo", "grpo", "skip_gram", "replaced_tokens" or "embedding"
-  std::string objective;
+  Objective objective = Objective::next_token;  // never automatic
   std::string from;  // "random weights", the initial model's directory, or the resumed snapshot
   int64_t first_step = 0, steps = 0;                   // the run takes steps [first_step, steps)
   int64_t parameters = 0;                              // including adapters

@@ -15,29 +15,6 @@
 
 namespace fovea::train {
 
-const char* name_of(Objective objective) {
-  switch (objective) {
-    case Objective::automatic: return "automatic";
-    case Objective::next_token: return "next_token";
-    case Objective::masked: return "masked";
-    case Objective::spans: return "spans";
-    case Objective::pairs: return "pairs";
-    case Objective::labels: return "labels";
-    case Objective::chats: return "chats";
-    case Objective::reward: return "reward";
-    case Objective::dpo: return "dpo";
-    case Objective::kto: return "kto";
-    case Objective::orpo: return "orpo";
-    case Objective::simpo: return "simpo";
-    case Objective::ppo: return "ppo";
-    case Objective::grpo: return "grpo";
-    case Objective::skip_gram: return "skip_gram";
-    case Objective::replaced_tokens: return "replaced_tokens";
-    case Objective::contrastive: return "contrastive";
-  }
-  return "";
-}
-
 bool learns_preferences(Objective objective) {
   return objective >= Objective::reward && objective <= Objective::simpo;
 }

@@ -157,7 +157,6 @@ Objective objective_of(const TrainOptions& options, const model::Spec& spec);
 // Returns the field to name if the objective does not suit the model: the objective if it is given,
 // else the model or the data from which it follows.
 const char* objective_field(const TrainOptions& options);
-const char* name_of(Objective objective);
 // Whether the objective is reward, dpo, kto, orpo or simpo.
 bool learns_preferences(Objective objective);
 // Whether the objective is ppo or grpo.

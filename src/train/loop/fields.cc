@@ -11,6 +11,19 @@
 namespace fovea::train {
 namespace {
 
+// In the order of Objective.
+constexpr const char* kObjectives[] = {"automatic",   "next_token", "masked",    "spans",
+                                       "pairs",       "labels",     "chats",     "reward",
+                                       "dpo",         "kto",        "orpo",      "simpo",
+                                       "ppo",         "grpo",       "skip_gram", "replaced_tokens",
+                                       "contrastive", "embedding"};
+
+}  // namespace
+
+const char* name_of(Objective objective) { return kObjectives[static_cast<size_t>(objective)]; }
+
+namespace {
+
 constexpr int64_t kMostSteps = 1'000'000'000;  // more would take years
 
 void visit_moments(MomentPrecision& moments, OptionVisitor& v) {
@@ -75,9 +88,7 @@ void visit_data(TrainOptions& o, OptionVisitor& v) {
        "reward model, or dpo, kto, orpo or simpo; or write answers that get high rewards (ppo, "
        "grpo); contrastive: pictures with captions; automatic = what fits the data and the model",
        true},
-      o.objective,
-      {"automatic", "next_token", "masked", "spans", "pairs", "labels", "chats", "reward", "dpo",
-       "kto", "orpo", "simpo", "ppo", "grpo", "skip_gram", "replaced_tokens", "contrastive"});
+      o.objective, {std::begin(kObjectives), std::end(kObjectives) - 1});  // not embedding
   v.text({"out", "output directory; an interrupted run in it is resumed"}, o.out);
   v.text({"from", "model directory with the initial weights", true}, o.from);
   v.number({"validation",

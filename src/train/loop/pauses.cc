@@ -21,7 +21,7 @@ double evaluated_tokens(const Job& job) {
   const bool all = job.plan.validation_sequences > 0 || o.evaluate_windows == 0;
   const double read =
       all ? held_out : std::min(held_out, static_cast<double>(o.evaluate_windows * length));
-  if (job.plan.objective != "pairs" || job.plan.validation_sequences == 0)
+  if (job.plan.objective != Objective::pairs || job.plan.validation_sequences == 0)
     return read * job.evaluated_part;
   const double translated =
       static_cast<double>(std::min(o.bleu_lines, job.plan.validation_sequences)) /

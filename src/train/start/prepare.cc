@@ -205,7 +205,7 @@ void plan_data(Job& job, const model::Spec& spec, const Examples& examples, cons
   TrainPlan& plan = job.plan;
   const TrainOptions& o = job.options;
   plan.spec = spec;
-  plan.objective = name_of(objective_of(o, spec));
+  plan.objective = objective_of(o, spec);
   plan.training_tokens = examples.learnt.tokens;
   plan.validation_tokens = examples.held_out.tokens;
   plan.training_sequences = examples.learnt.sequences;

@@ -293,7 +293,7 @@ void plan_embedder(Job& job, const EmbedderTask& task, const model::Spec& spec) 
   if (job.options.learning_rate == EmbedderTraining().learning_rate)
     plan.rate_reason = "fine-tuning of an embedder";
   plan.spec = spec;
-  plan.objective = "embedding";
+  plan.objective = Objective::embedding;
   plan.vocabulary = task.tokenizer().size();
   plan.training_sequences = task.count();
   plan.validation_sequences = task.held_out();

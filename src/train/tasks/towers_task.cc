@@ -280,7 +280,7 @@ void plan_pairs(Job& job, TowersTask& task, const model::Spec& spec) {
   TrainPlan& plan = job.plan;
   const int64_t tokens = task.text().transformer.spec.context;
   plan.spec = spec;
-  plan.objective = name_of(Objective::contrastive);
+  plan.objective = Objective::contrastive;
   plan.vocabulary = task.text().format.tokenizer().size();
   plan.training_sequences = task.count();
   plan.validation_sequences = task.held_out();

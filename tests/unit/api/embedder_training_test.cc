@@ -163,7 +163,7 @@ TEST_F(EmbedderTrainingTest, PlansWithoutWriting) {
   const train::TrainPlan plan = train::plan_embedder_training(t);
   EXPECT_EQ(plan.steps, 10);
   EXPECT_EQ(plan.training_sequences, 6);
-  EXPECT_EQ(plan.objective, "embedding");
+  EXPECT_EQ(plan.objective, train::Objective::embedding);
   EXPECT_GT(plan.tokens_per_step, 0);
   EXPECT_GT(plan.flops_per_step, 0);
   EXPECT_FALSE(std::filesystem::exists(t.out));

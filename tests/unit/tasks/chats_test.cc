@@ -36,7 +36,7 @@ TEST_F(Chats, LearnAnswers) {
         if (!progress.sample.empty()) sample = progress.sample;
         return true;
       });
-  EXPECT_EQ(plan.objective, "chats");
+  EXPECT_EQ(plan.objective, Objective::chats);
   EXPECT_EQ(plan.training_sequences, 18);
   EXPECT_EQ(plan.validation_sequences, 2);
   EXPECT_EQ(result.step, plan.steps);

@@ -65,7 +65,7 @@ TEST_F(Objectives, PretrainAnEncoderAndFineTuneAClassifier) {
   std::vector<std::string> notes;
   const TrainResult labelled = train({}, next, [&](const TrainPlan& plan) {
     notes = plan.notes;
-    EXPECT_EQ(plan.objective, "labels");
+    EXPECT_EQ(plan.objective, Objective::labels);
     EXPECT_EQ(plan.training_sequences, 180);
     return true;
   });
@@ -128,7 +128,7 @@ TEST_F(Objectives, TrainAnEncoderDecoderOnSpans) {
         if (progress.step == 1) first = progress.loss;
         return true;
       });
-  EXPECT_EQ(plan.objective, "spans");
+  EXPECT_EQ(plan.objective, Objective::spans);
   EXPECT_LT(result.loss, 0.7 * first);
   EXPECT_EQ(family(o), "t5");
 

@@ -64,7 +64,7 @@ TEST_P(EachObjective, LearnsThePreference) {
     return true;
   });
   const bool judged = GetParam() == Objective::kto;
-  EXPECT_EQ(plan.objective, name_of(GetParam()));
+  EXPECT_EQ(plan.objective, GetParam());
   EXPECT_EQ(plan.training_sequences, judged ? 36 : 18);
   EXPECT_EQ(plan.validation_sequences, judged ? 4 : 2);
   const nlohmann::json first = log_of(o, 1, "loss"), last = log_of(o, 30, "loss");
@@ -180,13 +180,13 @@ TEST_F(PreferencesOfChats, MakeARewardModelThatIsEvaluated) {
 
 TEST_F(PreferencesOfChats, AreChosenByTheData) {
   TrainOptions o = preferring("out", Objective::automatic);
-  EXPECT_EQ(plan_of(o).objective, "dpo");
+  EXPECT_EQ(plan_of(o).objective, Objective::dpo);
   write("pairs.jsonl", R"({"prompt": "a", "completion": "b", "label": true})"
                        "\n"
                        R"({"prompt": "a", "completion": "c", "label": false})"
                        "\n");
   o.validation = 0;
-  EXPECT_EQ(plan_of(o).objective, "kto");
+  EXPECT_EQ(plan_of(o).objective, Objective::kto);
   o.objective = Objective::dpo;
   expect_error(ErrorKind::BadFile, {"pairs.jsonl:1: chosen is missing"}, [&] { plan_of(o); });
 }
