@@ -137,11 +137,13 @@ struct WholeTiles {
                                                         ahead);
     }
   }
-  // One function for all numbers of panels.
+  // One function for all numbers of panels, also for g++, which would make one for each stride.
   template <class Tiles, int kRows>
-  [[gnu::noclone]] static HWY_NOINLINE void multiply_one(const PackedJob& job, Range rows,
-                                                         int64_t panel, Range k, float* carried,
-                                                         int64_t stride, const Ahead& ahead) {
+#ifndef __clang__
+  [[gnu::noclone]]
+#endif
+  static HWY_NOINLINE void multiply_one(const PackedJob& job, Range rows, int64_t panel, Range k,
+                                        float* carried, int64_t stride, const Ahead& ahead) {
     Tiles::template multiply_together<kRows, 1>(job, rows, panel, k, carried, stride, ahead);
   }
   // 3 panels x 16 x 384 bytes and 8 rows of x, or 1 panel and 16 rows, fit into half of L1, which
