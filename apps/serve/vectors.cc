@@ -181,13 +181,14 @@ std::string base64(const std::string& bytes) {
 void answer_openai_embeddings(const OpenAIEmbedRequest& request,
                               const std::shared_ptr<ServedModel>& model,
                               const std::shared_ptr<http::Exchange>& exchange) {
-  const auto& [embedder, queue] = model->needs<ServedEmbedder>();
+  const ServedEmbedder& served = model->needs<ServedEmbedder>();
+  const auto& embedder = served.model;
   const infer::EmbedOptions options =
       options_of(request, request.base64, embedder, "input", exchange);
   const auto texts = texts_of(request.inputs, "input", embedder.tokenizer());
   answer_from<infer::Embeddings>(
-      queue, exchange, ErrorShape::openai,
-      [&, &queue = queue](const auto& done) { return queue->submit(texts, options, done); },
+      served.queue, exchange, ErrorShape::openai,
+      [&](const auto& done) { return served.queue->submit(texts, options, done); },
       [as_base64 = request.base64, name = model->facts.name](const infer::Embeddings& embeddings) {
         return openai_body(embeddings, as_base64, name);
       });
@@ -195,33 +196,35 @@ void answer_openai_embeddings(const OpenAIEmbedRequest& request,
 
 void answer_embed(const EmbedRequest& request, const std::shared_ptr<ServedModel>& model,
                   const std::shared_ptr<http::Exchange>& exchange) {
-  const auto& [embedder, queue] = model->needs<ServedEmbedder>();
+  const ServedEmbedder& served = model->needs<ServedEmbedder>();
+  const auto& embedder = served.model;
   const infer::EmbedOptions options = options_of(request, false, embedder, "inputs", exchange);
   const auto texts = texts_of(request.inputs, "inputs", embedder.tokenizer());
   answer_from<infer::Embeddings>(
-      queue, exchange, ErrorShape::embeddings,
-      [&, &queue = queue](const auto& done) { return queue->submit(texts, options, done); },
-      embed_body);
+      served.queue, exchange, ErrorShape::embeddings,
+      [&](const auto& done) { return served.queue->submit(texts, options, done); }, embed_body);
 }
 
 void answer_embed_sparse(const SparseEmbedRequest& request,
                          const std::shared_ptr<ServedModel>& model,
                          const std::shared_ptr<http::Exchange>& exchange) {
-  const auto& [embedder, queue] = model->needs<ServedSparseEmbedder>();
+  const ServedSparseEmbedder& served = model->needs<ServedSparseEmbedder>();
+  const auto& embedder = served.model;
   check_prompt_name(request.options.prompt_name, embedder.prompts());
   const auto texts = texts_of(request.inputs, "inputs", embedder.tokenizer());
   check_vectors(std::ssize(texts), embedder.width(), false, "inputs");
   answer_from<infer::SparseVectors>(
-      queue, exchange, ErrorShape::embeddings,
-      [&, &queue = queue](const auto& done) {
-        return queue->submit(texts, role_of(request.options), request.options, done);
+      served.queue, exchange, ErrorShape::embeddings,
+      [&](const auto& done) {
+        return served.queue->submit(texts, role_of(request.options), request.options, done);
       },
       sparse_body);
 }
 
 void answer_embed_all(const TokenEmbedRequest& request, const std::shared_ptr<ServedModel>& model,
                       const std::shared_ptr<http::Exchange>& exchange) {
-  const auto& [embedder, queue] = model->needs<ServedMultiVectorEmbedder>();
+  const ServedMultiVectorEmbedder& served = model->needs<ServedMultiVectorEmbedder>();
+  const auto& embedder = served.model;
   check_prompt_name(request.options.prompt_name, embedder.prompts());
   const infer::TextRole role = role_of(request.options);
   const auto texts = texts_of(request.inputs, "inputs", embedder.tokenizer());
@@ -231,10 +234,8 @@ void answer_embed_all(const TokenEmbedRequest& request, const std::shared_ptr<Se
     rows += std::min(embedder.max_tokens(role), std::ssize(text) + kSpecial);
   check_vectors(rows, embedder.width(), false, "inputs");
   answer_from<infer::MultiVectors>(
-      queue, exchange, ErrorShape::embeddings,
-      [&, &queue = queue](const auto& done) {
-        return queue->submit(texts, role, request.options, done);
-      },
+      served.queue, exchange, ErrorShape::embeddings,
+      [&](const auto& done) { return served.queue->submit(texts, role, request.options, done); },
       all_tokens_body);
 }
 
