@@ -99,6 +99,7 @@ struct TokenEmbedRequest : VectorRequest {
   static constexpr const char* kPath = "/embed_all";
 };
 
+// In the format of text-embeddings-inference.
 struct RerankRequest : ModelRequest {
   static constexpr const char* kPath = "/rerank";
   std::string query;
@@ -125,6 +126,7 @@ struct ScoreRequest : ModelRequest {
   std::vector<std::string> first, second;
 };
 
+// In the format of Cohere, Jina and vLLM.
 struct RankRequest : ModelRequest {
   static constexpr const char* kPath = "/v1/rerank";
   std::string query;

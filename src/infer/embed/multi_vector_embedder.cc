@@ -59,17 +59,10 @@ std::vector<RoleTokens> read_texts(const MultiVectorModel& model,
   return all;
 }
 
-std::vector<Tensor> rows_of(const MultiVectorModel& model, const std::vector<RoleTokens>& texts,
-                            TextRole role, const std::function<std::string(size_t)>& name) {
-  std::vector<TokenizedText> tokens;
-  std::vector<int64_t> added;
-  for (const RoleTokens& text : texts) {
-    tokens.push_back(text.text);
-    added.push_back(text.added);
-  }
-  std::vector<size_t> all(texts.size());
-  std::iota(all.begin(), all.end(), size_t{0});
-  std::vector<Tensor> rows = model.rows(token_batch(tokens, all), added, role);
+std::vector<Tensor> finite_rows(const MultiVectorModel& model, const TokenBatch& batch,
+                                const std::vector<int64_t>& added, TextRole role,
+                                const std::function<std::string(size_t)>& name) {
+  std::vector<Tensor> rows = model.rows(batch, added, role);
   for (size_t b = 0; b < rows.size(); ++b) check_finite_rows(rows[b], name(b));
   return rows;
 }
@@ -98,11 +91,11 @@ MultiVectors MultiVectorEmbedder::embed(const std::vector<std::string>& texts, T
   std::vector<TokenizedText> tokens;
   for (const RoleTokens& text : read) tokens.push_back(text.text);
   std::vector<Tensor> rows(texts.size());
-  each_batch(tokens, options.batch_tokens, [&](const TokenBatch&, const auto& chosen) {
-    std::vector<RoleTokens> here;
-    for (const size_t i : chosen) here.push_back(read[i]);
-    std::vector<Tensor> found =
-        rows_of(model, here, role, [&](size_t b) { return infer::name_of(options, chosen[b]); });
+  each_batch(tokens, options.batch_tokens, [&](const TokenBatch& batch, const auto& chosen) {
+    std::vector<int64_t> added;
+    for (const size_t i : chosen) added.push_back(read[i].added);
+    std::vector<Tensor> found = finite_rows(
+        model, batch, added, role, [&](size_t b) { return infer::name_of(options, chosen[b]); });
     for (size_t b = 0; b < chosen.size(); ++b) rows[chosen[b]] = std::move(found[b]);
   });
   return vectors_of(model, rows, lengths_of(tokens));

@@ -32,8 +32,9 @@ std::vector<TokenizedText> read_texts(const SparseModel& model,
 std::vector<RoleTokens> read_texts(const MultiVectorModel& model,
                                    const std::vector<std::string>& texts, TextRole role,
                                    const EmbedOptions& options);
-std::vector<Tensor> rows_of(const MultiVectorModel& model, const std::vector<RoleTokens>& texts,
-                            TextRole role, const std::function<std::string(size_t)>& name);
+std::vector<Tensor> finite_rows(const MultiVectorModel& model, const TokenBatch& batch,
+                                const std::vector<int64_t>& added, TextRole role,
+                                const std::function<std::string(size_t)>& name);
 struct TextLength {
   int64_t tokens, cut;  // of a text; tokens that truncation removed
 };

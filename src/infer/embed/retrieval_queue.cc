@@ -15,6 +15,12 @@ EmbedOptions without_callbacks(EmbedOptions options) {
   return options;
 }
 
+TokenBatch whole_batch(const std::vector<TokenizedText>& texts) {
+  std::vector<size_t> all(texts.size());
+  std::iota(all.begin(), all.end(), size_t{0});
+  return token_batch(texts, all);
+}
+
 std::string unnamed(size_t) { return "a text"; }
 
 // Calls `done` with what compute() returns, or with its error.
@@ -49,9 +55,7 @@ SparseQueue::SparseQueue(const SparseEmbedder& embedder, const QueueOptions& opt
               for (const TokenizedText& text : texts) rows.push_back(model.table->row(text));
               return rows;
             }
-            std::vector<size_t> all(texts.size());
-            std::iota(all.begin(), all.end(), size_t{0});
-            return model.encoder->rows(token_batch(texts, all), unnamed);
+            return model.encoder->rows(whole_batch(texts), unnamed);
           },
           options)) {}
 SparseQueue::~SparseQueue() = default;
@@ -77,7 +81,14 @@ MultiVectorQueue::MultiVectorQueue(const MultiVectorEmbedder& embedder, const Qu
     : embedder_(embedder),
       queue_(std::make_unique<MultiVectorRowQueue>(
           [this](const std::vector<RoleTokens>& texts, int64_t role) {
-            return rows_of(embedder_.parts().model, texts, static_cast<TextRole>(role), unnamed);
+            std::vector<TokenizedText> tokens;
+            std::vector<int64_t> added;
+            for (const RoleTokens& text : texts) {
+              tokens.push_back(text.text);
+              added.push_back(text.added);
+            }
+            return finite_rows(embedder_.parts().model, whole_batch(tokens), added,
+                               static_cast<TextRole>(role), unnamed);
           },
           options)) {}
 MultiVectorQueue::~MultiVectorQueue() = default;
