@@ -76,28 +76,27 @@ const std::string* Access::allowed_origin(const Request& request) const {
   return nullptr;
 }
 
-std::optional<Response> Access::refuse(const Request& request, bool needs_key) const {
+std::optional<Refusal> Access::refuse(const Request& request, bool needs_key) const {
   if (loopback && !request.header("host").empty() && !known_host(request.header("host"))) {
-    return error_response(403, "Host: expected localhost or this server's address", "",
-                          "unknown_host");
+    return Refusal{403, "Host: expected localhost or this server's address", "unknown_host"};
   }
   if (!request.header("origin").empty() && !same_origin(request) && !allowed_origin(request)) {
-    return error_response(403, "Origin: pages of other origins are refused; see --cors-origin", "",
-                          "origin_not_allowed");
+    return Refusal{403, "Origin: pages of other origins are refused; see --cors-origin",
+                   "origin_not_allowed"};
   }
   const bool open = std::find(origins.begin(), origins.end(), "*") != origins.end();
   if (!open && from_another_site(request) && !allowed_origin(request)) {
-    return error_response(403,
-                          "Sec-Fetch-Site: requests of other sites are refused; open this address "
-                          "itself, or see --cors-origin",
-                          "", "origin_not_allowed");
+    return Refusal{403,
+                   "Sec-Fetch-Site: requests of other sites are refused; open this address itself, "
+                   "or see --cors-origin",
+                   "origin_not_allowed"};
   }
   const bool preflight = request.method == "OPTIONS";  // sent by browsers without the key
   if (keys.empty() || !needs_key || preflight || knows_key(request)) return std::nullopt;
-  Response response = error_response(
-      401, "a valid key is needed; expected \"Authorization: Bearer KEY\"", "", "invalid_api_key");
-  response.headers.emplace_back("WWW-Authenticate", "Bearer");
-  return response;
+  return Refusal{401,
+                 "a valid key is needed; expected \"Authorization: Bearer KEY\"",
+                 "invalid_api_key",
+                 {{"WWW-Authenticate", "Bearer"}}};
 }
 
 void Access::add_cors_headers(const Request& request, Response& response) const {

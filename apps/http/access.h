@@ -21,9 +21,9 @@ struct Access {
   bool loopback = true;              // the server listens on a loopback address
   std::string host;  // the host name or address given by the user; also accepted in Host
 
-  // Returns the response to a refused request; empty if the request is accepted. `needs_key`:
-  // whether the route requires the key.
-  std::optional<Response> refuse(const Request& request, bool needs_key) const;
+  // Returns why a request is refused; empty if it is accepted. `needs_key`: whether the route
+  // requires the key.
+  std::optional<Refusal> refuse(const Request& request, bool needs_key) const;
   // Adds the headers that a browser requires for an allowed origin.
   void add_cors_headers(const Request& request, Response& response) const;
 

@@ -15,6 +15,10 @@
 namespace fovea::http {
 namespace {
 
+Refusal overloaded(const char* what) {
+  return {503, fmt::format("too many {} are waiting", what), "overloaded", {{"Retry-After", "1"}}};
+}
+
 namespace asio = boost::asio;
 using boost::system::error_code;
 
@@ -83,9 +87,7 @@ void Connection::start() {
 
 void Connection::turn_away() {
   began_ = std::chrono::steady_clock::now();
-  Response response = error_response(503, "too many connections", "", "too_many_connections");
-  response.headers.emplace_back("Retry-After", "1");
-  answer_unread(std::move(response));
+  refuse({503, "too many connections", "too_many_connections", {{"Retry-After", "1"}}});
 }
 
 // Reads the head of a request. The timer must be running.
@@ -123,10 +125,9 @@ void Connection::on_head(const RequestHead& head) {
   const Route* const* const route = std::get_if<const Route*>(&found);
   if (route != nullptr) route_ = *route;
   const bool needs_key = route_ == nullptr || route_->needs_key;
-  if (auto refused = all_.options.access.refuse(request, needs_key)) {
-    return answer_unread(std::move(*refused));
-  }
-  if (route_ == nullptr) return answer_unread(std::move(std::get<Response>(found)));
+  if (const auto refusal = all_.options.access.refuse(request, needs_key)) return refuse(*refusal);
+  if (const auto* refusal = std::get_if<Refusal>(&found)) return refuse(*refusal);
+  if (auto* response = std::get_if<Response>(&found)) return answer_unread(std::move(*response));
   const size_t most = route_->most_body > 0 ? route_->most_body : all_.options.limits.body;
   try {
     body_.emplace(head.body_bytes, head.chunked, most);
@@ -135,7 +136,7 @@ void Connection::on_head(const RequestHead& head) {
   }
   body_held_ = std::make_shared<HeldMemory::Share>(all_.held);
   if (!body_held_->set(static_cast<int64_t>(head.chunked ? most : head.body_bytes), kSmallBody))
-    return answer_unread(overloaded("large requests"));
+    return refuse(overloaded("large requests"));
   expire_after(all_.options.times.body);
   if (!head.expects_continue || body_->done()) return read_body();
   writing_ = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -147,9 +148,7 @@ void Connection::on_head(const RequestHead& head) {
                     });
 }
 
-void Connection::refuse(const Refusal& refusal) {
-  answer_unread(error_response(refusal.status, refusal.message));
-}
+void Connection::refuse(const Refusal& refusal) { answer_unread(response_to(refusal)); }
 
 // An unread body cannot be distinguished from the next request, so the connection is then closed.
 void Connection::answer_unread(Response response) {
@@ -173,6 +172,7 @@ std::shared_ptr<LiveExchange> Connection::open_exchange() {
   outbox_ = std::make_shared<Outbox>(all_.held);
   AnswerTo to;
   to.keep_alive = head_ && head_->keep_alive;
+  to.format_error = error_format();
   if (head_) {
     const Request& request = head_->request;
     to.id = request.id;
@@ -189,14 +189,14 @@ std::shared_ptr<LiveExchange> Connection::open_exchange() {
                                         [&all = all_] { return all.draining.load(); });
 }
 
-Response Connection::failure(int status, const std::string& message, const char* code) const {
-  if (route_->failure) return route_->failure(status, message, code);
-  return error_response(status, message, "", code);
+const ErrorFormat& Connection::error_format() const {
+  return route_ != nullptr && route_->format_error ? route_->format_error
+                                                   : all_.options.format_error;
 }
 
-Response Connection::overloaded(const char* what) const {
-  Response response = failure(503, fmt::format("too many {} are waiting", what), "overloaded");
-  response.headers.emplace_back("Retry-After", "1");
+Response Connection::response_to(const Refusal& refusal) const {
+  Response response = error_format()(refusal);
+  response.headers.insert(response.headers.end(), refusal.headers.begin(), refusal.headers.end());
   return response;
 }
 
@@ -216,7 +216,7 @@ void Connection::answer_too_late(LiveExchange& exchange) {
     const std::lock_guard lock(outbox_->mutex);
     if (outbox_->begun) return;
   }
-  exchange.send(failure(503, "the response takes longer than --max-time", ""));
+  exchange.send(response_to({503, "the response takes longer than --max-time"}));
   call_off();
 }
 
@@ -229,19 +229,19 @@ void Connection::dispatch() {
   request.body = std::move(body_->body());
   body_.reset();
   watch();
-  auto handle = [route = route_, request = std::move(request), held = std::move(body_held_),
-                 exchange]() mutable {
+  auto handle = [route = route_, format = error_format(), request = std::move(request),
+                 held = std::move(body_held_), exchange]() mutable {
     if (exchange->answered()) return;  // its time limit was exceeded while it waited
     const StopScope scope([&exchange] { return exchange->gone(); });
     try {
       route->handler(std::move(request), exchange);
     } catch (const std::exception& error) {
-      exchange->send(error_response(500, error.what()));
+      exchange->send(format({500, error.what()}));
     }
   };
   if (route_->at_once) return handle();
   if (all_.pool.run(std::move(handle))) return;
-  exchange->send(overloaded("requests"));
+  exchange->send(response_to(overloaded("requests")));
 }
 
 // Detects that the client disconnects while a response is computed, when no bytes are read.

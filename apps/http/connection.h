@@ -48,6 +48,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void on_head(const RequestHead& head);
   void refuse(const Refusal& refusal);
   void answer_unread(Response response);
+  const ErrorFormat& error_format() const;
+  Response response_to(const Refusal& refusal) const;
   void read_body();
   void on_body(std::string_view bytes);
   void dispatch();
@@ -57,8 +59,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void read_some(Next next);
   void start_deadline(const std::shared_ptr<LiveExchange>& exchange);
   void answer_too_late(LiveExchange& exchange);
-  Response failure(int status, const std::string& message, const char* code) const;
-  Response overloaded(const char* what) const;
   std::shared_ptr<LiveExchange> open_exchange();
   void watch();
   void flush();

@@ -4,24 +4,6 @@
 #include <nlohmann/json.hpp>
 
 namespace fovea::http {
-namespace {
-
-using Json = nlohmann::ordered_json;
-
-std::string_view type_of(int status) {
-  switch (status) {
-    case 401: return "authentication_error";
-    case 403: return "permission_error";
-    case 404: return "not_found_error";
-    case 429: return "rate_limit_error";
-    default: return status >= 500 ? "server_error" : "invalid_request_error";
-  }
-}
-
-Json text_or_null(std::string_view text) { return text.empty() ? Json() : Json(text); }
-
-}  // namespace
-
 std::string_view Request::header(std::string_view name) const {
   for (const auto& [key, value] : headers) {
     if (key == name) return value;
@@ -29,18 +11,12 @@ std::string_view Request::header(std::string_view name) const {
   return {};
 }
 
-std::string error_object(int status, std::string_view message, std::string_view param,
-                         std::string_view code) {
-  const Json error = {{"message", message},
-                      {"type", type_of(status)},
-                      {"param", text_or_null(param)},
-                      {"code", text_or_null(code)}};
-  return json_line(Json{{"error", error}});
-}
-
-Response error_response(int status, std::string_view message, std::string_view param,
-                        std::string_view code) {
-  return {status, "application/json", {}, error_object(status, message, param, code)};
+Response plain_error(const Refusal& refusal) {
+  using Json = nlohmann::ordered_json;
+  return {refusal.status,
+          "application/json",
+          {},
+          json_line(Json{{"error", {{"message", refusal.message}}}})};
 }
 
 std::string_view reason_of(int status) {

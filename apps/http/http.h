@@ -31,13 +31,18 @@ struct Response {
   std::string body;
 };
 
-// {"error": {"message", "type", "param", "code"}}, in the format of OpenAI's API. The status
-// determines the type; an empty param or code becomes null.
-Response error_response(int status, std::string_view message, std::string_view param = {},
-                        std::string_view code = {});
-// Returns only the error object, which ends a started stream.
-std::string error_object(int status, std::string_view message, std::string_view param = {},
-                         std::string_view code = {});
+// Why the server itself refuses a request. It can be thrown.
+struct Refusal {
+  int status = 400;
+  std::string message;
+  const char* code = "";                                          // names the reason; empty = none
+  std::vector<std::pair<std::string, std::string>> headers = {};  // of the response
+};
+
+// Formats a refusal as the clients of a protocol expect it.
+using ErrorFormat = std::function<Response(const Refusal& refusal)>;
+Response plain_error(const Refusal& refusal);  // {"error": {"message"}}
+
 std::string_view reason_of(int status);  // "Not Found"
 
 // A handler responds through an Exchange, immediately or later, from any thread. Releasing it

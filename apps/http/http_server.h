@@ -47,6 +47,7 @@ struct ServerOptions {
   // Memory that all requests may hold together: bodies, and responses that are not sent yet.
   // Further requests receive 503.
   int64_t held = int64_t{256} << 20;
+  ErrorFormat format_error = plain_error;             // of the server's own errors
   std::function<void(const AccessRecord&)> log = {};  // called on the server's thread
 };
 

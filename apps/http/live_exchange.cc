@@ -68,7 +68,7 @@ LiveExchange::~LiveExchange() {
   if (begun || left) {
     abort();
   } else {
-    send(error_response(500, "the request was dropped"));
+    send(to_.format_error({500, "the request was dropped"}));
   }
 }
 
@@ -105,8 +105,8 @@ void LiveExchange::send(Response response) {
   std::string bytes = response_head(response, to_, close, Framing::length);
   if (!to_.head_only) bytes += response.body;
   if (put(std::move(bytes), true)) return;
-  response = error_response(503, "too many large responses wait for their clients; try again", "",
-                            "overloaded");
+  response = to_.format_error(
+      {503, "too many large responses wait for their clients; try again", "overloaded"});
   response.headers.emplace_back("Retry-After", "1");
   {
     const std::lock_guard lock(outbox_->mutex);

@@ -38,6 +38,7 @@ struct AnswerTo {
   bool head_only = false;  // the request was HEAD
   bool keep_alive = true;
   std::vector<std::pair<std::string, std::string>> headers;  // CORS headers
+  ErrorFormat format_error = plain_error;
 };
 
 enum class Framing { length, chunks, until_close };

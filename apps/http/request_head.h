@@ -19,12 +19,6 @@ struct Limits {
   size_t body = 2'000'000;
 };
 
-// A request that fails before it reaches a handler.
-struct Refusal {
-  int status = 400;
-  std::string message;
-};
-
 struct RequestHead {
   Request request;
   size_t bytes = 0;       // size of the head, including its empty line

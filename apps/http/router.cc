@@ -24,20 +24,15 @@ std::optional<std::string> match(const std::string& pattern, const std::string& 
   return path.substr(brace, path.size() - before.size() - after.size());
 }
 
-Response not_allowed(const Request& request, const std::set<std::string>& methods) {
+std::string joined(const std::set<std::string>& methods) {
   std::string allow = "OPTIONS";
   for (const std::string& method : methods) allow += ", " + method;
-  Response response =
-      request.method == "OPTIONS"
-          ? Response{204, "", {}, ""}
-          : error_response(405, "this path accepts only " + allow, "", "method_not_allowed");
-  response.headers.emplace_back("Allow", allow);
-  return response;
+  return allow;
 }
 
 }  // namespace
 
-std::variant<const Route*, Response> Router::find(Request& request) const {
+std::variant<const Route*, Refusal, Response> Router::find(Request& request) const {
   std::set<std::string> methods;
   const bool any = request.path == "*";
   if (request.path.size() > 1 && request.path.ends_with('/')) request.path.pop_back();
@@ -52,9 +47,12 @@ std::variant<const Route*, Response> Router::find(Request& request) const {
     methods.insert(route.method);
     if (route.method == "GET") methods.insert("HEAD");
   }
-  if (!methods.empty()) return not_allowed(request, methods);
-  return error_response(404, "the path " + excerpt(request.path, 200) + " does not exist", "",
-                        "unknown_path");
+  if (methods.empty())
+    return Refusal{404, "the path " + excerpt(request.path, 200) + " does not exist",
+                   "unknown_path"};
+  const std::string allow = joined(methods);
+  if (request.method == "OPTIONS") return Response{204, "", {{"Allow", allow}}, ""};
+  return Refusal{405, "this path accepts only " + allow, "method_not_allowed", {{"Allow", allow}}};
 }
 
 }  // namespace fovea::http

@@ -20,9 +20,7 @@ struct Route {
   // The handler runs on the server's own thread, so that it responds under any load. Set it
   // only for handlers that neither wait nor compute much.
   bool at_once = false;
-  // Formats the 503 for too many waiting requests or an exceeded time limit; unset: OpenAI's
-  // format.
-  std::function<Response(int status, const std::string& message, const char* code)> failure = {};
+  ErrorFormat format_error = {};  // of the server's own errors; unset: the server's format
   // Maximum bytes of a body; 0 = the server's limit. Few bodies above the server's limit are
   // accepted at the same time; further ones receive 503.
   size_t most_body = 0;
@@ -33,8 +31,8 @@ class Router {
   void add(Route route) { routes_.push_back(std::move(route)); }
 
   // Returns the route of a request, and sets the request's `rest`. Without a route, returns the
-  // response: 404, 405 with Allow, or the response to OPTIONS.
-  std::variant<const Route*, Response> find(Request& request) const;
+  // refusal (404, or 405 with Allow), or the response to OPTIONS.
+  std::variant<const Route*, Refusal, Response> find(Request& request) const;
   const std::vector<Route>& routes() const { return routes_; }
 
  private:

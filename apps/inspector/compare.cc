@@ -47,7 +47,7 @@ bool same_tokens(const std::vector<study::InspectedToken>& one,
 std::vector<int32_t> chat_ids(const text::ChatFormat& format, const text::Tokenizer& tokenizer,
                               const std::string& message) {
   text::ChatRequest request;
-  request.messages = text::messages_json({{"user", message}});
+  request.messages = text::ChatValue::list({text::chat_message("user", message)});
   return tokenizer.encode(format.render(text::guarded(request, tokenizer)),
                           text::SpecialTokens::guarded);
 }

@@ -29,7 +29,33 @@ http::Response embeddings_response(const ApiError& error) {
   return response(error.status == 400 ? 422 : error.status, "Validation");
 }
 
+std::string_view type_of(int status) {
+  switch (status) {
+    case 401: return "authentication_error";
+    case 403: return "permission_error";
+    case 404: return "not_found_error";
+    case 429: return "rate_limit_error";
+    default: return status >= 500 ? "server_error" : "invalid_request_error";
+  }
+}
+
+Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
+
 }  // namespace
+
+std::string openai_error(const ApiError& error) {
+  const Json object = {{"message", error.message},
+                       {"type", type_of(error.status)},
+                       {"param", text_or_null(error.param)},
+                       {"code", text_or_null(error.code)}};
+  return json_line(Json{{"error", object}});
+}
+
+http::ErrorFormat error_format(ErrorShape shape) {
+  return [shape](const http::Refusal& refusal) {
+    return error_response(shape, {refusal.status, refusal.message, "", refusal.code});
+  };
+}
 
 int status_of(ErrorKind kind) {
   switch (kind) {
@@ -52,7 +78,8 @@ http::Response error_response(ErrorShape shape, const ApiError& error) {
   http::Response response;
   switch (shape) {
     case ErrorShape::openai:
-      response = http::error_response(error.status, error.message, error.param, error.code);
+      response.status = error.status;
+      response.body = openai_error(error);
       break;
     case ErrorShape::embeddings: response = embeddings_response(error); break;
     case ErrorShape::translate:

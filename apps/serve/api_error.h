@@ -18,6 +18,11 @@ enum class ErrorShape {
 };
 
 http::Response error_response(ErrorShape shape, const ApiError& error);
+// The format of the server's own errors on routes of this shape.
+http::ErrorFormat error_format(ErrorShape shape);
+// OpenAI's error object, which also ends a started stream. The status determines the type; an empty
+// param or code becomes null.
+std::string openai_error(const ApiError& error);
 // Converts an exception of the API or of the library to the client's error.
 ApiError api_error(const std::exception_ptr& thrown);
 int status_of(ErrorKind kind);

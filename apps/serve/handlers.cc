@@ -19,9 +19,7 @@ http::Route guarded_route(const char* method, const char* path, http::Handler ha
       exchange->send(error_response(shape, api_error(std::current_exception())));
     }
   };
-  route.failure = [shape](int status, const std::string& message, const char* code) {
-    return error_response(shape, {status, message, "", code});
-  };
+  route.format_error = error_format(shape);
   return route;
 }
 

@@ -46,7 +46,7 @@ class OpenAIFormat : public GenerationFormat {
   }
 
   std::string stream_error(const ApiError& error) override {
-    return sse_event(http::error_object(error.status, error.message, error.param, error.code));
+    return sse_event(openai_error(error));
   }
 
   std::string whole(std::vector<std::string> choices, const GenerationTotals& totals) override {

@@ -35,7 +35,7 @@ std::string rendered(const TextGenerator& generator, const text::Tokenizer& toke
   } catch (const Error&) {
     if (!fill_contents(messages, generator.chat->habits)) throw;
   }
-  chat.messages = messages.dump();
+  chat.messages = text::ChatValue::of(messages);
   return render();
 }
 
@@ -97,12 +97,13 @@ std::string conversation(const ChatRequest& request, bool with_tools, ServedMode
   if (reads_images) pictures = take_pictures(messages);
   messages = template_messages(messages, *generator.chat, reads_images);
   if (request.ending.continue_final) mark_end(messages);
-  chat.messages = messages.dump();
-  if (with_tools) chat.tools = request.tools.dump();
-  if (!request.documents.empty()) chat.documents = request.documents.dump();
-  if (!request.template_variables.empty()) chat.variables = request.template_variables.dump();
   chat.add_generation_prompt = request.ending.add_generation_prompt;
   try {
+    chat.messages = text::ChatValue::of(messages);
+    if (with_tools) chat.tools = text::ChatValue::of(request.tools);
+    if (!request.documents.empty()) chat.documents = text::ChatValue::of(request.documents);
+    if (!request.template_variables.empty())
+      chat.variables = text::ChatValue::of(request.template_variables);
     std::string text = rendered(generator, model.needs_tokenizer(), chat, messages);
     return request.ending.continue_final ? until_end(std::move(text)) : text;
   } catch (const Error& error) {

@@ -273,8 +273,7 @@ void answer_speech(const SpeechRequest& request, const model::Model& model,
   } catch (...) {
     const ApiError error = speech_error(std::current_exception());
     if (!begun) return exchange.send(error_response(ErrorShape::openai, error));
-    exchange.write(
-        sse_event(http::error_object(error.status, error.message, error.param, error.code)));
+    exchange.write(sse_event(openai_error(error)));
     exchange.finish();
   }
 }

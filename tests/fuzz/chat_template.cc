@@ -38,10 +38,11 @@ const text::Tokenizer& tokenizer() {
 
 void keep_as_text(std::string_view json) {
   text::ChatRequest request;
-  request.messages = request.tools = request.documents = request.variables = json;
+  request.messages = request.tools = request.documents = request.variables =
+      text::ChatValue::parse(json, "json");
   const text::ChatRequest safe = text::guarded(request, tokenizer());
-  for (const std::string* text : {&safe.messages, &safe.tools, &safe.documents, &safe.variables}) {
-    for (const int32_t id : tokenizer().encode(*text, text::SpecialTokens::guarded)) {
+  for (const text::ChatValue& value : {safe.messages, safe.tools, safe.documents, safe.variables}) {
+    for (const int32_t id : tokenizer().encode(value.json(), text::SpecialTokens::guarded)) {
       require(!tokenizer().is_special(id), "no text of a conversation becomes a special token");
     }
   }

@@ -30,7 +30,7 @@ TEST_F(HostileRequestTest, KeepsDeepArgumentsAsText) {
     model_->facts.context = 1 << 20;
     const auto exchange = post(kChatPath, conversation_with_call(arguments));
     EXPECT_EQ(exchange->answer.status, 200) << exchange->answer.body;
-    const Json messages = Json::parse(conversation_.messages);
+    const Json messages = Json::parse(conversation_.messages.json());
     EXPECT_EQ(messages[1]["tool_calls"][0]["function"]["arguments"], arguments);
   }
 }
@@ -129,7 +129,8 @@ TEST_F(HostileRequestTest, EstimatesVectorsBeforeComputing) {
 TEST_F(HostileRequestTest, GuardsNamesAndVariables) {
   const std::string special(tokenizer_->text_of(tokenizer_->eos_id().value()));
   generator().chat = text::ChatFormat{[](const text::ChatRequest& request) {
-    return request.messages + request.tools + request.documents + request.variables;
+    return request.messages.json() + request.tools.json() + request.documents.json() +
+           request.variables.json();
   }};
   model_->facts.context = 4096;
   const Json held = {{special, special}, {"plain", Json::array({special, {{special, 1}}})}};

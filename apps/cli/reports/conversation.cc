@@ -16,27 +16,15 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kFileBytes = 16 << 20;  // longer than any context
 
-// Returns the content of a question about pictures.
-Json parts_of(const std::vector<std::string>& pictures, const std::string& text) {
-  Json parts = Json::array();
-  for (const std::string& path : pictures) parts.push_back({{"type", "image"}, {"path", path}});
-  parts.push_back({{"type", "text"}, {"text", text}});
-  return parts;
-}
-
-text::ChatMessage question(const std::string& text, const std::vector<std::string>& pictures) {
-  if (pictures.empty()) return {"user", text};
-  return {"user", text, json_line(Json{{"content", parts_of(pictures, text)}})};
-}
-
-// Returns the pictures of a message, in the order of its parts.
-std::vector<std::string> pictures_of(const text::ChatMessage& message) {
-  std::vector<std::string> paths;
-  if (message.members.empty()) return paths;
-  const Json members = parse_ordered_json(message.members, "message");
-  for (const Json& part : members["content"])
-    if (part["type"] == "image") paths.push_back(part["path"]);
-  return paths;
+// Returns the message as templates read it: a question about pictures has a list of parts.
+text::ChatValue value_of(const Conversation::Message& message) {
+  using text::ChatValue;
+  if (message.pictures.empty()) return text::chat_message(message.role, message.content);
+  std::vector<ChatValue> parts;
+  for (const std::string& path : message.pictures)
+    parts.push_back(ChatValue::object({{"type", "image"}, {"path", path}}));
+  parts.push_back(ChatValue::object({{"type", "text"}, {"text", message.content}}));
+  return text::chat_message(message.role, ChatValue::list(parts));
 }
 
 std::string text_in(const Json& json, const char* key, const std::string& place) {
@@ -47,8 +35,8 @@ std::string text_in(const Json& json, const char* key, const std::string& place)
   return found->get<std::string>();
 }
 
-// Reads a question that parts_of() wrote.
-text::ChatMessage question_in(const Json& parts, const std::string& place) {
+// Reads a question whose content is a list of parts.
+Conversation::Message question_in(const Json& parts, const std::string& place) {
   std::string text;
   std::vector<std::string> pictures;
   for (const Json& part : parts) {
@@ -59,10 +47,10 @@ text::ChatMessage question_in(const Json& parts, const std::string& place) {
     else
       text += value;
   }
-  return question(text, pictures);
+  return {"user", text, pictures};
 }
 
-text::ChatMessage message_of(const Json& json, const std::string& place) {
+Conversation::Message message_of(const Json& json, const std::string& place) {
   const std::string role = text_in(json, "role", place);
   if (role == "user" && json.contains("content") && json["content"].is_array())
     return question_in(json["content"], place);
@@ -80,10 +68,8 @@ Conversation::Conversation(const model::Model& model, text::ChatFormat format, s
 }
 
 void Conversation::say(const char* role, std::string text) {
-  if (role == std::string_view("user"))
-    messages_.push_back(question(text, std::exchange(attached_, {})));
-  else
-    messages_.push_back({role, std::move(text)});
+  messages_.push_back({role, std::move(text)});
+  if (messages_.back().role == "user") messages_.back().pictures = std::exchange(attached_, {});
 }
 
 void Conversation::attach(const std::string& path) {
@@ -119,24 +105,30 @@ void Conversation::load(const std::string& path) {
   if (!file.is_object() || !file.contains("messages") || !file["messages"].is_array())
     throw Error(ErrorKind::BadFile,
                 path + ": no messages; expected {\"messages\": [...]}, as /save writes it");
-  std::vector<text::ChatMessage> messages;
+  std::vector<Message> messages;
   for (const Json& each : file["messages"])
     messages.push_back(message_of(each, fmt::format("{}: messages[{}]", path, messages.size())));
   messages_ = std::move(messages);
 }
 
-std::string Conversation::as_json() const { return text::messages_json(messages_); }
+text::ChatValue Conversation::values() const {
+  std::vector<text::ChatValue> all;
+  for (const Message& message : messages_) all.push_back(value_of(message));
+  return text::ChatValue::list(all);
+}
+
+std::string Conversation::as_json() const { return values().json(); }
 
 infer::ImagePrompt Conversation::encoded() const {
   text::ChatRequest request;
-  request.messages = as_json();
+  request.messages = values();
   const text::Tokenizer& tokenizer = model_.tokenizer();
   if (!infer::reads_images(model_))
     return {tokenizer.encode(format_.render(text::guarded(request, tokenizer)),
                              text::SpecialTokens::guarded)};
   std::vector<std::string> paths;
-  for (const text::ChatMessage& message : messages_)
-    for (std::string& path : pictures_of(message)) paths.push_back(std::move(path));
+  for (const Message& message : messages_)
+    paths.insert(paths.end(), message.pictures.begin(), message.pictures.end());
   const std::string text =
       text::render_with_images(format_, request, tokenizer, infer::image_mark(model_));
   return infer::image_prompt(

@@ -12,6 +12,11 @@ namespace fovea::cli {
 // The messages of a chat, and the prompt that is rendered from them.
 class Conversation {
  public:
+  struct Message {
+    std::string role, content;
+    std::vector<std::string> pictures = {};  // paths
+  };
+
   // An empty `system` means no system message.
   Conversation(const model::Model& model, text::ChatFormat format, std::string system);
 
@@ -44,11 +49,11 @@ class Conversation {
  private:
   bool has_system() const { return !messages_.empty() && messages_[0].role == "system"; }
   infer::ImagePrompt encoded() const;
+  text::ChatValue values() const;
 
   const model::Model model_;
   text::ChatFormat format_;
-  // A message with pictures has a list of parts as the content in its members.
-  std::vector<text::ChatMessage> messages_;
+  std::vector<Message> messages_;
   std::vector<std::string> attached_;  // pictures of the next question
 };
 

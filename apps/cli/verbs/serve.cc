@@ -22,6 +22,7 @@
 #include "options/field_options.h"
 #include "options/open_model.h"
 #include "serve/api.h"
+#include "serve/api_error.h"
 #include "serve/fields.h"
 #include "serve/model_routes.h"
 #include "serve/open_served.h"
@@ -128,6 +129,7 @@ class ServeCommand : public Command {
     if (!models_folder_.empty() && !jobs_.empty())
       throw UsageError("--models-dir: cannot be combined with --jobs, whose base models must stay");
     http_.access = access();
+    http_.format_error = serve::error_format(serve::ErrorShape::openai);
     if (!jobs_.empty() && http_.access.keys.empty()) {
       throw UsageError("--jobs: no API key; expected a key in --api-key-file or FOVEA_API_KEY");
     }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "fovea/core/error.h"
+#include "fovea/text/chat_value.h"
 #include "fovea/text/tokenizer.h"
 
 namespace fovea::text {
@@ -65,24 +66,12 @@ class ChatTemplate {
   std::shared_ptr<const Program> program_;
 };
 
-// One message of a conversation.
-struct ChatMessage {
-  std::string role;  // "system", "user", "assistant", "tool", ...
-  std::string content;
-  std::string members = {};  // a JSON object of further members, such as tool_calls; may be empty
-};
-
-// Returns the messages as a JSON array for ChatRequest; members that repeat a key replace it.
-// Throws BadFile or InvalidArgument if `members` is not a JSON object.
-std::string messages_json(const std::vector<ChatMessage>& messages);
-
-// One conversation. The fields are JSON texts, since templates may read any key of a message, and
-// the order of the keys.
+// One conversation.
 struct ChatRequest {
-  std::string messages;   // an array of objects: see messages_json()
-  std::string tools;      // an array of function schemas; empty = none
-  std::string documents;  // an array of objects with "title" and "text"; empty = none
-  std::string variables;  // an object of extra variables, such as enable_thinking; may be empty
+  ChatValue messages;   // a list of objects; see chat_message()
+  ChatValue tools;      // a list of function schemas; null = none
+  ChatValue documents;  // a list of objects with "title" and "text"; null = none
+  ChatValue variables;  // an object of extra variables, such as enable_thinking; may be null
   bool add_generation_prompt = true;
   // The name of the template, if there are several; empty = tool_use if there are tools and the
   // model has this template, else default.
@@ -90,8 +79,7 @@ struct ChatRequest {
 };
 
 // Returns the request with each special token in its strings marked as plain text; see
-// Tokenizer::guarded(). Encode the rendered text with SpecialTokens::guarded. Throws
-// BadFile if a field is not valid JSON.
+// Tokenizer::guarded(). Encode the rendered text with SpecialTokens::guarded.
 ChatRequest guarded(const ChatRequest& request, const Tokenizer& tokenizer);
 
 // The chat templates of a model directory (chat_template.jinja, additional_chat_templates/*.jinja
@@ -113,8 +101,7 @@ class ModelChat {
   static bool has_template(const std::filesystem::path& folder);
 
   // Renders the template that `request` selects. Throws the errors of choose() and
-  // ChatTemplate::render(), BadFile if a field of `request` is not valid JSON, and InvalidArgument
-  // if it is another kind of value.
+  // ChatTemplate::render(), and InvalidArgument if a field of `request` is another kind of value.
   ChatTemplate::Result render(const ChatRequest& request, const RenderLimits& limits = {},
                               const std::function<std::tm()>& now = {}) const;
   // Returns the template that `request` selects; valid as long as this object exists. Throws
@@ -124,7 +111,7 @@ class ModelChat {
  private:
   std::string folder_;
   std::map<std::string, ChatTemplate> templates_;
-  std::string special_tokens_;  // a JSON object
+  ChatValue special_tokens_;  // an object
 };
 
 // What a chat template expects, found by rendering small conversations.

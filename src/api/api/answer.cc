@@ -34,8 +34,9 @@ std::vector<int32_t> ids_of(const model::Model& model, const std::optional<text:
   if (!chat) return infer::prompt_ids(model, text + "Answer:");
   const text::Tokenizer& tokenizer = model.tokenizer();
   text::ChatRequest request;
-  request.messages = text::messages_json({{"user", text}});
-  request.variables = R"({"enable_thinking": false})";  // other templates ignore it
+  request.messages = text::ChatValue::list({text::chat_message("user", text)});
+  request.variables =
+      text::ChatValue::object({{"enable_thinking", false}});  // other templates ignore it
   return tokenizer.encode(chat->render(text::guarded(request, tokenizer)),
                           text::SpecialTokens::guarded);
 }

@@ -10,10 +10,15 @@ namespace {
 
 constexpr auto kChatDefaults = sized<fovea_chat_options>();
 
-text::ChatMessage message_of(const fovea_message& message) {
-  return {required(message.role, "role"),
-          std::string(text_of(message.content, message.content_size, "content")),
-          std::string(or_empty(message.members))};
+// Returns the value of a JSON text; null if there is none.
+text::ChatValue value_of(const char* json, const char* name) {
+  return json == nullptr || *json == '\0' ? text::ChatValue() : text::ChatValue::parse(json, name);
+}
+
+text::ChatValue message_of(const fovea_message& message) {
+  return text::chat_message(required(message.role, "role"),
+                            text_of(message.content, message.content_size, "content"),
+                            value_of(message.members, "members"));
 }
 
 text::ChatRequest request_of(const text::ChatFormat& format, const fovea_message* messages,
@@ -24,14 +29,14 @@ text::ChatRequest request_of(const text::ChatFormat& format, const fovea_message
     fail(ErrorKind::Unsupported, "tools: not supported by the chat template; expected none");
   if (chosen.documents != nullptr && !format.knows_documents)
     fail(ErrorKind::Unsupported, "documents: not supported by the chat template; expected none");
-  std::vector<text::ChatMessage> list;
+  std::vector<text::ChatValue> list;
   for (const fovea_message& message : list_of(messages, count, "messages"))
     list.push_back(message_of(message));
   text::ChatRequest request;
-  request.messages = text::messages_json(list);
-  request.tools = or_empty(chosen.tools);
-  request.documents = or_empty(chosen.documents);
-  request.variables = or_empty(chosen.variables);
+  request.messages = text::ChatValue::list(list);
+  request.tools = value_of(chosen.tools, "tools");
+  request.documents = value_of(chosen.documents, "documents");
+  request.variables = value_of(chosen.variables, "variables");
   request.add_generation_prompt = chosen.no_generation_prompt == 0;
   return request;
 }

@@ -15,10 +15,11 @@ using MessageJson = nlohmann::json;
 // Two contents whose tokens differ; the tokens that follow both are those of the template.
 constexpr const char *kOneContent = "0", *kOtherContent = "1 2 3 4";
 
-MessageJson message_of(const char* role, std::string_view text, bool structured) {
-  MessageJson content = std::string(text);
-  if (structured) content = MessageJson::array({{{"type", "text"}, {"text", std::string(text)}}});
-  return {{"role", role}, {"content", std::move(content)}};
+text::ChatValue message_of(const char* role, std::string_view text, bool structured) {
+  using text::ChatValue;
+  if (!structured) return text::chat_message(role, text);
+  return text::chat_message(
+      role, ChatValue::list({ChatValue::object({{"type", "text"}, {"text", text}})}));
 }
 
 // Returns the value of a key of an object; null if it is missing.
@@ -50,7 +51,7 @@ std::optional<MessageFormat> MessageFormat::open(const std::string& folder,
     if (!variables.is_object()) variables = MessageJson::object();
     format.generation_prompt_ = find_bool(variables, "add_generation_prompt", file).value_or(false);
     variables.erase("add_generation_prompt");
-    format.variables_ = variables.dump();
+    format.variables_ = text::ChatValue::of(variables);
     format.chat_ = text::ModelChat::open(folder);
     static_cast<void>(format.rendered(tokenizer, "", kOneContent));  // the template's errors
     return format;
@@ -61,11 +62,11 @@ std::optional<MessageFormat> MessageFormat::open(const std::string& folder,
 std::vector<int32_t> MessageFormat::rendered(const text::Tokenizer& tokenizer,
                                              const std::string& prompt,
                                              std::string_view text) const {
-  MessageJson messages = MessageJson::array();
+  std::vector<text::ChatValue> messages;
   if (!prompt.empty()) messages.push_back(message_of("system", prompt, structured_));
   messages.push_back(message_of("user", text, structured_));
   text::ChatRequest request;
-  request.messages = messages.dump(-1, ' ', false, MessageJson::error_handler_t::replace);
+  request.messages = text::ChatValue::list(messages);
   request.variables = variables_;
   request.add_generation_prompt = generation_prompt_;
   return tokenizer.encode(chat_->render(text::guarded(request, tokenizer)).text,

@@ -34,7 +34,7 @@ class MessageFormat {
   std::optional<text::ModelChat> chat_;
   bool structured_ = false;         // whether the content is a list of parts
   bool generation_prompt_ = false;  // whether the beginning of an answer follows
-  std::string variables_;           // of the template: a JSON object
+  text::ChatValue variables_;       // of the template: an object
 };
 
 }  // namespace fovea::infer

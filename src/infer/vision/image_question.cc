@@ -23,16 +23,18 @@ bool ends_with_space(const std::string& text) {
 
 ImageQuestion image_question(const model::Model& model, const std::string& folder,
                              const std::string& question) {
-  using Json = nlohmann::ordered_json;
   const std::string mark = image_mark(model);
   const int64_t marks = image_marks(model, question);
   check_field(marks <= 1, "question", "{} marks {}; expected one, or none", marks, mark);
   if (marks == 1) return {question};
   const auto format = text::chat_format(folder, "", model.tokenizer());
   if (!format) return {mark + "\n" + question};
-  const Json content = {{{"type", "image"}}, {{"type", "text"}, {"text", question}}};
+  using text::ChatValue;
+  const ChatValue content =
+      ChatValue::list({ChatValue::object({{"type", "image"}}),
+                       ChatValue::object({{"type", "text"}, {"text", question}})});
   text::ChatRequest request;
-  request.messages = json_line(Json::array({{{"role", "user"}, {"content", content}}}));
+  request.messages = ChatValue::list({text::chat_message("user", content)});
   return {text::render_with_images(*format, request, model.tokenizer(), mark),
           text::SpecialTokens::guarded};
 }

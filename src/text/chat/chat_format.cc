@@ -28,7 +28,7 @@ std::optional<ChatFormat> chat_format(const std::string& folder, const std::stri
     return std::nullopt;
   }
   ChatRequest with_tools;
-  with_tools.tools = "[]";
+  with_tools.tools = ChatValue::list({});
   const std::string source = chat->choose({}).source(),
                     source_with_tools = chat->choose(with_tools).source();
   const auto names = [](const std::string& text, const char* word) {

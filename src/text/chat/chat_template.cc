@@ -6,6 +6,7 @@
 #include "base/float_mode.h"
 #include "base/folder_links.h"
 #include "base/json.h"
+#include "chat/values.h"
 #include "jinja/interpreter.h"
 #include "jinja/parser.h"
 #include "tokenizer/formats/gguf_tokenizer.h"
@@ -21,13 +22,6 @@ using Json = nlohmann::json;
 namespace {
 
 constexpr size_t kTemplateBytes = size_t{1} << 20;  // real templates have at most about 20 KB
-
-// Returns a Runtime for the caller's own variables, which are not limited.
-Runtime unlimited() {
-  RenderLimits limits;
-  limits.steps = limits.output_bytes = limits.value_bytes = std::numeric_limits<size_t>::max();
-  return Runtime("variables", limits);
-}
 
 }  // namespace
 
@@ -158,7 +152,7 @@ ModelChat ModelChat::open(const std::filesystem::path& folder) {
   for (const NamedSource& each : found.templates) {
     chat.templates_.insert_or_assign(each.name, ChatTemplate::parse(each.source, each.path));
   }
-  chat.special_tokens_ = special_tokens(found.config, found.config_path).dump();
+  chat.special_tokens_ = ChatValue::of(special_tokens(found.config, found.config_path));
   return chat;
 }
 
@@ -175,16 +169,16 @@ ModelChat ModelChat::of_source(const std::string& source, const std::string& nam
     return id ? std::string(tokenizer->text_of(*id)) : std::string();
   };
   chat.templates_.emplace("default", ChatTemplate::parse(source, name));
-  chat.special_tokens_ = Json{{"bos_token", tokenizer ? text_of(tokenizer->bos_id()) : ""},
-                              {"eos_token", tokenizer ? text_of(tokenizer->eos_id()) : ""}}
-                             .dump();
+  chat.special_tokens_ =
+      ChatValue::object({{"bos_token", tokenizer ? text_of(tokenizer->bos_id()) : ""},
+                         {"eos_token", tokenizer ? text_of(tokenizer->eos_id()) : ""}});
   return chat;
 }
 
 const ChatTemplate& ModelChat::choose(const ChatRequest& request) const {
   std::string name = request.template_name;
   if (name.empty()) {
-    const bool tools = !request.tools.empty() && templates_.contains("tool_use");
+    const bool tools = !request.tools.is_null() && templates_.contains("tool_use");
     name = tools ? "tool_use" : "default";
   }
   const auto found = templates_.find(name);
@@ -213,21 +207,21 @@ Value with_reasoning(Runtime& runtime, const Value& message) {
   return Value(std::shared_ptr<const Dict>(made));
 }
 
-Value objects(Runtime& runtime, const std::string& text, const std::string& name) {
-  const Value list = jinja::from_json(runtime, text, name);
-  const bool right = is_list(list) && std::all_of(list.items().begin(), list.items().end(),
-                                                  [](const Value& v) { return v.is(Kind::dict); });
-  if (!right)
-    fail(ErrorKind::InvalidArgument, "{}: is invalid; expected an array of objects", name);
+// Returns a list of objects; none if it is not given.
+const Value& objects(const ChatValue& given, const char* name) {
+  const Value& list = value_of(given);
+  const bool right =
+      given.is_null() || (is_list(list) && std::ranges::all_of(list.items(), [](const Value& v) {
+                            return v.is(Kind::dict);
+                          }));
+  check(right, "{}: is invalid; expected an array of objects", name);
   return list;
 }
 
-void add_all(Runtime& runtime, Dict& variables, const std::string& text, const std::string& name) {
-  if (text.empty()) return;
-  const Value more = jinja::from_json(runtime, text, name);
-  if (!more.is(Kind::dict)) {
-    fail(ErrorKind::InvalidArgument, "{}: is not an object; expected a JSON object", name);
-  }
+void add_all(Runtime& runtime, Dict& variables, const ChatValue& given, const std::string& name) {
+  if (given.is_null()) return;
+  const Value& more = value_of(given);
+  check(more.is(Kind::dict), "{}: is not an object; expected a JSON object", name);
   for (const auto& [key, value] : more.dict().entries()) variables.set(runtime, key, value);
 }
 
@@ -240,82 +234,41 @@ ChatTemplate::Result ModelChat::render(const ChatRequest& request, const RenderL
   const auto variables = std::make_shared<Dict>();
   add_all(runtime, *variables, special_tokens_, folder_);
   add_all(runtime, *variables, request.variables, "variables");
+  check(!request.messages.is_null(), "messages: is invalid; expected an array of objects");
   jinja::Values messages;
-  const Value given = objects(runtime, request.messages, "messages");
-  for (const Value& message : given.items()) {
+  for (const Value& message : objects(request.messages, "messages").items())
     messages.push_back(with_reasoning(runtime, message));
-  }
   variables->set(runtime, Value("messages"), new_sequence(runtime, std::move(messages)));
-  variables->set(runtime, Value("tools"),
-                 request.tools.empty() ? Value::none() : objects(runtime, request.tools, "tools"));
-  variables->set(
-      runtime, Value("documents"),
-      request.documents.empty() ? Value::none() : objects(runtime, request.documents, "documents"));
+  variables->set(runtime, Value("tools"), objects(request.tools, "tools"));
+  variables->set(runtime, Value("documents"), objects(request.documents, "documents"));
   variables->set(runtime, Value("add_generation_prompt"), Value(request.add_generation_prompt));
   return jinja::Interpreter(*choose(request).program_, *variables, limits, now).run();
 }
 
 namespace {
 
-// Copies JSON while it is read, with each string and key guarded. Keys keep their order, which
-// templates can observe; a JSON tree that keeps the order would take quadratic time.
-class GuardedJson : public JsonReader {
- public:
-  explicit GuardedJson(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
-  std::string take() { return std::move(out_); }
-
- protected:
-  void scalar(Json&& value) override {
-    begin_value();
-    out_ += value.is_string() ? guarded(value.get_ref<const std::string&>()) : value.dump();
+// Returns the value with each string and key guarded.
+Value guarded(Runtime& runtime, const Value& value, const Tokenizer& tokenizer) {
+  if (value.is(Kind::string)) return Value(tokenizer.guarded(value.bytes()));
+  if (value.is(Kind::sequence)) {
+    jinja::Values items;
+    for (const Value& item : value.items()) items.push_back(guarded(runtime, item, tokenizer));
+    return new_sequence(runtime, std::move(items));
   }
-  void begin_object() override { open('{'); }
-  void begin_array() override { open('['); }
-  void end_object() override { close('}'); }
-  void end_array() override { close(']'); }
-  void key(std::string&& key) override {
-    begin_value();
-    out_ += guarded(key) + ':';
-    first_ = true;  // no comma before the key's value
-  }
-
- private:
-  std::string guarded(const std::string& text) const {
-    return Json(tokenizer_.guarded(text)).dump();
-  }
-  void begin_value() {
-    if (!std::exchange(first_, false)) out_ += ',';
-  }
-  void open(char bracket) {
-    begin_value();
-    out_ += bracket;
-    first_ = true;
-  }
-  void close(char bracket) {
-    out_ += bracket;
-    first_ = false;
-  }
-
-  const Tokenizer& tokenizer_;
-  std::string out_;
-  bool first_ = true;
-};
+  if (!value.is(Kind::dict)) return value;
+  const auto dict = std::make_shared<Dict>();
+  for (const auto& [key, each] : value.dict().entries())
+    dict->set(runtime, guarded(runtime, key, tokenizer), guarded(runtime, each, tokenizer));
+  return Value(std::shared_ptr<const Dict>(dict));
+}
 
 }  // namespace
 
 ChatRequest guarded(const ChatRequest& request, const Tokenizer& tokenizer) {
-  const FloatMode mode;
-  const auto guard = [&](std::string& text, const char* name) {
-    if (text.empty()) return;
-    GuardedJson json(tokenizer);
-    json.read(text, name);
-    text = json.take();
-  };
+  Runtime runtime = unlimited();
   ChatRequest result = request;
-  guard(result.messages, "messages");
-  guard(result.tools, "tools");
-  guard(result.documents, "documents");
-  guard(result.variables, "variables");
+  for (ChatValue* each : {&result.messages, &result.tools, &result.documents, &result.variables})
+    *each = chat_value(guarded(runtime, value_of(*each), tokenizer));
   return result;
 }
 

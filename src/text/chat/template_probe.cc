@@ -50,7 +50,7 @@ class Probe {
     const ordered_json tools =
         ordered_json::array({{{"type", "function"}, {"function", function}}});
     // The name is in the list of tools too; the value is only in the call.
-    const std::string text = rendered(messages, tools.dump());
+    const std::string text = rendered(messages, ChatValue::of(tools));
     if (!has(text, kValue) || (form.content == kSaid && !has(text, kSaid))) return false;
     // A text in another text has escaped quotes; an object that is joined to a text has Python's.
     const std::string key = kKey;
@@ -61,9 +61,9 @@ class Probe {
   // of the user.
   bool shows_role(const char* role) const {
     const ordered_json user = {{"role", "user"}, {"content", content("probe_user")}};
-    if (!has(rendered(ordered_json::array({user}), ""), "probe_user")) return true;
+    if (!has(rendered(ordered_json::array({user}), {}), "probe_user")) return true;
     const ordered_json said = {{"role", role}, {"content", content("probe_role")}};
-    return has(rendered(ordered_json::array({said, user}), ""), "probe_role");
+    return has(rendered(ordered_json::array({said, user}), {}), "probe_role");
   }
 
  private:
@@ -73,10 +73,10 @@ class Probe {
   }
 
   // Returns an empty text if the template refuses the conversation.
-  std::string rendered(const ordered_json& messages, std::string tools) const {
+  std::string rendered(const ordered_json& messages, const ChatValue& tools) const {
     ChatRequest request;
-    request.messages = messages.dump();
-    request.tools = std::move(tools);
+    request.messages = ChatValue::of(messages);
+    request.tools = tools;
     try {
       return render_(request);
     } catch (const Error&) {

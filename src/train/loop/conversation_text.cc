@@ -73,10 +73,12 @@ bool has_blocks(const text::ChatTemplate& of) {
 
 text::ChatRequest request_of(const Conversation& conversation, size_t count, bool prompt) {
   text::ChatRequest request;
+  std::vector<text::ChatValue> messages;
   for (size_t i = 0; i < count; ++i)
-    request.messages += (i == 0 ? "[" : ",") + conversation.messages[i].json;
-  request.messages += count == 0 ? "[]" : "]";
-  request.tools = conversation.tools;
+    messages.push_back(text::ChatValue::parse(conversation.messages[i].json, "messages"));
+  request.messages = text::ChatValue::list(messages);
+  if (!conversation.tools.empty())
+    request.tools = text::ChatValue::parse(conversation.tools, "tools");
   request.add_generation_prompt = prompt;
   return request;
 }

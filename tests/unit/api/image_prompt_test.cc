@@ -218,14 +218,14 @@ TEST(ImagePrompts, OfTemplatesWithAndWithoutParts) {
   const model::Model model = model::Model::open(kFolder + "llava");
   const auto golden = read_json(kFolder + "llava/expected.json")["chat"];
   text::ChatRequest request;
-  request.messages = golden["messages"].dump();
+  request.messages = text::ChatValue::of(golden["messages"]);
   const auto with_parts = text::chat_format(kFolder + "llava", "", model.tokenizer());
   ASSERT_TRUE(with_parts && with_parts->knows_parts);
   EXPECT_EQ(text::render_with_images(*with_parts, request, model.tokenizer(), "<image>"),
             golden["text"].get<std::string>());
   const text::ChatFormat strings{[](const text::ChatRequest& r) {
     std::string text;
-    for (const auto& message : nlohmann::json::parse(r.messages))
+    for (const auto& message : nlohmann::json::parse(r.messages.json()))
       text += message["content"].get<std::string>() + "|";
     return text;
   }};

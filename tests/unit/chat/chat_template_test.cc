@@ -69,7 +69,7 @@ TEST(ChatTemplate, VariablesAreJson) {
 
 ChatRequest hello() {
   ChatRequest request;
-  request.messages = R"([{"role": "user", "content": "Hi"}])";
+  request.messages = ChatValue::parse(R"([{"role": "user", "content": "Hi"}])", "messages");
   return request;
 }
 
@@ -87,9 +87,9 @@ TEST(ModelChatTest, ReadsTheTemplateOfADirectory) {
       "bos_token": "<s>", "eos_token": {"content": "</s>"}, "pad_token": null,
       "add_bos_token": true})");
   ChatRequest request = hello();
-  request.variables = R"({"x": "!"})";
+  request.variables = ChatValue::parse(R"({"x": "!"})", "variables");
   EXPECT_EQ(answer(request), "<s>HiTrue!");
-  request.tools = R"([{"type": "function"}])";
+  request.tools = ChatValue::parse(R"([{"type": "function"}])", "tools");
   EXPECT_EQ(answer(request), "tools 1");
   request.template_name = "rag";
   expect_error(ErrorKind::InvalidArgument,
@@ -98,9 +98,10 @@ TEST(ModelChatTest, ReadsTheTemplateOfADirectory) {
   write_file_atomically(model / "chat_template.jinja",
                         "{{ messages[0].reasoning_content }}{{ eos_token }}");
   request = hello();
-  request.messages = R"([{"role": "assistant", "content": "", "thinking": "hm"}])";
+  request.messages =
+      ChatValue::parse(R"([{"role": "assistant", "content": "", "thinking": "hm"}])", "messages");
   EXPECT_EQ(answer(request), "hm</s>");
-  request.messages = "[1]";
+  request.messages = ChatValue::parse("[1]", "messages");
   expect_error(ErrorKind::InvalidArgument, {"messages: is invalid; expected an array of objects"},
                [&] { answer(request); });
 }
@@ -125,14 +126,35 @@ TEST(ChatFormatTest, ComesFromADirectoryOrAFile) {
   EXPECT_THROW(chat_format(model.path(), model / "none.jinja", std::nullopt), Error);
 }
 
-TEST(ChatMessages, BecomeJson) {
-  EXPECT_EQ(messages_json({}), "[]");
-  EXPECT_EQ(messages_json({{"user", "say \"a\""},
-                           {"assistant", "", R"({"content": null, "tool_calls": []})"}}),
-            R"([{"role":"user","content":"say \"a\""},)"
-            R"({"role":"assistant","content":null,"tool_calls":[]}])");
+TEST(ChatMessages, HaveFurtherMembers) {
+  EXPECT_EQ(chat_message("user", "say \"a\"").json(), R"({"role":"user","content":"say \"a\""})");
+  const ChatValue call = ChatValue::parse(R"({"content": null, "tool_calls": []})", "members");
+  EXPECT_EQ(chat_message("assistant", "", call).json(),
+            R"({"role":"assistant","content":null,"tool_calls":[]})");
   expect_error(ErrorKind::InvalidArgument, {"members: not a JSON object"},
-               [] { messages_json({{"user", "", "[1]"}}); });
+               [] { chat_message("user", "", ChatValue::list({})); });
+}
+
+TEST(ChatValues, AreMadeFromTextAndFromParts) {
+  const std::string text = R"({"b":[1,-2,0.5,true,null,"é"],"a":{}})";
+  const ChatValue made = ChatValue::object(
+      {{"b", ChatValue::list({1, -2, 0.5, true, ChatValue(), "é"})}, {"a", ChatValue::object({})}});
+  EXPECT_EQ(made.json(), text);
+  EXPECT_EQ(ChatValue::parse(text, "t").json(), text);
+  EXPECT_EQ(ChatValue::of(nlohmann::ordered_json::parse(text)).json(), text);
+  EXPECT_TRUE(ChatValue().is_null());
+  EXPECT_TRUE(ChatValue::parse("null", "t").is_null());
+  EXPECT_EQ(ChatValue("a\xff").json(), "\"a\xEF\xBF\xBD\"");
+  EXPECT_EQ(ChatValue::object({{"a", 1}, {"a", 2}}).json(), R"({"a":2})");
+  expect_error(ErrorKind::BadFile, {"t: "}, [] { ChatValue::parse("[1", "t"); });
+  expect_error(ErrorKind::InvalidArgument, {"2^63"}, [] { ChatValue{uint64_t{1} << 63}; });
+}
+
+// A client's body, or a file, may be nested more deeply than the stack allows.
+TEST(ChatValues, AreNotNestedTooDeeply) {
+  nlohmann::json deep = 1;
+  for (int i = 0; i < 70; ++i) deep = nlohmann::json::array({deep});
+  expect_error(ErrorKind::InvalidArgument, {"nested too deeply"}, [&] { ChatValue::of(deep); });
 }
 
 TEST(ModelChatTest, ReadsTheTemplateOfAGguf) {
@@ -147,7 +169,7 @@ TEST(ModelChatTest, ReadsTheTemplateOfAGguf) {
   const std::string path = folder / "model.gguf";
   write_file_atomically(path, GgufImage(metadata, {}).pieces());
   ChatRequest request;
-  request.messages = R"([{"role": "user", "content": "hi"}])";
+  request.messages = ChatValue::parse(R"([{"role": "user", "content": "hi"}])", "messages");
   EXPECT_EQ(ModelChat::open(path).render(request).text, "<s>hi");
 }
 

@@ -74,8 +74,8 @@ class HttpServerTest : public testing::Test {
                   exchange->send({200, "text/plain", {}, "worked"});
                 }});
     router.add({"POST", "/plain", true, [](Request, std::shared_ptr<Exchange>) {}, false,
-                [](int status, const std::string& message, const char*) {
-                  return Response{status, "text/plain", {}, "plainly: " + message};
+                [](const Refusal& refusal) {
+                  return Response{refusal.status, "text/plain", {}, "plainly: " + refusal.message};
                 }});
     router.add({"POST", "/drop", true, [](Request, std::shared_ptr<Exchange>) {}});
     router.add({"POST", "/throw", true, [](Request, std::shared_ptr<Exchange>) {

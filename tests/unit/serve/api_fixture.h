@@ -48,7 +48,7 @@ class ApiTest : public testing::Test {
     generator.ends = {tokenizer_->eos_id().value()};
     generator.chat = text::ChatFormat{[this](const text::ChatRequest& request) {
       conversation_ = request;
-      return "chat: " + request.messages;
+      return "chat: " + request.messages.json();
     }};
     TextEngine engine;
     engine.submit = [this](const infer::ImagePrompt& prompt, const infer::GenerateOptions& options,

@@ -195,11 +195,11 @@ TEST_F(ApiTest, PassesTheExpectedVariablesToTemplates) {
            {"tool_calls", {{{"function", {{"name", "f"}, {"arguments", "{\"x\": 1}"}}}}}}}}},
         {"chat_template_kwargs", {{"enable_thinking", false}}},
         {"tools", {{{"type", "function"}, {"function", {{"name", "f"}}}}}}});
-  const Json messages = Json::parse(conversation_.messages);
+  const Json messages = Json::parse(conversation_.messages.json());
   EXPECT_EQ(messages[0], (Json{{"role", "system"}, {"content", "a\nb"}}));
   EXPECT_EQ(messages[1]["tool_calls"][0]["function"]["arguments"], (Json{{"x", 1}}));
-  EXPECT_EQ(conversation_.variables, "{\"enable_thinking\":false}");
-  EXPECT_NE(conversation_.tools.find("\"f\""), std::string::npos);
+  EXPECT_EQ(conversation_.variables.json(), "{\"enable_thinking\":false}");
+  EXPECT_NE(conversation_.tools.json().find("\"f\""), std::string::npos);
 }
 
 TEST_F(ApiTest, FindsToolCalls) {
@@ -260,7 +260,7 @@ TEST_F(ApiTest, GivesCallsAsTheTemplateExpectsThem) {
   habits.text_arguments = true;
   habits.long_ids = habits.shows_system = habits.calls_with_text = habits.calls_with_empty = false;
   post(kChatPath, {{"messages", messages}});
-  const Json given = Json::parse(conversation_.messages);
+  const Json given = Json::parse(conversation_.messages.json());
   ASSERT_EQ(given.size(), 4u) << given;
   EXPECT_EQ(given[0]["content"], "Be kind.\n\na");
   EXPECT_EQ(given[1], (Json{{"role", "assistant"}, {"content", "b"}}));
