@@ -15,7 +15,7 @@ class ServeAdapters(ServeTest):
         out = self.folder / name
         if not out.exists():
             self.ok(fovea("train", self.text, "--from", self.served_model(), "--out", out, "--steps", 6, "--batch", 1, "--learning-rate", rate,
-                          "--lora", 4, "--seed", 1, "--sample-every", 0, "--validation", 0, *options))  # a run without held-out text keeps its last weights
+                          "--lora", 4, "--seed", 1, "--dtype", "fp32", "--sample-every", 0, "--validation", 0, *options))  # a run without held-out text keeps its last weights
         return out
 
     def written(self, *arguments):
