@@ -347,9 +347,9 @@ model::Model Routes::model(const std::string& name) {
   const std::vector<model::AdapterUse> adapters =
       number == 0 ? adapters_ : std::vector<model::AdapterUse>();
   open_.push_front({name, time,
-                    step < 0 ? model::Model::open(folder, model::WeightPrecision::full,
-                                                  model::CachePrecision::automatic, adapters)
-                             : train::open_snapshot(folder, step)});
+                    step < 0
+                        ? model::Model::open(folder, model::WeightPrecision::full, {}, adapters)
+                        : train::open_snapshot(folder, step)});
   if (open_.size() > kModelsKept) open_.pop_back();
   return open_.front().model;
 }

@@ -25,10 +25,15 @@ void warn(const std::vector<std::string>& warnings) {
   for (const std::string& warning : warnings) note("warning: " + printable(warning) + "\n");
 }
 
-Option cache_option(int& value) {
+Option cache_option(int& type) {
   return choice("--cache-dtype", {"--kv-cache-dtype", "--cache-type"},
                 "precision of cached keys and values; automatic = fp32 for fp32 weights, else bf16",
-                value, {"automatic|auto", "fp32|float32|f32", "bf16|bfloat16", "int8"});
+                type, {"automatic|auto", "fp32|float32|f32", "bf16|bfloat16", "int8"});
+}
+
+std::optional<DType> cache_type(int type) {
+  constexpr std::optional<DType> kTypes[] = {std::nullopt, DType::f32, DType::bf16, DType::i8};
+  return kTypes[type];
 }
 
 Option adapter_option(std::vector<std::string>& typed) {
@@ -105,7 +110,7 @@ Option mmproj_option(std::string& file) {
 }
 
 model::Model open_model(const std::string& folder, model::WeightPrecision precision,
-                        model::CachePrecision cache, const std::vector<model::AdapterUse>& adapters,
+                        std::optional<DType> cache, const std::vector<model::AdapterUse>& adapters,
                         const std::string& mmproj) {
   model::Model model = model::Model::open(folder, precision, cache, adapters);
   warn(model.warnings());

@@ -36,7 +36,7 @@ Option mmproj_option(std::string& file);
 // images; empty = the model's, if it has one.
 model::Model open_model(const std::string& folder,
                         model::WeightPrecision precision = model::WeightPrecision::full,
-                        model::CachePrecision cache = model::CachePrecision::automatic,
+                        std::optional<DType> cache = {},
                         const std::vector<model::AdapterUse>& adapters = {},
                         const std::string& mmproj = {});
 
@@ -50,10 +50,8 @@ inline model::WeightPrecision weight_precision(int choice) {
                                              static_cast<int>(model::WeightPrecision::stored));
 }
 
-// --cache-dtype; `value` is a CachePrecision.
-Option cache_option(int& value);
-inline model::CachePrecision cache_precision(int choice) {
-  return static_cast<model::CachePrecision>(choice);
-}
+// --cache-dtype, and its type; unset = automatic.
+Option cache_option(int& type);
+std::optional<DType> cache_type(int type);
 
 }  // namespace fovea::cli

@@ -24,7 +24,7 @@ struct ServedOptions {
   std::string mmproj;         // file with the encoder of images; empty = the model's, if it has one
   int64_t draft_tokens = -1;  // speculative tokens per pass, with a draft; -1 = automatic
   model::WeightPrecision precision = model::WeightPrecision::stored;
-  model::CachePrecision cache = model::CachePrecision::automatic;
+  std::optional<DType> cache = {};  // unset = automatic
   infer::EngineOptions engine;
   double most_seconds = 0;  // limit per request; 0 = unlimited
   std::function<void(infer::GenerateOptions&)>

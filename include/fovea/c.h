@@ -205,10 +205,10 @@ FOVEA_API fovea_status fovea_generate_options_init(fovea_generate_options* optio
                                                    fovea_model* model);
 
 enum {
-  FOVEA_FINISH_LENGTH = 0,  // max_tokens was reached, or the context is full
-  FOVEA_FINISH_STOP = 1,    // a stop string or a stop id
-  FOVEA_FINISH_END = 2,     // the end-of-text token
-  FOVEA_FINISH_STOPPED = 3  // on_text returned FOVEA_STOP
+  FOVEA_FINISH_LENGTH = 0,    // max_tokens was reached, or the context is full
+  FOVEA_FINISH_STOP = 1,      // a stop string or a stop id
+  FOVEA_FINISH_END = 2,       // the end-of-text token
+  FOVEA_FINISH_CANCELLED = 3  // on_text returned FOVEA_STOP
 };
 
 typedef struct fovea_generation {

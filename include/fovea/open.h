@@ -37,7 +37,6 @@ using AnyModel =
                  infer::Reranker, infer::Classifier, infer::ImageModel>;
 AnyModel open(const std::string& path,
               model::WeightPrecision precision = model::WeightPrecision::stored,
-              model::CachePrecision cache = model::CachePrecision::automatic,
-              const std::vector<model::AdapterUse>& adapters = {});
+              std::optional<DType> cache = {}, const std::vector<model::AdapterUse>& adapters = {});
 
 }  // namespace fovea

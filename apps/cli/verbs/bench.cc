@@ -301,7 +301,7 @@ class BenchCommand : public Command {
   static constexpr const char* kPrecisionNames[] = {"stored", "fp32", "bf16", "int8", "int4"};
 
   model::Model opened() const {
-    return open_model(model_, weight_precision(precision_), cache_precision(cache_),
+    return open_model(model_, weight_precision(precision_), cache_type(cache_),
                       adapters_of(adapters_));
   }
 

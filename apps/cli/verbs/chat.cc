@@ -58,7 +58,7 @@ class ChatCommand : public Command {
     if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
     const model::WeightPrecision precision = weight_precision(precision_);
     const model::Model model =
-        open_model(model_, precision, cache_precision(cache_), adapters_of(adapters_), mmproj_);
+        open_model(model_, precision, cache_type(cache_), adapters_of(adapters_), mmproj_);
     generation_.settle(model, precision, *table_);
     if (!table.given("--predict")) generation_.options.max_tokens = -1;
     ChatState chat{Conversation(model, format_of(model), system_), generation_, *table_, verbose_};

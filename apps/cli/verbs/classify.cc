@@ -160,8 +160,7 @@ class ClassifyCommand : public Command {
                       "model of pictures and texts such as LLaVA",
                       model_));
     const model::Model model =
-        open_model(model_, weight_precision(weights_), model::CachePrecision::automatic,
-                   adapters_of(adapters_), mmproj_);
+        open_model(model_, weight_precision(weights_), {}, adapters_of(adapters_), mmproj_);
     if (!infer::reads_images(model))
       throw UsageError(fmt::format(
           "--question: {} reads no pictures; expected a model that does, or fovea classify MODEL "

@@ -191,7 +191,7 @@ class EvalCommand : public Command {
     if (table.given("--probe")) return run_probe(table);
     if (table.given("--sts")) return run_similarity(table);
     const auto open = [this] {
-      return without_heads(open_model(model_, weight_precision(precision_), cache_precision(cache_),
+      return without_heads(open_model(model_, weight_precision(precision_), cache_type(cache_),
                                       adapters_of(adapters_)),
                            muted_);
     };

@@ -108,8 +108,7 @@ class GenerateCommand : public Command {
     pictures_.find();
     const model::WeightPrecision precision = weight_precision(precision_);
     const model::Model model = without_heads(
-        open_model(model_, precision, cache_precision(cache_), adapters_of(adapters_), mmproj_),
-        muted_);
+        open_model(model_, precision, cache_type(cache_), adapters_of(adapters_), mmproj_), muted_);
     generation_.settle(model, precision, *table_);
     infer::GenerateOptions& options = generation_.options;
     if (alternatives_ > 0 && (options.answers > 1 || options.beams > 1))

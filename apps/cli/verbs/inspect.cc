@@ -107,8 +107,7 @@ class InspectCommand : public Command {
   }
 
   model::Model opened() const {
-    return open_model(model_, model::WeightPrecision::full, model::CachePrecision::automatic,
-                      adapters_of(adapters_));
+    return open_model(model_, model::WeightPrecision::full, {}, adapters_of(adapters_));
   }
 
   int print_map() {

@@ -80,7 +80,7 @@ class ServeCommand : public Command {
                 adapters_)));
     table.add(choice("--dtype", {}, "precision of the weights; automatic = as stored", weights_,
                      kWeightPrecisions));
-    table.add(cache_option(cache_precision_));
+    table.add(cache_option(cache_type_));
     table.add(as("NAME", list("--languages", {},
                               "source and target language of a translation model, such as de-en; "
                               "repeat for each model, in the same order; unset: as in its files",
@@ -340,7 +340,7 @@ class ServeCommand : public Command {
     options.name = name;
     options.template_file = template_;
     options.precision = weight_precision(weights_);
-    options.cache = cache_precision(cache_precision_);
+    options.cache = cache_type(cache_type_);
     options.engine = engine_;
     options.most_seconds = most_seconds_;
     options.set_requests = [this](infer::GenerateOptions& requests) {
@@ -487,7 +487,7 @@ class ServeCommand : public Command {
   uint64_t max_upload_ = uint64_t{64} << 20, max_jobs_ = uint64_t{16} << 30;
   int64_t port_ = 8080, connections_ = 512, grace_ = 30, timeout_ = 0, draft_tokens_ = -1;
   double most_seconds_ = 0;
-  int weights_ = 0, cache_precision_ = 0;
+  int weights_ = 0, cache_type_ = 0;
   infer::GenerateOptions requests_;
   const OptionTable* table_ = nullptr;
   bool insecure_ = false, log_json_ = false, list_fields_ = false;

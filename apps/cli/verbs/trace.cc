@@ -132,9 +132,8 @@ class TraceCommand : public Command {
   }
 
   model::Model opened() const {
-    return without_heads(open_model(model_, model::WeightPrecision::full,
-                                    model::CachePrecision::automatic, adapters_of(adapters_)),
-                         muted_);
+    return without_heads(
+        open_model(model_, model::WeightPrecision::full, {}, adapters_of(adapters_)), muted_);
   }
 
   study::InspectInput text_input() const {

@@ -129,8 +129,8 @@ class TranscribeCommand : public Command {
     if (error && into_folder_)
       throw Error(ErrorKind::Failed, fmt::format("{}: {}", out_, error.message()));
     name_outputs(files);
-    const model::Model model = open_model(model_, weight_precision(precision_),
-                                          model::CachePrecision::automatic, adapters_of(adapters_));
+    const model::Model model =
+        open_model(model_, weight_precision(precision_), {}, adapters_of(adapters_));
     catch_signals("stopping after this window (press again to stop immediately)");
     for (const std::string& file : files) {
       transcribe_file(model, file);

@@ -65,8 +65,8 @@ class TranslateCommand : public Command {
     require(table, options_.beams > 1, {"--length-penalty"}, "--beams above 1");
     require(table, options_.max_tokens == 0, {"--max-length-factor"}, "no --max-tokens");
     options_.sequences = std::max(options_.sequences, options_.beams);
-    const model::Model model = open_model(model_, weight_precision(precision_),
-                                          cache_precision(cache_), adapters_of(adapters_));
+    const model::Model model = open_model(model_, weight_precision(precision_), cache_type(cache_),
+                                          adapters_of(adapters_));
     jobs::LineJob job;
     job.files = files_;
     job.out = out_;

@@ -2,9 +2,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "fovea/core/array.h"
 #include "fovea/model/spec.h"
 #include "fovea/text/tokenizer.h"
 
@@ -19,10 +21,6 @@ namespace fovea::model {
 // that fp16 becomes fp32; blocks of GGUF files keep their numbers. The rest convert to the named
 // format. Weights that are quantised in the file (quantization_config) always stay so.
 enum class WeightPrecision { full, stored, fp32, bf16, int8, int4 };
-
-// Precision of the cached keys and values of a decoder. automatic: fp32 for fp32 weights, else
-// bf16. int8: with one scale per head and token.
-enum class CachePrecision { automatic, fp32, bf16, int8 };
 
 // The weights that have a format in memory: "fp32", "bf16", "int8" (Q8_0 of a GGUF file too),
 // "int4" (Q4_0 too), or the name of another block type of GGUF files, such as "Q4_K".
@@ -60,11 +58,12 @@ class Model {
   // Opens a Hugging Face directory (config.json, *.safetensors and optionally a tokenizer), a .gguf
   // file, or the directory of an adapter, whose adapter_config.json names the base model (relative
   // to the adapter's directory or to the current one). The weighted sum of `adapters` is added;
-  // they stay fp32 beside packed weights. Throws BadFile if a file is damaged or inconsistent, or
+  // they stay fp32 beside packed weights. `cache` is the type of the cached keys and values of a
+  // decoder: f32, bf16, or i8 with one scale per head and token; unset: f32 for fp32 weights, else
+  // bf16. Throws BadFile if a file is damaged or inconsistent, or
   // if an adapter belongs to another base; Unsupported if the model is not supported.
   static Model open(const std::string& folder, WeightPrecision precision = WeightPrecision::full,
-                    CachePrecision cache = CachePrecision::automatic,
-                    const std::vector<AdapterUse>& adapters = {});
+                    std::optional<DType> cache = {}, const std::vector<AdapterUse>& adapters = {});
   // Returns this model with the weighted sum of the adapters, which shares the weights with this
   // one. Throws the errors of open(), InvalidArgument if this model has adapters already, and
   // Unsupported if an adapter replaces parameters (modules_to_save) or has a head.

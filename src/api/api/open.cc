@@ -48,8 +48,8 @@ ModelUse model_use(const std::string& path) {
   return sentences && use == ModelUse::text ? ModelUse::vectors : use;
 }
 
-AnyModel open(const std::string& path, model::WeightPrecision precision,
-              model::CachePrecision cache, const std::vector<model::AdapterUse>& adapters) {
+AnyModel open(const std::string& path, model::WeightPrecision precision, std::optional<DType> cache,
+              const std::vector<model::AdapterUse>& adapters) {
   switch (model_use(path)) {
     case ModelUse::vectors: return infer::Embedder::open(path, precision, adapters);
     case ModelUse::sparse: return infer::SparseEmbedder::open(path, precision, adapters);

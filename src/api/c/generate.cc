@@ -73,7 +73,7 @@ infer::GenerateOptions from_c(const fovea_generate_options& o) {
 
 int32_t finish_of(infer::FinishReason finish) {
   switch (finish) {
-    case infer::FinishReason::cancelled: return FOVEA_FINISH_STOPPED;
+    case infer::FinishReason::cancelled: return FOVEA_FINISH_CANCELLED;
     case infer::FinishReason::stop: return FOVEA_FINISH_STOP;
     case infer::FinishReason::end: return FOVEA_FINISH_END;
     default: return FOVEA_FINISH_LENGTH;

@@ -13,10 +13,16 @@ constexpr fovea_model_options kModelDefaults = {.size = sizeof(fovea_model_optio
                                                 .cache_precision = FOVEA_CACHE_AUTOMATIC};
 constexpr auto kTraceDefaults = sized<fovea_trace_options>();
 
-model::CachePrecision cache_precision(int32_t value) {
-  constexpr auto kMost = static_cast<int32_t>(model::CachePrecision::int8);
-  check(value >= 0 && value <= kMost, "cache_precision: {}; expected 0 to {}", value, kMost);
-  return static_cast<model::CachePrecision>(value);
+std::optional<DType> cache_type(int32_t value) {
+  switch (value) {
+    case FOVEA_CACHE_AUTOMATIC: return std::nullopt;
+    case FOVEA_CACHE_FP32: return DType::f32;
+    case FOVEA_CACHE_BF16: return DType::bf16;
+    case FOVEA_CACHE_INT8: return DType::i8;
+    default:
+      fail(ErrorKind::InvalidArgument, "cache_precision: {}; expected 0 to {}", value,
+           static_cast<int>(FOVEA_CACHE_INT8));
+  }
 }
 
 }  // namespace
@@ -41,7 +47,7 @@ fovea_status fovea_model_open(const char* path, const fovea_model_options* optio
     const std::string folder = required(path, "path");
     const fovea_model_options chosen = options_of(options, kModelDefaults);
     *model = new fovea_model(fovea::model::Model::open(folder, weight_precision(chosen.precision),
-                                                       cache_precision(chosen.cache_precision)),
+                                                       cache_type(chosen.cache_precision)),
                              folder);
   });
 }

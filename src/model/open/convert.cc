@@ -130,8 +130,7 @@ std::optional<ImportanceMatrix> importance_for(const std::string& from,
   std::optional<ImportanceMatrix> matrix;
   if (!options.imatrix.empty()) matrix = read_importance(options.imatrix);
   if (!options.calibrate.empty()) {
-    const Model model =
-        Model::open(from, WeightPrecision::stored, CachePrecision::automatic, adapters);
+    const Model model = Model::open(from, WeightPrecision::stored, {}, adapters);
     matrix = calibrate(model, tensors, options.calibrate);
   }
   if (!options.save_imatrix.empty()) write_importance(options.save_imatrix, *matrix);

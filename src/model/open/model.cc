@@ -28,10 +28,12 @@ bool comes_with_tokenizer(const std::string& path) {
 
 namespace {
 
-DType cache_type(Transformer& model, CachePrecision precision) {
-  if (precision == CachePrecision::int8) return DType::i8;
-  if (precision == CachePrecision::bf16) return DType::bf16;
-  if (precision == CachePrecision::fp32) return DType::f32;
+DType cache_type(Transformer& model, std::optional<DType> given) {
+  if (given) {
+    check(*given == DType::f32 || *given == DType::bf16 || *given == DType::i8,
+          "cache: {}; expected fp32, bf16 or int8", name_of(*given));
+    return *given;
+  }
   bool rounded = false;
   model.each([&](const std::string&, const Parameter& p) {
     rounded |= p.packed && p.packed.matrix().format != WeightFormat::f32;
@@ -46,7 +48,7 @@ std::optional<text::TranslationTokenizers> tokenizers_of(const std::string& path
 
 }  // namespace
 
-Model Model::open(const std::string& folder, WeightPrecision precision, CachePrecision cache,
+Model Model::open(const std::string& folder, WeightPrecision precision, std::optional<DType> cache,
                   const std::vector<AdapterUse>& adapters) {
   const FloatMode mode;
   // While this thread waits for files and memory, another one makes the tokenizers. Without a

@@ -224,7 +224,7 @@ TEST_F(CModel, StopsWhenTheCallbackReturnsStop) {
     return int{text.size() < 5 ? FOVEA_CONTINUE : FOVEA_STOP};
   };
   const fovea_generation result = generate(options);
-  EXPECT_EQ(result.finish, FOVEA_FINISH_STOPPED);
+  EXPECT_EQ(result.finish, FOVEA_FINISH_CANCELLED);
   EXPECT_EQ(received.size(), 5u);
   EXPECT_EQ(text_of(result), received);
 }

@@ -109,9 +109,8 @@ TEST_F(AdapterTraining, LearnsAndOpensWithItsBase) {
   const double before = loss_of(model::Model::open(options_.from)),
                after = loss_of(model::Model::open(options_.out));
   EXPECT_LT(after, before);
-  const double added =
-      loss_of(model::Model::open(options_.from, model::WeightPrecision::full,
-                                 model::CachePrecision::automatic, {{options_.out}}));
+  const double added = loss_of(
+      model::Model::open(options_.from, model::WeightPrecision::full, {}, {{options_.out}}));
   EXPECT_NEAR(added, after, 1e-6);
 }
 
