@@ -11,9 +11,9 @@
 
 #include "base/half.h"
 #include "base/threads.h"
-#include "kernels/blocks.h"
 #include "kernels/isa.h"
-#include "kernels/packed.h"
+#include "kernels/layout/blocks.h"
+#include "kernels/layout/packed.h"
 #include "plan/speed.h"
 #include "tensor/tensor.h"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "fuzz.h"
-#include "kernels/quantize_block.h"
+#include "kernels/layout/quantize_block.h"
 
 namespace fovea {
 namespace {

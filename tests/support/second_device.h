@@ -3,17 +3,26 @@
 // A second device: the reference kernels over pages that only its kernels and copies can access.
 // Any other access to an element of its tensors ends the process, so that a model that runs on it
 // accesses the elements of a device only through the device's table.
+//
+// Kernels are queued, and computed as late as possible: when the host asks for a number or for a
+// copy. So a result that the host reads without waiting, or host memory that a queued kernel needs
+// and that has changed since the call, gives other bits than the reference.
 
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <mutex>
+#include <span>
+#include <tuple>
+#include <type_traits>
 #include <vector>
 
 #include "base/error.h"
 #include "kernels/device.h"
+#include "kernels/layout/kv_page.h"
 
 namespace fovea::test {
 
@@ -80,84 +89,195 @@ class SecondMemory {
   std::map<size_t, std::vector<void*>> freed_;  // by size
 };
 
-// The function of an entry: that of the reference, with access to the memory.
+// The kernels and copies that have been called and not computed, in the order of the calls.
+class SecondQueue {
+ public:
+  static void add(std::function<void()> work) {
+    const std::lock_guard lock(all().mutex_);
+    all().work_.push_back(std::move(work));
+  }
+  // Computes all of them.
+  static void wait() {
+    const std::lock_guard lock(all().mutex_);
+    if (all().work_.empty()) return;
+    const SecondMemory::Access access;
+    for (const auto& work : all().work_) work();
+    all().work_.clear();
+  }
+  static size_t length() {
+    const std::lock_guard lock(all().mutex_);
+    return all().work_.size();
+  }
+
+ private:
+  static SecondQueue& all() {
+    static auto* const queue = new SecondQueue;
+    return *queue;
+  }
+
+  std::mutex mutex_;
+  std::vector<std::function<void()>> work_;
+};
+
+// An argument of a queued kernel, with copies of the host memory that it refers to.
+template <class Argument>
+class Kept {
+ public:
+  explicit Kept(const Argument& argument) : argument_(argument) {}
+  const Argument& get() const { return argument_; }
+
+ private:
+  Argument argument_;
+};
+
+class KeptUnits {
+ public:
+  KeptUnits(const Units& units) {  // NOLINT
+    if (units.starts != nullptr) starts_.assign(units.starts, units.starts + units.count + 1);
+  }
+  void restore(Units& units) const {
+    if (!starts_.empty()) units.starts = starts_.data();
+  }
+
+ private:
+  std::vector<int64_t> starts_;
+};
+
+template <>
+class Kept<Rows> {
+ public:
+  explicit Kept(const Rows& rows) : rows_(rows), units_(rows.units) {}
+  Rows get() const {
+    Rows rows = rows_;
+    units_.restore(rows.units);
+    return rows;
+  }
+
+ private:
+  Rows rows_;
+  KeptUnits units_;
+};
+
+template <>
+class Kept<GemmShape> {
+ public:
+  explicit Kept(const GemmShape& shape) : shape_(shape), units_(shape.units) {
+    shape_.kept = nullptr;
+  }
+  GemmShape get() const {
+    GemmShape shape = shape_;
+    units_.restore(shape.units);
+    return shape;
+  }
+
+ private:
+  GemmShape shape_;
+  KeptUnits units_;
+};
+
+template <>
+class Kept<std::span<const PackedProduct>> {
+ public:
+  explicit Kept(std::span<const PackedProduct> products)
+      : products_(products.begin(), products.end()) {}
+  std::span<const PackedProduct> get() const { return products_; }
+
+ private:
+  std::vector<PackedProduct> products_;
+};
+
+template <>
+class Kept<std::span<const PageRows>> {
+ public:
+  explicit Kept(std::span<const PageRows> rows) : rows_(rows.begin(), rows.end()) {
+    for (const PageRows& each : rows_) layouts_.push_back(*each.layout);
+  }
+  std::vector<PageRows> get() const {
+    std::vector<PageRows> rows = rows_;
+    for (size_t i = 0; i < rows.size(); ++i) rows[i].layout = &layouts_[i];
+    return rows;
+  }
+
+ private:
+  std::vector<PageRows> rows_;
+  std::vector<PageLayout> layouts_;
+};
+
+template <>
+class Kept<std::vector<PagedText>> {
+ public:
+  using Pages = std::vector<const void*>;
+  explicit Kept(const std::vector<PagedText>& texts) : texts_(texts) {
+    for (const PagedText& text : texts_) {
+      keys_.push_back(pages(text.key_pages, text.keys));
+      values_.push_back(pages(text.value_pages, text.keys));
+    }
+  }
+  std::vector<PagedText> get() const {
+    std::vector<PagedText> texts = texts_;
+    for (size_t i = 0; i < texts.size(); ++i) {
+      texts[i].key_pages = keys_[i].data();
+      texts[i].value_pages = values_[i].data();
+    }
+    return texts;
+  }
+
+ private:
+  static Pages pages(const void* const* first, int64_t keys) {
+    if (first == nullptr) return {};
+    return Pages(first, first + (keys + kPageTokens - 1) / kPageTokens);  // not a list of two
+  }
+
+  std::vector<PagedText> texts_;
+  std::vector<Pages> keys_, values_;
+};
+
+// The function of an entry: that of the reference, queued unless its result is in host memory.
 template <auto entry>
 struct OnSecond;
 template <KernelName name, class Result, class... Args,
           Kernel<name, Result(Args...)> Kernels::* entry>
 struct OnSecond<entry> {
+  static constexpr bool kInHostMemory =
+      !std::is_void_v<Result> ||
+      ((std::is_pointer_v<Args> && !std::is_const_v<std::remove_pointer_t<Args>>) || ...);
+
   static Result run(Args... args) {
-    const SecondMemory::Access access;
-    return (reference_kernels().*entry)(args...);
+    const auto& kernel = reference_kernels().*entry;
+    if constexpr (kInHostMemory) {
+      SecondQueue::wait();
+      const SecondMemory::Access access;
+      return kernel(args...);
+    } else {
+      SecondQueue::add([&kernel, kept = std::tuple(Kept<std::remove_cvref_t<Args>>(args)...)] {
+        std::apply([&](const auto&... each) { kernel(each.get()...); }, kept);
+      });
+    }
   }
 };
 
 inline const Kernels kSecondTable = {
     .device = "second",
-    .gemm = OnSecond<&Kernels::gemm>::run,
-    .packed_linear = OnSecond<&Kernels::packed_linear>::run,
-    .packed_gemm = OnSecond<&Kernels::packed_gemm>::run,
-    .unpack_rows = OnSecond<&Kernels::unpack_rows>::run,
-    .convert = OnSecond<&Kernels::convert>::run,
-    .add = OnSecond<&Kernels::add>::run,
-    .multiply = OnSecond<&Kernels::multiply>::run,
-    .scale = OnSecond<&Kernels::scale>::run,
-    .shift = OnSecond<&Kernels::shift>::run,
-    .softcap = OnSecond<&Kernels::softcap>::run,
-    .softcap_backward = OnSecond<&Kernels::softcap_backward>::run,
-    .activation = OnSecond<&Kernels::activation>::run,
-    .gated_activation = OnSecond<&Kernels::gated_activation>::run,
-    .activation_backward = OnSecond<&Kernels::activation_backward>::run,
-    .gated_activation_backward = OnSecond<&Kernels::gated_activation_backward>::run,
-    .dropout = OnSecond<&Kernels::dropout>::run,
-    .sum_rows = OnSecond<&Kernels::sum_rows>::run,
-    .layer_norm = OnSecond<&Kernels::layer_norm>::run,
-    .layer_norm_backward = OnSecond<&Kernels::layer_norm_backward>::run,
-    .rms_norm = OnSecond<&Kernels::rms_norm>::run,
-    .rms_norm_backward = OnSecond<&Kernels::rms_norm_backward>::run,
-    .scale_columns = OnSecond<&Kernels::scale_columns>::run,
-    .dynamic_tanh = OnSecond<&Kernels::dynamic_tanh>::run,
-    .dynamic_tanh_backward = OnSecond<&Kernels::dynamic_tanh_backward>::run,
-    .softmax = OnSecond<&Kernels::softmax>::run,
-    .softmax_backward = OnSecond<&Kernels::softmax_backward>::run,
-    .divide_by_sum = OnSecond<&Kernels::divide_by_sum>::run,
-    .divide_by_sum_backward = OnSecond<&Kernels::divide_by_sum_backward>::run,
-    .rotate = OnSecond<&Kernels::rotate>::run,
-    .recurrent_cell = OnSecond<&Kernels::recurrent_cell>::run,
-    .recurrent_cell_backward = OnSecond<&Kernels::recurrent_cell_backward>::run,
-    .unfold = OnSecond<&Kernels::unfold>::run,
-    .unfold_backward = OnSecond<&Kernels::unfold_backward>::run,
-    .copy_columns = OnSecond<&Kernels::copy_columns>::run,
-    .copy_columns_backward = OnSecond<&Kernels::copy_columns_backward>::run,
-    .choose_experts = OnSecond<&Kernels::choose_experts>::run,
-    .first_outside = OnSecond<&Kernels::first_outside>::run,
-    .group_by_expert = OnSecond<&Kernels::group_by_expert>::run,
-    .pick = OnSecond<&Kernels::pick>::run,
-    .pick_backward = OnSecond<&Kernels::pick_backward>::run,
-    .combine = OnSecond<&Kernels::combine>::run,
-    .combine_backward = OnSecond<&Kernels::combine_backward>::run,
-    .embedding = OnSecond<&Kernels::embedding>::run,
-    .embedding_backward = OnSecond<&Kernels::embedding_backward>::run,
-    .attention = OnSecond<&Kernels::attention>::run,
-    .attention_paged = OnSecond<&Kernels::attention_paged>::run,
-    .put_in_pages = OnSecond<&Kernels::put_in_pages>::run,
-    .attention_backward = OnSecond<&Kernels::attention_backward>::run,
-    .cross_entropy = OnSecond<&Kernels::cross_entropy>::run,
-    .cross_entropy_backward = OnSecond<&Kernels::cross_entropy_backward>::run,
-    .kl_divergence = OnSecond<&Kernels::kl_divergence>::run,
-    .kl_divergence_backward = OnSecond<&Kernels::kl_divergence_backward>::run,
-    .adamw = OnSecond<&Kernels::adamw>::run,
-    .sgd = OnSecond<&Kernels::sgd>::run,
-    .lion = OnSecond<&Kernels::lion>::run,
-    .sum = OnSecond<&Kernels::sum>::run,
-    .sum_of_squares = OnSecond<&Kernels::sum_of_squares>::run,
+#define KERNEL(name, ...) .name = OnSecond<&Kernels::name>::run,
+#include "kernels/entries.inc"
+#undef KERNEL
 };
 
 inline const Kernels& second_kernels(DType = DType::f32) { return kSecondTable; }
 
-inline void copy_on_second(void* to, const void* from, size_t bytes, CopyKind) {
-  const SecondMemory::Access access;
-  std::memcpy(to, from, bytes);
+inline void copy_on_second(void* to, const void* from, size_t bytes, CopyKind kind) {
+  if (kind == CopyKind::to_host) {
+    SecondQueue::wait();
+    const SecondMemory::Access access;
+    std::memcpy(to, from, bytes);
+  } else if (kind == CopyKind::within) {
+    SecondQueue::add([=] { std::memmove(to, from, bytes); });
+  } else {
+    const auto* first = static_cast<const char*>(from);
+    SecondQueue::add([to, copy = std::vector<char>(first, first + bytes)] {
+      std::memcpy(to, copy.data(), copy.size());
+    });
+  }
 }
 
 inline const Device& second_device() {

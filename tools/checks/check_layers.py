@@ -30,7 +30,7 @@ FAMILY_PLACES = ("src/model/families/", "src/model/formats/", "src/model/open/",
                  "src/media/image/processor.cc",  # the names of classes in preprocessor_config.json
                  "src/core/base/gguf.h", "src/text/tokenizer/formats/gguf_", "include/fovea/model/gguf.h")  # the last three: keys of GGUF
 OWNED = {r"dnnl|oneapi": ("bench/",),
-         r"hwy": ("src/core/kernels/cpu/", "src/core/kernels/dispatch.cc"),
+         r"hwy": ("src/core/kernels/cpu/",),
          r"pcre2\.h": ("src/text/unicode/pattern",), r"utf8proc\.h": ("src/text/unicode/", "src/text/jinja/text.cc"),
          r"sndfile\.h": ("src/media/audio/sound_file.cc",), r"soxr\.h": ("src/media/audio/convert_sound.cc",),
          r"mpi\.h": ("src/core/parallel/mpi/",), r"libav\w+": ("src/media/audio/libav/",),
@@ -63,6 +63,17 @@ def may_include(folder, other):
     if folder in APART and other in APART:
         return False
     return ORDER.index(other) < ORDER.index(folder)
+
+
+def check_kernels(path, header):
+    """The folders in kernels/ are devices, which use the interface and the layouts; the interface and the layouts use no device. Others use
+    a device only by the interface, except for the features of the CPU."""
+    match = re.match(r"kernels/(\w+)/", header)
+    if match is None or match[1] == "layout" or header == "kernels/cpu/cpu_features.h":
+        return None
+    if path.startswith((f"src/core/kernels/{match[1]}/", "tests/", "bench/")):
+        return None
+    return f"includes \"{header}\"; only src/core/kernels/{match[1]}/ uses that device by other than kernels.h"
 
 
 def storey_at(path):
@@ -147,7 +158,7 @@ def check_file(path):
         if len(line) > COLUMNS:
             yield number, f"{len(line)} columns; at most {COLUMNS}"
         include = re.match(r'\s*#\s*include\s*[<"]([^>"]+)', line)
-        problem = include and (check_include(name, include[1]) or check_public(name, include[1]))
+        problem = include and (check_include(name, include[1]) or check_public(name, include[1]) or check_kernels(name, include[1]))
         if problem:
             yield number, problem
         unportable = UNPORTABLE.search(line)

@@ -12,7 +12,7 @@
 #include "checkpoint/snapshot.h"
 #include "fovea/infer/embed.h"
 #include "fovea/model/model.h"
-#include "kernels/cpu_features.h"
+#include "kernels/cpu/cpu_features.h"
 #include "kernels/isa.h"
 #include "kernels/kernels.h"
 #include "plan/speed.h"

@@ -21,8 +21,9 @@ struct Device {
   // Throws OutOfMemory if there is no memory.
   void* (*allocate)(size_t& bytes) = nullptr;
   void (*free)(void* block, size_t bytes) = nullptr;
-  // Copies between the memory of the device and of the host, or within the device. The bytes are
-  // there when it returns.
+  // Copies between the memory of the device and of the host, or within the device, after the
+  // kernels that were called before. Bytes in host memory are there, or may change, when it
+  // returns; a copy within the device may be queued, like a kernel (entries.inc).
   void (*copy)(void* to, const void* from, size_t bytes, CopyKind kind) = nullptr;
   uint8_t number = 0;  // set by add_device()
 };

@@ -3,16 +3,6 @@
 // The interface that a device implements: one table of functions over raw pointers. All arrays are
 // contiguous and row-major. Letters: B batch, T query tokens, S keys, H heads, G key-value heads, D
 // head width, C width, R rows.
-//
-// Rules for every table:
-//  - Inputs are widened to the device's working type (float; double in the reference), and results
-//    are rounded once, on store.
-//  - The bits of a result do not depend on the number of threads or the SIMD width. The result of
-//    a row does not depend on the other rows of the batch.
-//  - An output with `add` receives old + result; otherwise its old contents are never read.
-//  - In, Out and Indices, weights in panels and pages of keys are in the device's memory. All other
-//    arguments, such as units, masks and the list of a text's pages, are in host memory. The
-//    results are there when the function returns.
 
 #include <algorithm>
 #include <cstddef>
@@ -71,7 +61,8 @@ struct GemmShape {
 };
 
 // The storage format of weights for inference. int8 and int4 are integers with a scale for each
-// group along k. The formats after them are the block types of GGUF files (kernels/blocks.h).
+// group along k. The formats after them are the block types of GGUF files
+// (kernels/layout/blocks.h).
 enum class WeightFormat : uint8_t {
   f32,
   bf16,
@@ -96,7 +87,7 @@ struct PackedMatrix {
   int64_t outputs = 0, width = 0;  // N, K
   int64_t group = 0;  // int8 and int4: weights along k per scale, see group_size(); blocks: 32
   const void* panels = nullptr;      // aligned to a cache line
-  const uint16_t* scales = nullptr;  // integers: f16; blocks: see kernels/blocks.h
+  const uint16_t* scales = nullptr;  // integers: f16; blocks: see kernels/layout/blocks.h
   uint8_t device = 0;                // of panels and scales
 
   void show_arrays(DeviceOfCall& call) const { call.meet(In{panels, DType::u8, device}); }
@@ -301,250 +292,13 @@ struct NormEpsilon {
 // Keeps the quotient finite if all numbers of a row are 0 (the value of DeepSeek-V3's router).
 inline constexpr float kLeastSum = 1e-20f;
 
+// The functions of a device; entries.inc documents each.
 struct Kernels {
   const char* device = "";
 
-  Kernel<"gemm", void(Out c, In a, In b, In bias, const GemmShape& shape)> gemm{device};
-  // Products of the same x [rows, K] with weights of the same format, width and group; computing
-  // them together or separately gives the same bits. f32: the sums are those of gemm. bf16: the
-  // same, with x rounded to bf16. int8 and int4: each group of a row of x is rounded to integers q
-  // from -127 to 127 times a scale, largest magnitude / 127; the sum of q times weights within a
-  // group is exact, and the products (weight scale * scale) * sum are added in one chain over
-  // ascending groups.
-  Kernel<"packed_linear", void(std::span<const PackedProduct> products, In x, int64_t rows)>
-      packed_linear{device};
-  // gemm with b = the matrix W [N, K] that w represents, rounded to a's dtype: c (+)= a W^T plus
-  // bias, with n = N and k = K, if transpose_b, else c (+)= a W, with n = K and k = N. For training
-  // over frozen weights: the first is the forward product, the second the gradient of its input. a
-  // is [m, k], with one unit. The bits are those of gemm with the unpacked matrix in a's dtype, but
-  // only blocks of it are unpacked at a time.
-  Kernel<"packed_gemm", void(Out c, In a, const PackedMatrix& w, In bias, const GemmShape& shape)>
-      packed_gemm{device};
-  // y[i] = row rows[i] of the matrix that w represents, f32; rows null = all in order.
-  Kernel<"unpack_rows", void(Out y, const PackedMatrix& w, Indices rows, int64_t count)>
-      unpack_rows{device};
-
-  // Elementwise over `size` elements.
-  Kernel<"convert", void(Out y, In x, int64_t size)> convert{device};  // y (+)= x, across dtypes
-  Kernel<"add", void(Out y, In a, In b, int64_t size)> add{device};    // y = a + b
-  Kernel<"multiply", void(Out y, In a, In b, int64_t size)> multiply{device};  // y (+)= a * b
-  Kernel<"scale", void(Out y, In x, float factor, int64_t size)> scale{
-      device};  // y (+)= factor * x
-  Kernel<"shift", void(Out y, In x, float offset, int64_t size)> shift{device};  // y = x + offset
-  // y = cap * tanh(x / cap)
-  Kernel<"softcap", void(Out y, In x, float cap, int64_t size)> softcap{device};
-  // dx (+)= dy * (1 - tanh(x / cap)^2)
-  Kernel<"softcap_backward", void(Out dx, In dy, In x, float cap, int64_t size)> softcap_backward{
-      device};
-  // y = f(x)
-  Kernel<"activation", void(Out y, In x, Activation kind, int64_t size)> activation{device};
-  // y = f(x) * factor, with f(x) rounded to x's dtype
-  Kernel<"gated_activation", void(Out y, In x, In factor, Activation kind, int64_t size)>
-      gated_activation{device};
-  // dx (+)= dy * f'(x)
-  Kernel<"activation_backward", void(Out dx, In dy, In x, Activation kind, int64_t size)>
-      activation_backward{device};
-  // dfactor (+)= dy * f(x),  dx (+)= (dy * factor) * f'(x), where f(x) and dy * factor are rounded
-  // to x's dtype
-  Kernel<"gated_activation_backward",
-         void(Out dx, Out dfactor, In dy, In x, In factor, Activation kind, int64_t size)>
-      gated_activation_backward{device};
-  // y (+)= f(x)
-  Kernel<"elementary", void(Out y, In x, Elementary kind, int64_t size)> elementary{device};
-  // dx (+)= dy * f'(x)
-  Kernel<"elementary_backward", void(Out dx, In dy, In x, Elementary kind, int64_t size)>
-      elementary_backward{device};
-  // y (+)= the smaller of a and b; NaN if one of them is NaN
-  Kernel<"minimum", void(Out y, In a, In b, int64_t size)> minimum{device};
-  // dx (+)= dy where x < other, dy / 2 where they are equal, else 0
-  Kernel<"minimum_backward", void(Out dx, In dy, In x, In other, int64_t size)> minimum_backward{
-      device};
-  // y (+)= min(max(x, least), most); NaN stays NaN
-  Kernel<"clip", void(Out y, In x, float least, float most, int64_t size)> clip{device};
-  // dx (+)= dy where least <= x <= most, else 0
-  Kernel<"clip_backward", void(Out dx, In dy, In x, float least, float most, int64_t size)>
-      clip_backward{device};
-  // y (+)= x with dropout; also computes dx from dy
-  Kernel<"dropout", void(Out y, In x, const Dropout& dropout, int64_t size)> dropout{device};
-
-  // Over rows [R, C]. Sums over rows are computed in blocks of 64 rows of a unit, then over the
-  // unit's blocks in order, then over the units by their tree.
-  Kernel<"sum_rows", void(Out y, In x, Rows rows)> sum_rows{device};  // y[C] (+)= sum over rows
-  // y = (x - mean) * scale * weight + bias; bias may be null. mean [R] and scale [R] are kept for
-  // the backward pass and are always float (double in an f64 call); NormEpsilon defines scale.
-  Kernel<"layer_norm",
-         void(Out y, Out mean, Out scale, In x, In weight, In bias, NormEpsilon epsilon, Rows rows)>
-      layer_norm{device};
-  Kernel<"layer_norm_backward", void(Out dx, Out dweight, Out dbias, In dy, In x, In mean, In scale,
-                                     In weight, NormEpsilon epsilon, Rows rows)>
-      layer_norm_backward{device};
-  // y = x * scale * weight, scale = 1 / sqrt(mean(x^2) + epsilon)
-  Kernel<"rms_norm", void(Out y, Out scale, In x, In weight, float epsilon, Rows rows)> rms_norm{
-      device};
-  Kernel<"rms_norm_backward",
-         void(Out dx, Out dweight, In dy, In x, In scale, In weight, Rows rows)>
-      rms_norm_backward{device};
-
-  // y (+)= x * factors + bias; bias may be null.
-  Kernel<"scale_columns", void(Out y, In x, In factors, In bias, Rows rows)> scale_columns{device};
-  // y = weight * tanh(alpha * x) + bias; alpha has one element, bias may be null.
-  Kernel<"dynamic_tanh", void(Out y, In x, In alpha, In weight, In bias, Rows rows)> dynamic_tanh{
-      device};
-  // With t = tanh(alpha * x) and g = dy * weight * (1 - t^2): dx (+)= alpha * g, dweight (+)= the
-  // sum over rows of dy * t, dbias (+)= that of dy, dalpha (+)= that of the row's sum of g * x.
-  Kernel<"dynamic_tanh_backward", void(Out dx, Out dalpha, Out dweight, Out dbias, In dy, In x,
-                                       In alpha, In weight, Rows rows)>
-      dynamic_tanh_backward{device};
-
-  Kernel<"softmax", void(Out y, In x, Rows rows)> softmax{device};  // softmax of each row
-  // dx (+)= y (dy - dy . y)
-  Kernel<"softmax_backward", void(Out dx, In dy, In y, Rows rows)> softmax_backward{device};
-  // y = x / (sum of the row + kLeastSum)
-  Kernel<"divide_by_sum", void(Out y, In x, Rows rows)> divide_by_sum{device};
-  Kernel<"divide_by_sum_backward", void(Out dx, In dy, In x, Rows rows)> divide_by_sum_backward{
-      device};
-  // Rotates pairs of elements by angles given as cosines and sines [angle_rows, rotated / 2]: (a,
-  // b) -> (a cos - b sin, b cos + a sin).
-  Kernel<"rotate", void(Out y, In x, In cosines, In sines, const Rotation& rotation)> rotate{
-      device};
-  // The next state of recurrent cells. x, of the layer [G W]: the input part of the gates; u [rows,
-  // G W]: their recurrent part; both with their biases. h0 and c0 [rows, W]: the previous state; c
-  // only in LSTMs. v = x + u is the sum of both parts of a gate:
-  //   rnn   h = tanh(v)
-  //   gru   r = sigmoid(v), z = sigmoid(v), n = tanh(x + r u), h = (1 - z) n + z h0
-  //   lstm  i, f, o = sigmoid(v), g = tanh(v), c = f c0 + i g, h = o tanh(c)
-  // y, of the layer [W], is h in its dtype; `kept`, of the layer [kept_of(cell) W], is for the
-  // backward pass. u, the states and `kept` have the working type.
-  Kernel<"recurrent_cell",
-         void(Out h, Out c, Out y, Out kept, In x, In u, In h0, In c0, const CellShape& shape)>
-      recurrent_cell{device};
-  // The gradients of the new state: dy, of the layer [W], from this layer's output; dh and dc
-  // [rows, W] from later tokens.
-  Kernel<"recurrent_cell_backward", void(const CellGradients& d, In dy, In dh, In dc, In kept,
-                                         In h0, In c0, In c, const CellShape& shape)>
-      recurrent_cell_backward{device};
-
-  // y [B, count, C * kernel]: element (c, j) of a window is at c * kernel + j; zeros outside x [B,
-  // T, C].
-  Kernel<"unfold", void(Out y, In x, const Windows& windows)> unfold{device};
-  Kernel<"unfold_backward", void(Out dx, In dy, const Windows& windows)> unfold_backward{device};
-  // y (+)= x
-  Kernel<"copy_columns", void(Out y, In x, const ColumnCopy& copy)> copy_columns{device};
-  // dx (+)= the sum of dy over the copies, in ascending order
-  Kernel<"copy_columns_backward", void(Out dx, In dy, const ColumnCopy& copy)>
-      copy_columns_backward{device};
-  // experts i32 [R, choice.chosen]: for each row of scores [R, E], the experts with the largest
-  // scores + bias [E] (bias may be null), in descending order; of equal ones, the lower expert
-  // comes first. A group's score is that of its best expert; with a bias, the sum of those of its
-  // two best ones. The experts are chosen one after the other. Comparisons with NaN are false, so a
-  // NaN is chosen only if it is the first of the remaining scores.
-  Kernel<"choose_experts",
-         void(Out experts, In scores, In bias, const ExpertChoice& choice, Rows rows)>
-      choose_experts{device};
-  // Returns the index of the first of the numbers that is not in 0 .. limit - 1; -1 if there is
-  // none.
-  Kernel<"first_outside", int64_t(Indices numbers, int64_t count, int64_t limit)> first_outside{
-      device};
-  // Sorts choices [R, k] of `experts` experts by expert, then by row. rows i32 [R k]: the row of
-  // each sorted choice; places i32 [R, k]: the sorted index of each choice; counts [experts], in
-  // the memory of the host: the number of choices of each expert.
-  Kernel<"group_by_expert", void(Out rows, Out places, int64_t* counts, Indices choices,
-                                 int64_t row_count, int64_t k, int64_t experts)>
-      group_by_expert{device};
-  // y[r, j] (+)= x[r, columns[r, j]], columns [R, k]; x has `rows`
-  Kernel<"pick", void(Out y, In x, Indices columns, int64_t k, Rows rows)> pick{device};
-  // dx[r, c] (+)= the sum of dy[r, j] over the j with columns[r, j] = c, in ascending order
-  Kernel<"pick_backward", void(Out dx, In dy, Indices columns, int64_t k, Rows rows)> pick_backward{
-      device};
-  // y[r] = sum over j of weights[r, j] * z[places[r, j]], j ascending over `choices`.
-  Kernel<"combine", void(Out y, In z, Indices places, In weights, int64_t choices, Rows rows)>
-      combine{device};
-  // dz[places[r, j]] (+)= weights[r, j] * dy[r];  dweights[r, j] (+)= dy[r] . z[places[r, j]].
-  // No index occurs twice in `places`.
-  Kernel<"combine_backward", void(Out dz, Out dweights, In dy, In z, Indices places, In weights,
-                                  int64_t choices, Rows rows)>
-      combine_backward{device};
-
-  // y[i] (+)= table[ids[i]]; every id is inside the table (the ops check it).
-  Kernel<"embedding", void(Out y, In table, Indices ids, Rows rows)> embedding{device};
-  // dtable[id] (+)= the sum of the rows of dy with this id: in ascending order within a unit, then
-  // over the units by their tree. dtable has `entries` rows.
-  Kernel<"embedding_backward", void(Out dtable, In dy, Indices ids, Rows rows, int64_t entries)>
-      embedding_backward{device};
-
-  // y [B, T, H, value width] = softmax(scale * q k^T, over the mask's keys) v; lse [B, H, T] = log
-  // of the softmax's sum, float (double in an f64 call). For a query that sees no key, y = 0 and
-  // lse = -inf. Keys are processed in tiles of kPageTokens that begin at key 0. If q, k and v are
-  // bf16, the weights are rounded too: powers of two, relative to an integer power. They are
-  // divided by the sum of the rounded weights, which loses least, since y remains a weighted mean
-  // of values. The products are those of bf16 in architecture.md's class "common", on every CPU.
-  Kernel<"attention", void(Out y, Out lse, In q, In k, In v, const AttentionShape& shape)>
-      attention{device};
-  // Like `attention`, without lse, for sequences whose keys and values are stored in pages of f32,
-  // bf16 or i8. With pages of f32, each sequence's rows of y have the same bits as the result of
-  // `attention` in f32 for that sequence alone. With pages of bf16, queries are rounded to bf16; if
-  // they are bf16, the bits are those of `attention` in bf16.
-  Kernel<"attention_paged",
-         void(Out y, In q, const PagedAttention& shape, const std::vector<PagedText>& spans)>
-      attention_paged{device};
-  // Stores rows in pages, rounded to the pages' type.
-  Kernel<"put_in_pages", void(std::span<const PageRows> rows)> put_in_pages{device};
-  Kernel<"attention_backward", void(Out dq, Out dk, Out dv, Out dbias, In dy, In q, In k, In v,
-                                    In y, In lse, const AttentionShape& shape)>
-      attention_backward{device};
-  // The attention weights without dropout, for inspection: w [B, H, T, S]; 0 for masked keys.
-  Kernel<"attention_weights", void(Out w, In q, In k, const AttentionShape& shape)>
-      attention_weights{device};
-
-  // With q = (1 - smoothing) onehot(target) + smoothing / C:  losses[R] = -q . log softmax(logits),
-  // 0 if the target is negative (ignored); lse[R] = log of the sum of exp(logits), kept for the
-  // backward pass.
-  Kernel<"cross_entropy",
-         void(Out losses, Out lse, In logits, Indices targets, float smoothing, Rows rows)>
-      cross_entropy{device};
-  // dlogits (+)= (softmax(logits) - q) * factor; 0 in ignored rows. With `factors` [R], the factor
-  // of row r is factor * factors[r]. lse and targets are those of complete rows, of which logits
-  // and dlogits may be some columns.
-  Kernel<"cross_entropy_backward", void(Out dlogits, In logits, In lse, Indices targets, In factors,
-                                        float factor, float smoothing, Rows rows, Classes classes)>
-      cross_entropy_backward{device};
-  // With z = scale * logits, row by row: lse[R] = log of the sum of exp(z), rest[R] = that over the
-  // classes not in top[R, k], -infinity if top has all, and
-  //   losses[R] = sum over j < k of p_j (log p_j - (z[top_j] - lse)) + p_k (log p_k - (rest -
-  //   lse)),
-  // where log_p [R, k + 1] has log p_j, and log p_k of all other classes together; terms of
-  // log p = -infinity are 0. The classes of a row ascend; if top[r, 0] < 0, the row is ignored:
-  // losses, lse and rest are 0.
-  Kernel<"kl_divergence", void(Out losses, Out lse, Out rest, In logits, Indices top, In log_p,
-                               const TopClasses& classes, Rows rows)>
-      kl_divergence{device};
-  // dlogits (+)= factor * (exp(z - lse) - p_j) for the classes top_j, and factor * exp(z - rest) *
-  // (exp(rest - lse) - p_k) for the others; 0 in ignored rows. dlogits and logits may be some
-  // columns of complete rows.
-  Kernel<"kl_divergence_backward",
-         void(Out dlogits, In logits, In lse, In rest, Indices top, In log_p,
-              const TopClasses& classes, float factor, Rows rows, Classes columns)>
-      kl_divergence_backward{device};
-
-  // In place, all float: updates m, v, then weight -= rate * (m / correction1 / (sqrt(v /
-  // correction2) + epsilon) + decay * weight) (Loshchilov and Hutter 2019).
-  Kernel<"adamw", void(Out weight, Out m, Out v, In gradient, const AdamW& step, int64_t size)>
-      adamw{device};
-  // The same with moments in 8 bits. They are rounded to one of the two nearest codes, at random by
-  // their distances, so that the mean of many roundings is the number itself.
-  Kernel<"packed_adamw", void(Out weight, const PackedMoments& moments, In gradient,
-                              const AdamW& step, int64_t size)>
-      packed_adamw{device};
-  // In place, all float, with g = gradient_scale * gradient + decay * weight: m = momentum * m + g;
-  // weight -= rate * (nesterov ? g + momentum * m : m). Without m (null), weight -= rate * g.
-  Kernel<"sgd", void(Out weight, Out m, In gradient, const Sgd& step, int64_t size)> sgd{device};
-  // In place, all float, with g = gradient_scale * gradient: weight -= rate * (sign(beta1 * m + (1
-  // - beta1) * g) + decay * weight), then m = beta2 * m + (1 - beta2) * g; sign(0) = 0.
-  Kernel<"lion", void(Out weight, Out m, In gradient, const Lion& step, int64_t size)> lion{device};
-  // The sum of x and the sum of its squares, in double and in a fixed order: within blocks of 4096,
-  // then over the blocks.
-  Kernel<"sum", double(In x, int64_t size)> sum{device};
-  Kernel<"sum_of_squares", double(In x, int64_t size)> sum_of_squares{device};
+#define KERNEL(name, ...) Kernel<#name, __VA_ARGS__> name{device};
+#include "kernels/entries.inc"
+#undef KERNEL
 };
 
 // Naive loops in double: the specification. Supports f32, bf16 and f64.

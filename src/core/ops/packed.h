@@ -1,7 +1,7 @@
 #pragma once
 
-// Packed weights (kernels/packed.h), and the ops that use them. A packed weight gets no gradient;
-// the ops pass gradients to x and to biases.
+// Packed weights (kernels/layout/packed.h), and the ops that use them. A packed weight gets no
+// gradient; the ops pass gradients to x and to biases.
 //
 // A product has one of two arithmetics. The fast one, for inference, rounds x as the format
 // requires (`packed_linear` in kernels.h). The exact one has the bits of the same op with
@@ -13,7 +13,7 @@
 #include <optional>
 #include <span>
 
-#include "kernels/blocks.h"
+#include "kernels/layout/blocks.h"
 #include "ops/ops.h"
 #include "tensor/tensor.h"
 

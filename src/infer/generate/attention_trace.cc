@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "cache/mixers.h"
-#include "kernels/kv_page.h"
+#include "kernels/layout/kv_page.h"
 
 namespace fovea::infer {
 namespace {

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "fovea/model/spec.h"
-#include "kernels/kv_page.h"
+#include "kernels/layout/kv_page.h"
 #include "ops/common.h"
 #include "tensor/tensor.h"
 
@@ -36,8 +36,8 @@ struct Reach {
 
 // Memory for keys and values in pages (Kwon et al. 2023). A page holds kPageTokens tokens, and may
 // have several users: texts with a common prefix, and the prefix cache. An attention layer stores
-// keys and values in the layout of kernels/kv_page.h; a recurrent layer stores its last states.
-// Pages that were never written take no memory.
+// keys and values in the layout of kernels/layout/kv_page.h; a recurrent layer stores its last
+// states. Pages that were never written take no memory.
 //
 // Layers of equal reach form a group, which has its own pages. Group 0 keeps all tokens, and exists
 // even if it has no layers, since its pages count the tokens of a text. The other groups release

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "kernels/blocks.h"
+#include "kernels/layout/blocks.h"
 #include "tensor/tensor.h"
 
 namespace fovea::model {

@@ -6,7 +6,7 @@
 #include "base/half.h"
 #include "base/threads.h"
 #include "checkpoint/gguf_blocks.h"
-#include "kernels/quantize_block.h"
+#include "kernels/layout/quantize_block.h"
 
 namespace fovea::model {
 namespace {

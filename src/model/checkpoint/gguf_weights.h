@@ -1,6 +1,6 @@
 #pragma once
 
-// Weights of GGUF files that are packed as they are stored, see kernels/blocks.h.
+// Weights of GGUF files that are packed as they are stored, see kernels/layout/blocks.h.
 
 #include <vector>
 

@@ -1,9 +1,9 @@
 #pragma once
 
 // Quantised weights in safetensors: a matrix [N, K] is I8 [N, K], or U8 [N, K/2] with two weights
-// per byte (see kernels/packed.h), under its usual name; NAME_scale is F16 [N, K/group]. Quotients
-// are rounded up. The outputs are the first axis, even if the family transposes. config.json has
-// "quantization_config":
+// per byte (see kernels/layout/packed.h), under its usual name; NAME_scale is F16 [N, K/group].
+// Quotients are rounded up. The outputs are the first axis, even if the family transposes.
+// config.json has "quantization_config":
 // {"quant_method": "fovea", "bits": 8 or 4, "group_size": 32 or 64, or 0 for one scale per row
 // (int8)}.
 

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "base/threads.h"
-#include "kernels/packed.h"
+#include "kernels/layout/packed.h"
 #include "tensor/tensor.h"
 
 namespace fovea::train {

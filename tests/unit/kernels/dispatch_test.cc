@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "kernels/cpu_features.h"
+#include "kernels/cpu/cpu_features.h"
 #include "kernels/isa.h"
 #include "kernels/kernels.h"
 

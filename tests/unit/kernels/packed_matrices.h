@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/half.h"
-#include "kernels/blocks.h"
-#include "kernels/packed.h"
+#include "kernels/layout/blocks.h"
+#include "kernels/layout/packed.h"
 
 namespace fovea::packed_test {
 

@@ -8,11 +8,11 @@
 
 #include "base/error.h"
 #include "base/threads.h"
-#include "kernels/blocks.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/job.h"
 #include "kernels/isa.h"
-#include "kernels/packed.h"
+#include "kernels/layout/blocks.h"
+#include "kernels/layout/packed.h"
 #include "kernels/reference/reference.h"
 #include "unit/kernels/packed_matrices.h"
 

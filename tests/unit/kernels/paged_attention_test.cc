@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/isa.h"
-#include "kernels/kv_page.h"
+#include "kernels/layout/kv_page.h"
 #include "unit/kernels/attention_calls.h"
 
 namespace fovea {

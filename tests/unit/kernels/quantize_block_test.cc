@@ -1,6 +1,6 @@
 // The search for scales: errors near those of the best possible choice, and special blocks.
 
-#include "kernels/quantize_block.h"
+#include "kernels/layout/quantize_block.h"
 
 #include <gtest/gtest.h>
 

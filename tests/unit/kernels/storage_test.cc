@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "base/threads.h"
-#include "kernels/kv_page.h"
-#include "kernels/packed.h"
+#include "kernels/layout/kv_page.h"
+#include "kernels/layout/packed.h"
 #include "unit/kernels/compare.h"
 
 namespace fovea {

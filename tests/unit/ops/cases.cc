@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "kernels/kv_page.h"
+#include "kernels/layout/kv_page.h"
 #include "support/top_probabilities.h"
 
 namespace fovea::test {

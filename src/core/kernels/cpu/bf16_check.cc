@@ -1,4 +1,4 @@
-#include "kernels/bf16_check.h"
+#include "kernels/cpu/bf16_check.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,4 +1,5 @@
-// Tiles of a product with panels of block types (kernels/blocks.h); included once per target.
+// Tiles of a product with panels of block types (kernels/layout/blocks.h); included once per
+// target.
 
 #if defined(FOVEA_PACKED_BLOCKS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_PACKED_BLOCKS_INL_H_
@@ -7,8 +8,8 @@
 #define FOVEA_PACKED_BLOCKS_INL_H_
 #endif
 
-#include "kernels/blocks.h"
 #include "kernels/cpu/whole-inl.h"
+#include "kernels/layout/blocks.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {

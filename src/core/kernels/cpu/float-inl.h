@@ -1,4 +1,5 @@
-// Tiles of a product with panels of f32 or bf16 (kernels/packed.h); included once per target.
+// Tiles of a product with panels of f32 or bf16 (kernels/layout/packed.h); included once per
+// target.
 
 #if defined(FOVEA_PACKED_FLOAT_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_PACKED_FLOAT_INL_H_

@@ -2,7 +2,7 @@
 
 #include "kernels/cpu/product.h"
 #include "kernels/isa.h"
-#include "kernels/packed.h"
+#include "kernels/layout/packed.h"
 
 namespace fovea::cpu {
 
@@ -30,8 +30,8 @@ struct PackedJob {
   const int8_t* bytes;
   const float* scales;
   const int32_t* corrections;
-  // Block types (kernels/blocks.h): corrections for each group of weights, which has 16 or 32, or,
-  // if the type has minimums, `totals`: scale times the sum of q.
+  // Block types (kernels/layout/blocks.h): corrections for each group of weights, which has 16 or
+  // 32, or, if the type has minimums, `totals`: scale times the sum of q.
   const float* totals;
   // The scales and minimums (or null) of unpacked blocks of panels, see UnpackedTiles.
   const float *block_scales, *block_minimums;

@@ -1,4 +1,4 @@
-#include "kernels/packed_moments.h"
+#include "kernels/layout/packed_moments.h"
 
 #include "kernels/cpu/cpu.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/threads.h"
-#include "kernels/packed.h"
+#include "kernels/layout/packed.h"
 
 namespace fovea::cpu {
 

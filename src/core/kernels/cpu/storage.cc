@@ -1,7 +1,7 @@
 #include "base/threads.h"
 #include "kernels/cpu/cpu.h"
-#include "kernels/kv_page.h"
-#include "kernels/packed.h"
+#include "kernels/layout/kv_page.h"
+#include "kernels/layout/packed.h"
 
 namespace fovea::cpu {
 

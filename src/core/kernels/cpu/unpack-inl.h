@@ -1,4 +1,4 @@
-// Unpacks blocks of panels (kernels/packed.h) to floats or bf16, for products with the exact
+// Unpacks blocks of panels (kernels/layout/packed.h) to floats or bf16, for products with the exact
 // weights; included once per target.
 
 #if defined(FOVEA_PACKED_UNPACK_INL_H_) == defined(HWY_TARGET_TOGGLE)

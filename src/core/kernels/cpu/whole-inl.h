@@ -1,4 +1,5 @@
-// Tiles of a product with panels of int8 or int4 (kernels/packed.h); included once per target.
+// Tiles of a product with panels of int8 or int4 (kernels/layout/packed.h); included once per
+// target.
 
 #if defined(FOVEA_PACKED_WHOLE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_PACKED_WHOLE_INL_H_

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "fovea/core/random.h"
-#include "kernels/kv_page.h"
+#include "kernels/layout/kv_page.h"
 #include "kernels/reference/number.h"
 #include "kernels/reference/reference.h"
 

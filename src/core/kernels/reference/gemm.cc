@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "base/half.h"
-#include "kernels/blocks.h"
+#include "kernels/layout/blocks.h"
 #include "kernels/reference/number.h"
 #include "kernels/reference/reference.h"
 

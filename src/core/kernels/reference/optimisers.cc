@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "fovea/core/random.h"
-#include "kernels/packed_moments.h"
+#include "kernels/layout/packed_moments.h"
 #include "kernels/reference/number.h"
 #include "kernels/reference/reference.h"
 

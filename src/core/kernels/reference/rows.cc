@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "kernels/kv_page.h"
-#include "kernels/packed.h"
+#include "kernels/layout/kv_page.h"
+#include "kernels/layout/packed.h"
 #include "kernels/reference/number.h"
 #include "kernels/reference/reference.h"
 
@@ -89,6 +89,17 @@ void unpack_rows(Out y, const PackedMatrix& w, Indices rows, int64_t count) {
   for (int64_t i = 0; i < count; ++i)
     unpack_row(w, rows.data == nullptr ? i : rows.data[i],
                static_cast<float*>(y.data) + i * w.width);
+}
+
+void quantize_groups(WeightFormat format, const float* x, int64_t groups, int64_t size,
+                     uint8_t* numbers, uint16_t* scales, int64_t stride) {
+  std::vector<int8_t> q(static_cast<size_t>(size));
+  const int offset = format == WeightFormat::int8 ? 128 : 8;
+  for (int64_t g = 0; g < groups; ++g, x += size, numbers += size) {
+    scales[g * stride] = quantize_group(x, size, format, q.data());
+    for (int64_t i = 0; i < size; ++i)
+      numbers[i] = static_cast<uint8_t>(q[static_cast<size_t>(i)] + offset);
+  }
 }
 
 void put_in_pages(std::span<const PageRows> rows) {

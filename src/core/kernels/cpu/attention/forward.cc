@@ -22,7 +22,7 @@
 #include "base/math.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/isa.h"
-#include "kernels/kv_page.h"
+#include "kernels/layout/kv_page.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu {

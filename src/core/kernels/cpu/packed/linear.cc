@@ -1,11 +1,11 @@
 // Products with weights that were packed once; schedule-inl.h divides the work.
 
 #include "base/threads.h"
-#include "kernels/blocks.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/job.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/cpu/stored.h"
+#include "kernels/layout/blocks.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/packed/linear.cc"

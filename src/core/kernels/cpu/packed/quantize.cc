@@ -1,6 +1,4 @@
-// Rounding of weights to int8 and int4; see quantize_group() in kernels/packed.cc.
-
-#include "kernels/quantize.h"
+// Rounding of weights to int8 and int4; see quantize_group() in kernels/layout/packed.cc.
 
 #include <algorithm>
 #include <bit>
@@ -8,7 +6,7 @@
 #include <limits>
 
 #include "base/half.h"
-#include "kernels/packed.h"
+#include "kernels/cpu/cpu.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/packed/quantize.cc"
@@ -183,14 +181,12 @@ namespace fovea::cpu {
 HWY_EXPORT(bytes_on);
 HWY_EXPORT(nibbles_on);
 
-void quantize_to_bytes(const float* x, int64_t groups, int64_t size, uint8_t* numbers,
-                       uint16_t* scales, int64_t stride) {
-  HWY_DYNAMIC_DISPATCH(bytes_on)(x, groups, size, numbers, scales, stride);
-}
-
-void quantize_to_nibbles(const float* x, int64_t groups, int64_t size, uint8_t* numbers,
-                         uint16_t* scales, int64_t stride) {
-  HWY_DYNAMIC_DISPATCH(nibbles_on)(x, groups, size, numbers, scales, stride);
+void quantize_groups(WeightFormat format, const float* x, int64_t groups, int64_t size,
+                     uint8_t* numbers, uint16_t* scales, int64_t stride) {
+  if (format == WeightFormat::int8)
+    HWY_DYNAMIC_DISPATCH(bytes_on)(x, groups, size, numbers, scales, stride);
+  else
+    HWY_DYNAMIC_DISPATCH(nibbles_on)(x, groups, size, numbers, scales, stride);
 }
 
 }  // namespace fovea::cpu

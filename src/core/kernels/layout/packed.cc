@@ -1,4 +1,4 @@
-#include "kernels/packed.h"
+#include "kernels/layout/packed.h"
 
 #include <algorithm>
 #include <atomic>
@@ -9,9 +9,8 @@
 #include "base/error.h"
 #include "base/half.h"
 #include "base/threads.h"
-#include "kernels/blocks.h"
-#include "kernels/lines.h"
-#include "kernels/quantize.h"
+#include "kernels/layout/blocks.h"
+#include "kernels/layout/lines.h"
 
 namespace fovea {
 namespace {
@@ -183,9 +182,7 @@ void pack_bf16_panel(const PackedMatrix& w, const bf16* rows, int64_t count, uin
 void quantize_row(const PackedMatrix& w, const float* row, uint8_t* numbers, uint16_t* scales) {
   const int offset = offset_of(w.format);
   const int64_t complete = w.width / w.group, begin = complete * w.group;
-  const auto round =
-      w.format == WeightFormat::int8 ? cpu::quantize_to_bytes : cpu::quantize_to_nibbles;
-  round(row, complete, w.group, numbers, scales, kOut);
+  cpu_kernels().quantize_groups(w.format, row, complete, w.group, numbers, scales, kOut);
   if (begin == w.width) return;
   std::vector<int8_t> q(static_cast<size_t>(w.width - begin));
   scales[complete * kOut] = quantize_group(row + begin, w.width - begin, w.format, q.data());

@@ -1,4 +1,4 @@
-#include "kernels/kv_page.h"
+#include "kernels/layout/kv_page.h"
 
 #include <algorithm>
 #include <cmath>

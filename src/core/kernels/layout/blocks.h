@@ -29,7 +29,7 @@
 
 #include <span>
 
-#include "kernels/packed.h"
+#include "kernels/layout/packed.h"
 
 namespace fovea {
 
@@ -54,8 +54,8 @@ struct BlockFormat {
 constexpr int64_t kMostBlock = 256;
 constexpr int kTableOffset = 128;  // kernels add this to a table's values, to make them unsigned
 
-// Whether kernels/blocks.h describes the panels: the block types, and int8 and int4, which are Q8_0
-// and Q4_0 if the group is 32.
+// Whether kernels/layout/blocks.h describes the panels: the block types, and int8 and int4, which
+// are Q8_0 and Q4_0 if the group is 32.
 inline bool has_blocks(WeightFormat format) { return format >= WeightFormat::int8; }
 // Whether products round activations to integers.
 inline bool has_integers(WeightFormat format) { return format >= WeightFormat::int8; }

@@ -1,4 +1,4 @@
-#include "kernels/quantize_block.h"
+#include "kernels/layout/quantize_block.h"
 
 #include <algorithm>
 #include <cmath>

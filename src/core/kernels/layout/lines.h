@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "kernels/packed.h"
+#include "kernels/layout/packed.h"
 
 namespace fovea {
 

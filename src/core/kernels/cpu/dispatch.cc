@@ -6,8 +6,8 @@
 #include <cstdlib>
 
 #include "base/error.h"
-#include "kernels/bf16_check.h"
-#include "kernels/cpu_features.h"
+#include "kernels/cpu/bf16_check.h"
+#include "kernels/cpu/cpu_features.h"
 #include "kernels/isa.h"
 #include "kernels/kernels.h"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/blocks.h"
+#include "kernels/layout/blocks.h"
 
 namespace fovea {
 

@@ -1,4 +1,4 @@
-#include "kernels/blocks.h"
+#include "kernels/layout/blocks.h"
 
 #include <immintrin.h>
 
@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/half.h"
-#include "kernels/lines.h"
+#include "kernels/layout/lines.h"
 
 namespace fovea {
 namespace {
