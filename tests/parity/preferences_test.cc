@@ -44,8 +44,10 @@ class PreferencesOfTrl : public testing::Test {
     // Rows of several texts of different lengths.
     batch_ = train::packed_batch(
         texts_, {{row[0], row[1], row[2]}, {row[3]}, {row.begin() + 4, row.end()}}, 256, 0);
+    train::WholeTexts whole;
     for (const int64_t text : row)
-      batch_.texts.push_back({text, counts_[static_cast<size_t>(text)]});
+      whole.texts.push_back({text, counts_[static_cast<size_t>(text)]});
+    batch_.meaning = whole;
   }
 
   static model::ModelFiles open(bool adapted) {

@@ -280,7 +280,7 @@ void alibi(Example& e) {
   stack.attention.heads = 8;
   stack.position = {.kind = model::PositionKind::none, .bias = model::DistanceBias::alibi};
   const auto bias_for = [&](int64_t n) {
-    model::Pass pass;
+    model::LayerPass pass;
     model::Positions(stack, n, 8, true).prepare(pass, n, {});
     return pass.distance_bias.rows(0, 1);  // [1, 2 n - 1]
   };

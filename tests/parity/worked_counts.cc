@@ -116,7 +116,8 @@ void widths_of_heads(Example& e) {
   const model::Spec spec = model::validated(plain({1, e.integer("h"), e.integer("d_model")}));
   model::Transformer model(spec);
   const model::AttentionSpec& a = spec.decoder->attention;
-  const Shape output = model.decoder.blocks[0].attention.output.weight.shape;
+  const Shape output =
+      std::get<model::Attention>(model.decoder.blocks[0].mixer).output.weight.shape;
   const auto width = static_cast<double>(a.head_width);
   e.expect("d_k", width);
   e.expect("concat", static_cast<double>(a.heads * a.head_width));

@@ -175,7 +175,7 @@ void rotary(Example& e) {
   stack.position.kind = model::PositionKind::rotary;
   stack.position.rotary.neighbours = true;
   const auto turned = [&](const char* vector, int64_t position) {
-    model::Pass pass;
+    model::LayerPass pass;
     const Tensor place = empty({1, 1}, DType::i32);
     *place.data_as<int32_t>() = static_cast<int32_t>(position);
     model::Positions(stack, 1 << 10, 8, true).prepare(pass, 1, place);
@@ -222,8 +222,8 @@ void fill(const Example& e, model::Attention& layer) {
   layer.output.weight.value = transposed(e.tensor(by_head ? "W_O" : "W_o"));
 }
 
-model::Pass pass_of(const Example& e, bool causal = false) {
-  model::Pass pass;
+model::LayerPass pass_of(const Example& e, bool causal = false) {
+  model::LayerPass pass;
   pass.compute = e.dtype();
   pass.mask.causal = causal;
   return pass;
@@ -249,9 +249,9 @@ model::Block block_of(const Example& e, model::StackSpec stack, const char* up, 
     if (p.role == model::Role::bias) p.value = zeros({8}, e.dtype());
   };
   block.each(set, "block");
-  fill(e, block.attention);
-  block.ffn.up.weight.value = transposed(e.tensor(up));
-  block.ffn.down.weight.value = transposed(e.tensor(down));
+  fill(e, std::get<model::Attention>(block.mixer));
+  block.ffn->up.weight.value = transposed(e.tensor(up));
+  block.ffn->down.weight.value = transposed(e.tensor(down));
   return block;
 }
 
@@ -297,7 +297,7 @@ void cached(Example& e) {
   model::KvCache cache({.dtype = e.dtype(), .layers = {{page, page}}}, 1, x.dim(0));
   std::vector<double> rows;
   for (int64_t t = 0; t < x.dim(0); ++t) {
-    model::Pass pass = pass_of(e, true);
+    model::LayerPass pass = pass_of(e, true);
     pass.cache = &cache;
     cache.begin(1, 1);
     for (const double y : to_doubles(layer(batch_of_one(x.rows(t, t + 1)), pass)))

@@ -77,8 +77,8 @@ class FineTuning(FoveaTest):
 
     def test_a_run_that_diverges_stops(self):
         out = self.folder / "diverged"
-        options = ("--steps", 220, "--lr", "0.5", "--warmup", 60, "--schedule", "constant", "--validation", 0, "--dtype", "fp32")
-        self.refused(self.tune(out, *options), 1, "--learning-rate: 0.5: the run diverges", "checkpoint-", "--keep-going")
+        options = ("--steps", 220, "--lr", "2", "--warmup", 60, "--schedule", "constant", "--validation", 0, "--dtype", "fp32")
+        self.refused(self.tune(out, *options), 1, "--learning-rate: 2: the run diverges", "checkpoint-", "--keep-going")
         stopped = max(int(path.name.split("-")[1]) for path in out.glob("checkpoint-*"))
         self.assertLess(stopped, 220)
         self.refused(self.tune(out, *options), 1, "the run diverges")

@@ -11,7 +11,7 @@ ASK = {"prompt": "The eye", "max_tokens": 24, "temperature": 0, "ignore_eos": Tr
 
 
 class ServeAdapters(ServeTest):
-    def adapter(self, name, *options, rate=0.06):
+    def adapter(self, name, *options, rate=0.04):
         out = self.folder / name
         if not out.exists():
             self.ok(fovea("train", self.text, "--from", self.served_model(), "--out", out, "--steps", 6, "--batch", 1, "--learning-rate", rate,

@@ -25,7 +25,7 @@ class ServeTest(FoveaTest):
             self.ok(fovea("tokenize", "--train", "bpe", "--vocab-size", 300, self.text, "--out", tokenizer))
             self.ok(fovea("train", self.text, "--out", out, "--preset", "tiny", "--layers", 2, "--heads", 2, "--width", 32, "--batch", 1,
                           "--context", context, "--tokenizer", tokenizer, "--steps", 4, "--sample-every", 0, "--evaluate-windows", 1,
-                          "--seed", 7))
+                          "--seed", 7, "--dtype", "fp32"))  # the same weights on every CPU
         return out
 
     def serve(self, *options, context=256, env=None, **how):

@@ -13,6 +13,7 @@
 #include "plan/estimate.h"
 #include "plan/speed.h"
 #include "tasks/window_examples.h"
+#include "tensor/host_values.h"
 
 namespace fovea {
 namespace {
@@ -55,12 +56,9 @@ class RandomPictures : public train::Examples {
  public:
   RandomPictures(const model::InputSpec& input, int64_t count, int64_t tokens) {
     Random random(1, Stream::shuffle);
-    batch_.source.signal = empty({count, input.channels, input.size, input.size});
-    float* pixels = batch_.source.signal.data_as<float>();
-    for (int64_t i = 0; i < batch_.source.signal.size(); ++i) pixels[i] = random.normal();
-    batch_.labels = empty({count}, DType::i32);
-    for (int64_t i = 0; i < count; ++i)
-      batch_.labels.data_as<int32_t>()[i] = static_cast<int32_t>(random.word() % kLabels);
+    batch_.source.signal = tensor_from<float>({count, input.channels, input.size, input.size},
+                                              [&](int64_t) { return random.normal(); });
+    batch_.labels = tensor_from<int32_t>({count}, [&](int64_t) { return random.word() % kLabels; });
     batch_.asked = count;
     batch_.tokens = count * tokens;
   }

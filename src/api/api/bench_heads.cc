@@ -15,10 +15,7 @@ namespace fovea {
 namespace {
 
 Tensor random_leaf(const Shape& shape, DType dtype, uint32_t number) {
-  Tensor x = empty(shape);
-  Random random(1, Stream::init, number);
-  for (int64_t i = 0; i < x.size(); ++i) x.data_as<float>()[i] = random.normal();
-  x = convert(x, dtype);
+  Tensor x = convert(normal(shape, 1, 1, number), dtype);
   return x.want_gradient();
 }
 

@@ -10,6 +10,7 @@
 #include "data/token_store.h"
 #include "generate/rules.h"
 #include "open/model_parts.h"
+#include "tensor/host_values.h"
 #include "tensor/tape.h"
 
 namespace fovea {
@@ -93,20 +94,19 @@ void add_window(const model::Transformer& model, DType cache, const model::Trans
                 const std::vector<int32_t>& window, Means& means) {
   const NoGradient off;
   const int64_t length = static_cast<int64_t>(window.size()) - 1, V = model.spec.vocabulary;
-  const Tensor ids = empty({1, length}, DType::i32);
-  std::copy_n(window.begin(), length, ids.data_as<int32_t>());
+  const Tensor ids = tensor_of(std::span(window).first(window.size() - 1), {1, length});
   const Shape rows{length, model.spec.width}, full_rows{length, full.spec.width};
   const Tensor hidden = read(model, cache, ids).view(rows),
                full_hidden = full.hidden(ids, {}).view(full_rows);
   for (int64_t begin = 0; begin < length; begin += kRows) {
     const int64_t count = std::min(kRows, length - begin);
-    const Tensor logits = model.logits(hidden.rows(begin, begin + count)),
-                 full_logits = full.logits(full_hidden.rows(begin, begin + count));
+    const HostValues<float> logits(model.logits(hidden.rows(begin, begin + count))),
+        full_logits(full.logits(full_hidden.rows(begin, begin + count)));
     std::vector<TokenResult> results(static_cast<size_t>(count));
     parallel_for(count, 1, [&](int64_t first, int64_t last) {
       for (int64_t i = first; i < last; ++i) {
         results[static_cast<size_t>(i)] =
-            compare_row(logits.data_as<float>() + i * V, full_logits.data_as<float>() + i * V, V,
+            compare_row(logits.row(i).data(), full_logits.row(i).data(), V,
                         window[static_cast<size_t>(begin + i + 1)]);
       }
     });

@@ -66,10 +66,9 @@ infer::Predictions retrieved(const infer::ImageModel& model, const train::Labell
   const NoGradient no_gradient;
   const infer::TextTower& tower = *model.parts().text;
   const Shape shape = {all.count, all.width};
-  found.loss = train::contrastive_loss(tensor_of(all.pictures, shape), tensor_of(all.texts, shape),
-                                       full({1}, tower.scale),
-                                       tower.sigmoid ? full({1}, tower.bias) : Tensor())
-                   .data_as<double>()[0];
+  found.loss = number_of(train::contrastive_loss(
+      tensor_of(all.pictures, shape), tensor_of(all.texts, shape), full({1}, tower.scale),
+      tower.sigmoid ? full({1}, tower.bias) : Tensor()));
   return found;
 }
 

@@ -12,7 +12,8 @@ constexpr auto kChatDefaults = sized<fovea_chat_options>();
 
 // Returns the value of a JSON text; null if there is none.
 text::ChatValue value_of(const char* json, const char* name) {
-  return json == nullptr || *json == '\0' ? text::ChatValue() : text::ChatValue::parse(json, name);
+  if (json == nullptr || *json == '\0') return {};
+  return text::ChatValue::of(parse_ordered_json(json, name));
 }
 
 text::ChatValue message_of(const fovea_message& message) {

@@ -91,7 +91,8 @@ Layer attention(const model::StackSpec& spec, int64_t width, int64_t context, ui
   return layer_of(std::move(inner), "attention",
                   {.stack = &whole, .norm = whole.norm, .seed = seed},
                   [causal = whole.causal](const PlacedAttention& layer, const Tensor& x,
-                                          fovea::model::Pass pass) {
+                                          const fovea::model::Pass& given) {
+                    fovea::model::LayerPass pass(given);
                     pass.mask.causal = causal;
                     layer.positions.prepare(pass, x.dim(1), {}, x.device());
                     const Tensor placed = layer.positions.add_to(cast(x, DType::f32), {});

@@ -7,6 +7,7 @@
 #include "ops/common.h"
 #include "ops/ops.h"
 #include "ops/weights.h"
+#include "tensor/host_values.h"
 #include "tensor/tape.h"
 
 namespace fovea {
@@ -52,7 +53,7 @@ Groups group_by_expert(const Tensor& experts, int64_t expert_count) {
   const int64_t wrong = k.first_outside(experts, experts.size(), expert_count);
   if (wrong >= 0)
     fail(ErrorKind::InvalidArgument, "group_by_expert: expert {} at position {}; expected 0 to {}",
-         experts.to(cpu_device()).data_as<int32_t>()[wrong], wrong, expert_count - 1);
+         HostValues<int32_t>(experts)[wrong], wrong, expert_count - 1);
   Groups groups{empty({experts.size()}, DType::i32, experts.device()), empty_like(experts),
                 std::vector<int64_t>(static_cast<size_t>(expert_count))};
   k.group_by_expert(groups.rows, groups.places, groups.counts.data(), experts, experts.dim(0),
@@ -179,9 +180,9 @@ namespace {
 
 void check_places(const Tensor& places, int64_t count) {
   std::vector<bool> seen(static_cast<size_t>(count));
-  const Tensor host = places.to(cpu_device());
-  for (int64_t i = 0; i < places.size(); ++i) {
-    const int32_t place = host.data_as<int32_t>()[i];
+  const HostValues<int32_t> all(places);
+  for (int64_t i = 0; i < all.size(); ++i) {
+    const int32_t place = all[i];
     check(place >= 0 && place < count && !seen[static_cast<size_t>(place)],
           "combine: places[{}] is {}; expected 0 to {}, each once", i, place, count - 1);
     seen[static_cast<size_t>(place)] = true;
@@ -212,25 +213,25 @@ namespace {
 // Returns the factors of the probabilities in the loss: E * (choices of the expert / rows) / rows;
 // 0 in rows that are not valid. Counts on the host.
 Tensor factors(const Tensor& experts, const Tensor& valid, Rows r, DType dtype) {
-  const auto counts = [&](int64_t row) { return !valid || valid.data_as<int32_t>()[row] != 0; };
+  const HostValues<int32_t> choices(experts);
+  const HostValues<int32_t> counted(valid ? valid : full({r.count}, 1, DType::i32));
+  const auto counts = [&](int64_t row) { return counted[row] != 0; };
   const int64_t k = experts.dim(1);
   std::vector<double> chosen(static_cast<size_t>(r.width));
   double rows = 0;
   for (int64_t row = 0; row < r.count; ++row) {
     rows += counts(row) ? 1 : 0;
     for (int64_t j = row * k; j < (row + 1) * k; ++j) {
-      const int32_t expert = experts.data_as<int32_t>()[j];
+      const int32_t expert = choices[j];
       check(expert >= 0 && expert < r.width,
             "balance_loss: expert {} at position {}; expected 0 to {}", expert, j, r.width - 1);
       chosen[static_cast<size_t>(expert)] += counts(row) ? 1 : 0;
     }
   }
   const double factor = rows == 0 ? 0 : static_cast<double>(r.width) / (rows * rows);
-  Tensor all = zeros({r.count, r.width}, DType::f64);
-  for (int64_t i = 0; i < all.size(); ++i) {
-    if (counts(i / r.width))
-      all.data_as<double>()[i] = factor * chosen[static_cast<size_t>(i % r.width)];
-  }
+  const Tensor all = tensor_from<double>({r.count, r.width}, [&](int64_t i) {
+    return counts(i / r.width) ? factor * chosen[static_cast<size_t>(i % r.width)] : 0;
+  });
   return convert(all, dtype);
 }
 

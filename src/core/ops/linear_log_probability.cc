@@ -1,4 +1,5 @@
 #include "ops/blocked_logits.h"
+#include "tensor/host_values.h"
 #include "tensor/tape.h"
 
 // The bits are those of log_probability(softcap(linear(x, weight, bias)), targets).
@@ -32,11 +33,11 @@ struct RowProbabilities {
 void check_targets(const Tensor& targets, int64_t classes) {
   check(targets.dtype() == DType::i32, "linear_log_probability: targets are {}; expected int32",
         name_of(targets.dtype()));
-  const Tensor host = targets.to(cpu_device());
-  for (int64_t i = 0; i < host.size(); ++i)
-    check(host.data_as<int32_t>()[i] < classes,
-          "linear_log_probability: target {} at position {}; expected less than {}",
-          host.data_as<int32_t>()[i], i, classes);
+  const HostValues<int32_t> target(targets);
+  for (int64_t i = 0; i < target.size(); ++i)
+    check(target[i] < classes,
+          "linear_log_probability: target {} at position {}; expected less than {}", target[i], i,
+          classes);
 }
 
 template <class Weight>

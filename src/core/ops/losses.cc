@@ -4,6 +4,7 @@
 #include "ops/common.h"
 #include "ops/ops.h"
 #include "ops/row_loss.h"
+#include "tensor/host_values.h"
 #include "tensor/tape.h"
 
 namespace fovea {
@@ -38,8 +39,8 @@ Tensor log_probability(const Tensor& logits, const Tensor& targets) {
   check(targets.dtype() == DType::i32 && targets.size() == r.count,
         "log_probability: targets are {} {}, logits {}; expected one int32 per row",
         name_of(targets.dtype()), targets.shape(), logits.shape());
-  const Tensor host = targets.to(cpu_device()), there = targets.to(logits.device());
-  const int32_t* target = host.data_as<int32_t>();
+  const Tensor there = targets.to(logits.device());
+  const HostValues<int32_t> target(targets);
   for (int64_t i = 0; i < r.count; ++i)
     check(target[i] < r.width, "log_probability: target {} at position {}; expected less than {}",
           target[i], i, r.width);

@@ -9,6 +9,7 @@
 #include "ops/common.h"
 #include "ops/ops.h"
 #include "ops/units.h"
+#include "tensor/host_values.h"
 #include "tensor/tape.h"
 
 namespace fovea {
@@ -104,16 +105,16 @@ Tensor dynamic_tanh(const Tensor& x, const Tensor& alpha, const Tensor& weight, 
 Tensor inverse_row_lengths(const Tensor& x) {
   check(x.rank() == 2, "inverse_row_lengths: x is {}; expected [R, C]", x.shape());
   const int64_t width = x.dim(1);
-  const Tensor y = empty({x.dim(0)}, working_type(x));
+  const bool wide = working_type(x) == DType::f64;
+  const double most = wide ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
+  std::vector<double> lengths(static_cast<size_t>(x.dim(0)));
   parallel_tasks(x.dim(0), [&](int64_t r) {
     const double sum = kernels(x).sum_of_squares(at(In(x), r * width), width);
-    const double inverse = sum > 0 ? 1 / std::sqrt(sum) : 0;
-    if (y.dtype() == DType::f64)
-      y.data_as<double>()[r] = inverse;
-    else
-      y.data_as<float>()[r] =
-          static_cast<float>(std::min<double>(inverse, std::numeric_limits<float>::max()));
+    lengths[static_cast<size_t>(r)] = sum > 0 ? std::min(1 / std::sqrt(sum), most) : 0;
   });
+  const auto length = [&](int64_t r) { return lengths[static_cast<size_t>(r)]; };
+  const Tensor y =
+      wide ? tensor_from<double>({x.dim(0)}, length) : tensor_from<float>({x.dim(0)}, length);
   return y.to(x.device());
 }
 

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/threads.h"
 #include "ops/common.h"
+#include "tensor/host_values.h"
 #include "tensor/tape.h"
 
 namespace fovea {
@@ -259,20 +260,20 @@ namespace {
 
 // y[i] = table[id[i]], where the panels of these rows are packed first.
 void unpack_late(const Tensor& y, const PackedMatrix& table, const WeightRows& rows,
-                 const int32_t* id) {
+                 const HostValues<int32_t>& id) {
   constexpr int64_t kTogether = 256;
   for (int64_t begin = 0; begin < y.dim(0); begin += kTogether) {
     const int64_t count = std::min(kTogether, y.dim(0) - begin);
     const PackedWeight::Panels few(with_outputs(table, count * kPanelOutputs));
-    const Tensor places = empty({count}, DType::i32);
     parallel_for(count, 8, [&](int64_t from, int64_t to) {
       for (int64_t i = from; i < to; ++i) {
-        const int64_t lane = id[begin + i] % kPanelOutputs, first = id[begin + i] - lane;
+        const int64_t first = id[begin + i] / kPanelOutputs * kPanelOutputs;
         const int64_t last = std::min(kPanelOutputs, table.outputs - first);
         few.pack(rows, first, i * kPanelOutputs, i * kPanelOutputs + last);
-        places.data_as<int32_t>()[i] = static_cast<int32_t>(i * kPanelOutputs + lane);
       }
     });
+    const Tensor places = tensor_from<int32_t>(
+        {count}, [&](int64_t i) { return i * kPanelOutputs + id[begin + i] % kPanelOutputs; });
     kernels(y).unpack_rows(y.rows(begin, begin + count), few.matrix, places, count);
   }
 }
@@ -283,8 +284,7 @@ Tensor embedding(const Tensor& ids, const PackedWeight& table) {
   check(ids.dtype() == DType::i32, "embedding: ids are {}; expected int32", name_of(ids.dtype()));
   check(static_cast<bool>(table), "embedding: the packed table is empty; expected [V, C]");
   const PackedMatrix& w = table.matrix();
-  const Tensor host = ids.to(cpu_device());
-  const int32_t* id = host.data_as<int32_t>();
+  const HostValues<int32_t> id(ids);
   for (int64_t i = 0; i < ids.size(); ++i) {
     check(id[i] >= 0 && id[i] < w.outputs, "embedding: id {} at position {}; expected 0 to {}",
           id[i], i, w.outputs - 1);

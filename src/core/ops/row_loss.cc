@@ -8,6 +8,7 @@
 #include "kernels/sum_tree.h"
 #include "ops/common.h"
 #include "ops/units.h"
+#include "tensor/host_values.h"
 
 namespace fovea {
 namespace {
@@ -20,8 +21,7 @@ double checked_divisor(const char* op, const Tensor& targets, const Rows& logits
         "{}: targets are {} {}, logits {}; expected one int32 per row", op,
         name_of(targets.dtype()), targets.shape(), Shape{logits.count, logits.width});
   check(smoothing >= 0 && smoothing <= 1, "{}: smoothing {}; expected 0 to 1", op, smoothing);
-  const Tensor host = targets.to(cpu_device());
-  const int32_t* target = host.data_as<int32_t>();
+  const HostValues<int32_t> target(targets);
   int64_t counted = 0;
   for (int64_t i = 0; i < logits.count; ++i) {
     check(target[i] < logits.width, "{}: target {} at position {}; expected less than {}", op,
@@ -39,14 +39,14 @@ int64_t checked_rows(const char* op, const TopProbabilities& p, Rows logits) {
   check(fits, "{}: classes are {} {}, log_p {}, logits {}; expected int32 [R, k] and [R, k + 1]",
         op, name_of(p.classes.dtype()), p.classes.shape(), p.log_p.shape(),
         Shape{logits.count, logits.width});
-  const Tensor host = p.classes.to(cpu_device());
-  const int64_t k = p.classes.dim(1);
+  const HostValues<int32_t> classes(p.classes);
+  const size_t k = static_cast<size_t>(p.classes.dim(1));
   int64_t counted = 0;
   for (int64_t r = 0; r < logits.count; ++r) {
-    const int32_t* row = host.data_as<int32_t>() + r * k;
+    const std::span<const int32_t> row = classes.row(r);
     if (row[0] < 0) continue;
     ++counted;
-    for (int64_t j = 0; j < k; ++j)
+    for (size_t j = 0; j < k; ++j)
       check(row[j] < logits.width && (j == 0 || row[j - 1] < row[j]),
             "{}: class {} of row {} is {}; expected ascending classes below {}", op, j, r, row[j],
             logits.width);

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "ops/ops.h"
 #include "ops/units.h"
+#include "tensor/host_values.h"
 #include "tensor/tape.h"
 
 namespace fovea {
@@ -12,9 +13,10 @@ namespace fovea {
 namespace {
 
 // Returns dy with zeros in the rows whose id is `id`.
-Tensor without_rows_of(const Tensor& dy, const int32_t* ids, Rows rows, int64_t id) {
-  if (id < 0 || std::find(ids, ids + rows.count, static_cast<int32_t>(id)) == ids + rows.count)
-    return dy;
+Tensor without_rows_of(const Tensor& dy, const Tensor& all, Rows rows, int64_t id) {
+  if (id < 0) return dy;
+  const HostValues<int32_t> ids(all);
+  if (std::ranges::find(ids, id) == ids.end()) return dy;
   const Tensor kept = copy(dy), none = zeros({rows.width}, dy.dtype(), dy.device());
   const auto bytes = static_cast<int64_t>(none.bytes());
   for (int64_t i = 0; i < rows.count; ++i)
@@ -29,8 +31,8 @@ Tensor rows_of_table(const char* op, const Tensor& ids, const Tensor& table, int
   check(table.rank() == 2, "{}: table is {}; expected [V, C]", op, table.shape());
   const int64_t entries = table.dim(0);
   const Rows rows{ids.size(), table.dim(1)};
-  const Tensor host = ids.to(cpu_device()), there = ids.to(table.device());
-  const int32_t* id = host.data_as<int32_t>();
+  const Tensor there = ids.to(table.device());
+  const HostValues<int32_t> id(ids);
   for (int64_t i = 0; i < rows.count; ++i) {
     check(id[i] >= 0 && id[i] < entries, "{}: id {} at position {}; expected 0 to {}", op, id[i], i,
           entries - 1);
@@ -42,7 +44,7 @@ Tensor rows_of_table(const char* op, const Tensor& ids, const Tensor& table, int
 
   if (!recording()) return y;
   return record(y, {table}, [=](const Tensor& dy, Gradients& d) {
-    const Tensor kept = without_rows_of(dy, host.data_as<int32_t>(), rows, padding);
+    const Tensor kept = without_rows_of(dy, ids, rows, padding);
     kernels(dy).embedding_backward(d[table], kept, there,
                                    {rows.count, rows.width, units.of(rows.count)}, entries);
   });
@@ -69,7 +71,7 @@ Tensor pick(const Tensor& x, const Tensor& given) {
   const int64_t wrong = kernels(x).first_outside(columns, columns.size(), rows.width);
   if (wrong >= 0)
     fail(ErrorKind::InvalidArgument, "pick: column {} at position {}; expected 0 to {}",
-         given.to(cpu_device()).data_as<int32_t>()[wrong], wrong, rows.width - 1);
+         HostValues<int32_t>(given)[wrong], wrong, rows.width - 1);
   Tensor y = empty(columns.shape(), x.dtype(), x.device());
   kernels(x).pick(y, x, columns, k, rows);
   return record(y, {x}, [=, x = Saved::slot(x)](const Tensor& dy, Gradients& d) {

@@ -16,8 +16,6 @@ constexpr const char* kModule = "fovea_mpi.so";
 
 class SingleProcess : public Communicator {
  public:
-  int rank() const override { return 0; }
-  int size() const override { return 1; }
   void all_reduce(std::span<float>) override {}
   void broadcast(std::span<uint8_t>, int) override {}
   std::vector<std::string> gather(const std::string& bytes) override { return {bytes}; }
@@ -33,7 +31,6 @@ class SingleProcess : public Communicator {
     return message;
   }
 
-  const std::vector<int>& neighbours() const override { return neighbours_; }
   std::atomic<int>* share(int count) override {
     shared_.push_back(std::make_unique<std::atomic<int>[]>(static_cast<size_t>(count)));
     return shared_.back().get();
@@ -41,7 +38,6 @@ class SingleProcess : public Communicator {
   void abort(int) override {}
 
  private:
-  std::vector<int> neighbours_ = {0};
   std::deque<Message> messages_;
   std::vector<std::unique_ptr<std::atomic<int>[]>> shared_;
 };

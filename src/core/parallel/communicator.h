@@ -24,8 +24,12 @@ class Communicator {
   static constexpr size_t kMostBytes = 0x7fffffff;
 
   virtual ~Communicator() = default;  // collective
-  virtual int rank() const = 0;       // 0 to size() - 1
-  virtual int size() const = 0;
+  int rank() const { return rank_; }  // 0 to size() - 1
+  int size() const { return size_; }
+  // Returns the ranks on this machine, in ascending order.
+  const std::vector<int>& neighbours() const { return neighbours_; }
+  // Returns whether mpirun may put parts of standard output among the messages on standard error.
+  bool mixes_streams() const { return mixes_streams_; }
 
   // Collective. Replaces `values`, of the same length on every rank, by their sums over the ranks,
   // added in the order of the tree of kernels/sum_tree.h: every rank gets the same bits.
@@ -41,15 +45,16 @@ class Communicator {
   virtual void send(int to, std::span<const uint8_t> bytes) = 0;
   virtual std::optional<Message> receive() = 0;  // returns nothing if no message has arrived
 
-  // Returns the ranks on this machine, in ascending order.
-  virtual const std::vector<int>& neighbours() const = 0;
   // Collective. Returns `count` zeros in memory that the ranks on this machine share, valid during
   // the lifetime of this object.
   virtual std::atomic<int>* share(int count) = 0;
-  // Returns whether mpirun may put parts of standard output among the messages on standard error.
-  virtual bool mixes_streams() const { return false; }
   // Ends all other ranks with this exit code. If it returns, the caller must end this rank.
   virtual void abort(int code) = 0;
+
+ protected:
+  int rank_ = 0, size_ = 1;
+  std::vector<int> neighbours_ = {0};
+  bool mixes_streams_ = false;
 };
 
 // Returns the number of processes that mpirun started; 1 without mpirun.

@@ -172,9 +172,10 @@ SafeTensorsImage::SafeTensorsImage(Named tensors, const Metadata& metadata)
 
   std::string json = "{\"__metadata__\":" + nlohmann::json(metadata).dump();
   size_t position = 0;
-  for (const auto& [name, tensor] : tensors_) {
+  for (auto& [name, tensor] : tensors_) {
     check(name != "__metadata__", "tensor {}: is a reserved name; expected a different name", name);
     check(static_cast<bool>(tensor), "tensor {}: is unset; expected its elements", name);
+    tensor = tensor.to(cpu_device());
     const size_t end = position + tensor.bytes();
     json += fmt::format(R"(,{}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})",
                         nlohmann::json(name).dump(), stored_type_name(tensor.dtype()),
@@ -232,7 +233,8 @@ namespace {
 // A number is not finite if all bits of its exponent are set.
 template <class Bits>
 int64_t count_full_exponents(const Tensor& x, Bits exponent) {
-  const Bits* const values = x.data_as<Bits>();
+  const Tensor host = x.to(cpu_device());
+  const Bits* const values = host.data_as<Bits>();
   std::atomic<int64_t> full = 0;
   constexpr int64_t kGrain = 1 << 18;
   parallel_for(x.size(), kGrain, [&](int64_t begin, int64_t end) {

@@ -31,6 +31,21 @@ constexpr DType kTypeOf = std::is_same_v<T, float>     ? DType::f32
                           : std::is_same_v<T, int8_t>  ? DType::i8
                                                        : DType::u8;
 
+// Copies bytes between any two devices, through host memory if neither is the CPU.
+void transfer(const Tensor& to, int64_t to_begin, const Tensor& from, int64_t from_begin,
+              int64_t count) {
+  if (count == 0) return;
+  const Device &target = to.device(), &source = from.device();
+  if (target.number != source.number && target.number != 0 && source.number != 0)
+    return transfer(to, to_begin, from.to(cpu_device()), from_begin, count);
+  const CopyKind kind = target.number == source.number ? CopyKind::within
+                        : target.number == 0           ? CopyKind::to_host
+                                                       : CopyKind::to_device;
+  (target.number == 0 ? source : target)
+      .copy(static_cast<char*>(to.data()) + to_begin,
+            static_cast<const char*>(from.data()) + from_begin, static_cast<size_t>(count), kind);
+}
+
 }  // namespace
 
 Storage::Storage(size_t bytes, const Device& device) : bytes_(bytes), device_(&device) {
@@ -89,13 +104,8 @@ Tensor Tensor::detach() const {
 
 Tensor Tensor::to(const Device& target) const {
   if (target.number == device_ || !storage_) return *this;
-  if (target.number != 0 && device_ != 0) return to(cpu_device()).to(target);
   Tensor y = empty(shape_, dtype_, target);
-  if (bytes() == 0) return y;
-  if (target.number == 0)
-    device().copy(y.data(), data(), bytes(), CopyKind::to_host);
-  else
-    target.copy(y.data(), data(), bytes(), CopyKind::to_device);
+  transfer(y, 0, *this, 0, static_cast<int64_t>(bytes()));
   return y;
 }
 
@@ -211,12 +221,23 @@ Tensor copy(const Tensor& x) {
 
 void copy_bytes(const Tensor& to, int64_t to_begin, const Tensor& from, int64_t from_begin,
                 int64_t count) {
-  if (count == 0) return;
   if (&to.device() != &from.device())
     refuse_devices("copy", to.device().number, from.device().number);
-  from.device().copy(static_cast<char*>(to.data()) + to_begin,
-                     static_cast<const char*>(from.data()) + from_begin, static_cast<size_t>(count),
-                     CopyKind::within);
+  transfer(to, to_begin, from, from_begin, count);
+}
+
+void copy_elements(const Tensor& to, int64_t to_begin, const Tensor& from, int64_t from_begin,
+                   int64_t count) {
+  check(to.dtype() == from.dtype(), "copy: elements of type {} and {}; expected one type",
+        name_of(from.dtype()), name_of(to.dtype()));
+  const auto holds = [&](const Tensor& x, int64_t begin) {
+    return begin >= 0 && count >= 0 && count <= x.size() - begin;
+  };
+  check(holds(from, from_begin) && holds(to, to_begin),
+        "copy: {} elements from {} of [{}] to {} of [{}]; expected a range inside both", count,
+        from_begin, listed(from.shape()), to_begin, listed(to.shape()));
+  const auto size = static_cast<int64_t>(size_of(to.dtype()));
+  transfer(to, to_begin * size, from, from_begin * size, count * size);
 }
 
 std::vector<float> to_floats(const Tensor& x) {

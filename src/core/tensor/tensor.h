@@ -47,6 +47,10 @@ inline Indices::Indices(const Tensor& x)
 // same device.
 void copy_bytes(const Tensor& to, int64_t to_begin, const Tensor& from, int64_t from_begin,
                 int64_t count);
+// Copies `count` elements of `from`, from element `from_begin` on, to element `to_begin` of `to`,
+// which has the same dtype; they may be on different devices.
+void copy_elements(const Tensor& to, int64_t to_begin, const Tensor& from, int64_t from_begin,
+                   int64_t count);
 
 // Returns x as rows: the width is its last axis, the count the product of the others.
 Rows rows_of(const Tensor& x);

@@ -7,6 +7,7 @@
 #include "base/fields.h"
 #include "base/float_mode.h"
 #include "classify/classifier_parts.h"
+#include "tensor/host_values.h"
 #include "tokenizer/state/encode.h"
 #include "unicode/unicode.h"
 #include "unicode/utf8.h"
@@ -262,12 +263,12 @@ ReadResults<ExtractedAnswer> read_answers(const Classifier::Parts& parts,
   std::vector<WindowScores> scores(texts.size());
   each_batch(texts, options.batch_tokens, [&](const TokenBatch& batch, const auto& chosen) {
     check_not_stopped(options);
-    const Tensor logits = parts.logits(batch);  // [B, T, 2]
+    const Tensor of_batch = parts.logits(batch);  // [B, T, 2]
+    const HostValues<float> logits(of_batch);
     for (size_t b = 0; b < chosen.size(); ++b) {
       const size_t text = chosen[b], owner = owners[text];
       const Interval& window = read[owner].windows[text - first_window[owner]];
-      const float* row =
-          logits.data_as<float>() + static_cast<int64_t>(b) * logits.dim(1) * logits.dim(2);
+      const float* const row = logits.row(static_cast<int64_t>(b) * of_batch.dim(1)).data();
       check_finite_scores(row, 2 * std::ssize(texts[text].ids), owner, options);
       scores[text] =
           scores_of_window(row, texts[text], before(owner), window.end - window.begin, parts.cls);

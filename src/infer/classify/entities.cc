@@ -6,6 +6,7 @@
 #include "base/fields.h"
 #include "base/float_mode.h"
 #include "classify/classifier_parts.h"
+#include "tensor/host_values.h"
 #include "tensor/tape.h"
 #include "tokenizer/state/state.h"
 #include "unicode/unicode.h"
@@ -168,6 +169,7 @@ void read_probabilities(const Classifier::Parts& parts, const std::vector<Tokeni
   each_batch(windows, options.batch_tokens, [&](const TokenBatch& batch, const auto& chosen) {
     check_not_stopped(options);
     const Tensor scores = softmax(parts.logits(batch));  // [B, T, labels]
+    const HostValues<float> values(scores);
     for (size_t b = 0; b < chosen.size(); ++b) {
       const auto [text, window] = owners[chosen[b]];
       EntityText& to = found[text];
@@ -176,8 +178,7 @@ void read_probabilities(const Classifier::Parts& parts, const std::vector<Tokeni
         if (best_window(to.windows, token) != window) continue;
         const int64_t place =
             static_cast<int64_t>(b) * scores.dim(1) + parts.format.leading() + token - range.begin;
-        std::copy_n(scores.data_as<float>() + place * labels, labels,
-                    to.probabilities.begin() + token * labels);
+        std::ranges::copy(values.row(place), to.probabilities.begin() + token * labels);
       }
     }
   });

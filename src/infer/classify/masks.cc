@@ -7,6 +7,7 @@
 #include "base/float_mode.h"
 #include "classify/classifier_parts.h"
 #include "embed/head_states.h"
+#include "tensor/host_values.h"
 #include "tensor/tape.h"
 #include "tokenizer/state/encode.h"
 
@@ -60,9 +61,9 @@ MaskCandidates candidates_of(const Classifier::Parts& parts, const TokenizedText
 // Masks whose probabilities [masks, V] are in memory at once.
 constexpr size_t kMasksAtOnce = 16;
 
-// Returns the candidates for all masks of a text, from its states [T, C].
+// Returns the candidates for all masks of a text, from its states [1, T, C].
 std::vector<MaskCandidates> fill_text(const Classifier::Parts& parts, const TokenizedText& text,
-                                      const float* states, size_t index,
+                                      const Tensor& states, size_t index,
                                       const ClassifyOptions& options) {
   const int64_t C = parts.transformer.spec.width;
   const std::vector<int64_t> places = mask_places(text, parts.mask.value());
@@ -71,14 +72,12 @@ std::vector<MaskCandidates> fill_text(const Classifier::Parts& parts, const Toke
     const size_t count = std::min(kMasksAtOnce, places.size() - begin);
     const Tensor chosen = empty({static_cast<int64_t>(count), C});
     for (size_t i = 0; i < count; ++i)
-      std::copy_n(states + places[begin + i] * C, C,
-                  chosen.data_as<float>() + static_cast<int64_t>(i) * C);
-    const Tensor scores = softmax(parts.transformer.logits(chosen));
-    check_finite_scores(scores.data_as<float>(), scores.size(), index, options);
+      copy_elements(chosen, static_cast<int64_t>(i) * C, states, places[begin + i] * C, C);
+    const HostValues<float> scores(softmax(parts.transformer.logits(chosen)));
+    check_finite_scores(scores.all().data(), scores.size(), index, options);
     for (size_t i = 0; i < count; ++i)
-      filled.push_back(candidates_of(
-          parts, text, places[begin + i], places.size() == 1,
-          scores.data_as<float>() + static_cast<int64_t>(i) * scores.dim(1), options));
+      filled.push_back(candidates_of(parts, text, places[begin + i], places.size() == 1,
+                                     scores.row(static_cast<int64_t>(i)).data(), options));
   }
   return filled;
 }
@@ -126,8 +125,7 @@ std::vector<std::vector<MaskCandidates>> Classifier::fill_masks(
     for (size_t b = 0; b < chosen.size(); ++b)
       filled[chosen[b]] = fill_text(
           *parts_, tokens[chosen[b]],
-          states.data_as<float>() + static_cast<int64_t>(b) * states.dim(1) * states.dim(2),
-          chosen[b], options);
+          states.rows(static_cast<int64_t>(b), static_cast<int64_t>(b) + 1), chosen[b], options);
   });
   return filled;
 }

@@ -90,8 +90,8 @@ Tensor in_batches(const std::vector<TokenizedText>& texts, int64_t width, int64_
     check(rows.dim(0) == static_cast<int64_t>(chosen.size()) && rows.dim(1) == width,
           "batch: its result is {}; expected [{}, {}]", rows.shape(), chosen.size(), width);
     for (size_t b = 0; b < chosen.size(); ++b)
-      std::copy_n(rows.data_as<float>() + static_cast<int64_t>(b) * width, width,
-                  all.data_as<float>() + static_cast<int64_t>(chosen[b]) * width);
+      copy_elements(all, static_cast<int64_t>(chosen[b]) * width, rows,
+                    static_cast<int64_t>(b) * width, width);
   });
   return all;
 }

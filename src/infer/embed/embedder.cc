@@ -11,6 +11,7 @@
 #include "embed/embedder_parts.h"
 #include "fovea/model/model_path.h"
 #include "open/model_parts.h"
+#include "tensor/host_values.h"
 #include "tensor/tape.h"
 
 namespace fovea::infer {
@@ -53,12 +54,13 @@ std::vector<EmbeddedToken> Embedder::embed_tokens(const std::string& text,
   const int64_t width = states.dim(2);
   const Tensor vectors = unit_length(states.view({states.dim(1), width}));
   check_finite(vectors, options);
+  const HostValues<float> rows(vectors);
   std::vector<EmbeddedToken> tokens;
   const std::vector<text::Offsets> places = model.format.places(whole);
   for (size_t i = 0; i < places.size(); ++i) {
     const auto in_text = [&](uint32_t at) { return at > prompt.size() ? at - prompt.size() : 0; };
-    const float* vector = vectors.data_as<float>() + static_cast<int64_t>(i) * width;
-    tokens.push_back({in_text(places[i].begin), in_text(places[i].end), {vector, vector + width}});
+    const std::span<const float> row = rows.row(static_cast<int64_t>(i));
+    tokens.push_back({in_text(places[i].begin), in_text(places[i].end), {row.begin(), row.end()}});
   }
   return tokens;
 }

@@ -5,6 +5,7 @@
 
 #include "base/fields.h"
 #include "embed/batching.h"
+#include "tensor/host_values.h"
 
 namespace fovea::infer {
 namespace {
@@ -83,8 +84,9 @@ EmbedInput read_texts(const SentenceModel& model, const std::vector<std::string>
 
 void check_finite(const Tensor& vectors, const EmbedOptions& options) {
   const int64_t width = vectors.dim(1);
-  for (int64_t i = 0; i < vectors.size(); ++i)
-    if (!std::isfinite(vectors.data_as<float>()[i]))
+  const HostValues<float> values(vectors);
+  for (int64_t i = 0; i < values.size(); ++i)
+    if (!std::isfinite(values[i]))
       fail(ErrorKind::Failed,
            "{}: its vector is not finite (element {}); expected a model with finite weights",
            name_of(options, static_cast<size_t>(i / width)), i % width);
@@ -97,8 +99,7 @@ Tensor finished(const Tensor& x, const SentenceModules& modules, const EmbedOpti
   Tensor y = x;
   if (D < C) {
     y = empty({B, D});
-    for (int64_t b = 0; b < B; ++b)
-      std::copy_n(x.data_as<float>() + b * C, D, y.data_as<float>() + b * D);
+    for (int64_t b = 0; b < B; ++b) copy_elements(y, b * D, x, b * C, D);
   }
   return wanted && (D < C || !normalised) ? unit_length(y) : y;
 }

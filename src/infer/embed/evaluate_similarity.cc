@@ -87,8 +87,8 @@ std::vector<PoolingEvaluation> evaluate_poolings(const Embedder& embedder, const
                                    modules[m], own);  // [B, width]
       const int64_t width = rows.dim(1);
       for (size_t b = 0; b < chosen.size(); ++b)
-        std::copy_n(rows.data_as<float>() + static_cast<int64_t>(b) * width, width,
-                    vectors[m].data_as<float>() + static_cast<int64_t>(chosen[b]) * width);
+        copy_elements(vectors[m], static_cast<int64_t>(chosen[b]) * width, rows,
+                      static_cast<int64_t>(b) * width, width);
     }
   });
   std::vector<PoolingEvaluation> all;

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "embed/pooling.h"
 #include "ops/ops.h"
+#include "tensor/host_values.h"
 
 namespace fovea::infer {
 
@@ -13,10 +14,7 @@ Tensor ranking_loss(const Tensor& anchors, const Tensor& candidates, float tempe
         anchors.shape(), candidates.shape());
   check(temperature > 0, "ranking_loss: temperature {}; expected more than 0", temperature);
   const Tensor logits = scale(linear(anchors, candidates), 1 / temperature);  // [B, B or more]
-  const Tensor targets = empty({anchors.dim(0)}, DType::i32);
-  for (int64_t i = 0; i < targets.size(); ++i)
-    targets.data_as<int32_t>()[i] = static_cast<int32_t>(i);
-  return cross_entropy(logits, targets);
+  return cross_entropy(logits, tensor_from<int32_t>({anchors.dim(0)}, [](int64_t i) { return i; }));
 }
 
 Tensor cosine_loss(const Tensor& a, const Tensor& b, const std::vector<float>& scores) {
@@ -33,10 +31,7 @@ Tensor first_columns(const Tensor& x, int64_t count) {
   check(count >= 1 && count <= x.dim(1), "dimensions: {}; expected 1 to {}, the width", count,
         x.dim(1));
   if (count == x.dim(1)) return x;
-  const Tensor columns = empty({x.dim(0), count}, DType::i32);
-  for (int64_t i = 0; i < columns.size(); ++i)
-    columns.data_as<int32_t>()[i] = static_cast<int32_t>(i % count);
-  return pick(x, columns);
+  return pick(x, tensor_from<int32_t>({x.dim(0), count}, [=](int64_t i) { return i % count; }));
 }
 
 Tensor first_dimensions(const Tensor& x, int64_t count) {

@@ -11,24 +11,22 @@
 #include "embed/retrieval_parts.h"
 #include "fovea/model/model_path.h"
 #include "open/model_parts.h"
+#include "tensor/host_values.h"
 #include "tensor/tape.h"
 
 namespace fovea::infer {
 namespace {
 
 void check_finite_rows(const Tensor& rows, const std::string& name) {
-  for (int64_t i = 0; i < rows.size(); ++i)
-    if (!std::isfinite(rows.data_as<float>()[i]))
+  for (const float value : HostValues<float>(rows))
+    if (!std::isfinite(value))
       fail(ErrorKind::Failed,
            "{}: one of its vectors is not finite; expected a model with finite weights", name);
 }
 
-Tensor tensor_of(const ArrayView& rows) {
+Tensor rows_tensor(const ArrayView& rows) {
   check(rows.shape.size() == 2, "vectors: {} axes; expected 2", rows.shape.size());
-  const std::span<const float> values = rows.elements<float>();
-  const Tensor x = empty({rows.shape[0], rows.shape[1]});
-  std::ranges::copy(values, x.data_as<float>());
-  return x;
+  return tensor_of(rows.elements<float>(), {rows.shape[0], rows.shape[1]});
 }
 
 }  // namespace
@@ -75,7 +73,7 @@ MultiVectors vectors_of(const MultiVectorModel& model, const std::vector<Tensor>
   for (size_t i = 0; i < rows.size(); ++i) {
     const int64_t count = rows[i] ? rows[i].dim(0) : 0;
     if (count > 0)
-      std::copy_n(rows[i].data_as<float>(), rows[i].size(), std::back_inserter(vectors.values));
+      std::ranges::copy(HostValues<float>(rows[i]), std::back_inserter(vectors.values));
     vectors.starts.push_back(vectors.starts.back() + count);
     vectors.tokens.push_back(lengths[i].tokens);
     vectors.cut.push_back(lengths[i].cut);
@@ -103,7 +101,7 @@ MultiVectors MultiVectorEmbedder::embed(const std::vector<std::string>& texts, T
 
 float MultiVectorEmbedder::similarity(const ArrayView& query, const ArrayView& text) const {
   const FloatMode mode;
-  const Tensor q = tensor_of(query), t = tensor_of(text);
+  const Tensor q = rows_tensor(query), t = rows_tensor(text);
   check(q.dim(1) == t.dim(1), "vectors of {} and {} elements; expected equal numbers", q.dim(1),
         t.dim(1));
   const NoGradient off;

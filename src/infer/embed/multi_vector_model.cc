@@ -13,6 +13,7 @@
 #include "fovea/core/excerpt.h"
 #include "open/directory.h"
 #include "safetensors/safetensors.h"
+#include "tensor/host_values.h"
 
 namespace fovea::infer {
 namespace {
@@ -180,7 +181,7 @@ std::vector<Tensor> MultiVectorModel::rows(const TokenBatch& batch,
     if (expansion && !expansion->attended) seen.valid[b].end -= added[b];
   const Tensor states = head_states(transformer, seen, std::nullopt, DType::f32);  // [B, T, C]
   const int64_t T = states.dim(1), C = states.dim(2);
-  const int32_t* ids = batch.sequence.ids.data_as<int32_t>();
+  const HostValues<int32_t> ids(batch.sequence.ids);
   std::vector<Tensor> rows;
   for (size_t b = 0; b < batch.valid.size(); ++b) {
     std::vector<int64_t> kept;  // rows of `states`
@@ -194,8 +195,7 @@ std::vector<Tensor> MultiVectorModel::rows(const TokenBatch& batch,
     }
     Tensor x = empty({std::ssize(kept), C});
     for (size_t i = 0; i < kept.size(); ++i)
-      std::copy_n(states.data_as<float>() + kept[i] * C, C,
-                  x.data_as<float>() + static_cast<int64_t>(i) * C);
+      copy_elements(x, static_cast<int64_t>(i) * C, states, kept[i] * C, C);
     for (const VectorModule& module : after) x = through(module, x);
     rows.push_back(x);
   }
@@ -206,13 +206,9 @@ float largest_similarity(const Tensor& query, const Tensor& text) {
   if (query.dim(0) == 0 || text.dim(0) == 0) return 0;
   model::Linear products;
   products.weight = {text.shape(), model::Role::matrix, text};
-  const Tensor dots = products(query);  // [Q, D]
-  const int64_t D = dots.dim(1);
+  const HostValues<float> dots(products(query));  // [Q, D]
   double sum = 0;
-  for (int64_t q = 0; q < dots.dim(0); ++q) {
-    const float* row = dots.data_as<float>() + q * D;
-    sum += *std::max_element(row, row + D);
-  }
+  for (int64_t q = 0; q < query.dim(0); ++q) sum += std::ranges::max(dots.row(q));
   return static_cast<float>(sum);
 }
 

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "fovea/core/excerpt.h"
 #include "ops/ops.h"
+#include "tensor/host_values.h"
 
 namespace fovea::infer {
 namespace {
@@ -31,8 +32,7 @@ std::vector<double> weights_of(TokenPooling mode, Interval row) {
 // Returns the sum of the tokens of each row, x [B, T, C] and weights [B, T] -> [B, C].
 Tensor sum_of_tokens(const Tensor& x, const Tensor& weights) {
   const int64_t B = x.dim(0), T = x.dim(1), C = x.dim(2);
-  const Tensor indices = empty({B, T}, DType::i32);
-  for (int64_t i = 0; i < B * T; ++i) indices.data_as<int32_t>()[i] = static_cast<int32_t>(i);
+  const Tensor indices = tensor_from<int32_t>({B, T}, [](int64_t i) { return i; });
   return combine(x.view({B * T, C}), indices, weights);
 }
 
@@ -65,15 +65,17 @@ Tensor largest(const Tensor& x, const std::vector<Interval>& pooled) {
   const int64_t B = x.dim(0), T = x.dim(1), C = x.dim(2);
   check(x.size() <= INT32_MAX, "max pooling: {} elements; expected at most {} in one batch",
         x.size(), INT32_MAX);
-  const Tensor indices = empty({B, C}, DType::i32), host = x.to(cpu_device());
-  for (int64_t b = 0; b < B; ++b) {
-    const Interval row = pooled[static_cast<size_t>(b)];
-    if (x.dtype() == DType::f64)
-      indices_of_largest(host.data_as<double>(), row, b, T, C, indices.data_as<int32_t>());
-    else
-      indices_of_largest(host.data_as<float>(), row, b, T, C, indices.data_as<int32_t>());
-  }
-  return gather(indices, x.view({x.size(), 1})).view({B, C});
+  std::vector<int32_t> indices(static_cast<size_t>(B * C));
+  const auto find = [&](const auto& values) {
+    for (int64_t b = 0; b < B; ++b)
+      indices_of_largest(values.all().data(), pooled[static_cast<size_t>(b)], b, T, C,
+                         indices.data());
+  };
+  if (x.dtype() == DType::f64)
+    find(HostValues<double>(x));
+  else
+    find(HostValues<float>(x));
+  return gather(tensor_of(indices, {B, C}), x.view({x.size(), 1})).view({B, C});
 }
 
 }  // namespace

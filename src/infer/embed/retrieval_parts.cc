@@ -8,18 +8,9 @@
 #include "embed/embedder_parts.h"
 #include "embed/vector_kind.h"
 #include "safetensors/safetensors.h"
+#include "tensor/host_values.h"
 
 namespace fovea::infer {
-namespace {
-
-template <class T>
-Tensor tensor_of(const std::vector<T>& values, DType dtype) {
-  const Tensor x = empty({std::ssize(values)}, dtype);
-  std::ranges::copy(values, x.data_as<T>());
-  return x;
-}
-
-}  // namespace
 
 std::string prompt_name_for(const std::map<std::string, std::string>& prompts, TextRole role) {
   const std::vector<const char*> names =
@@ -50,17 +41,17 @@ std::vector<TextLength> lengths_of(const std::vector<TokenizedText>& texts) {
 }
 
 void write_vectors(const SparseVectors& vectors, const std::string& path) {
-  SafeTensorsImage::Named tensors = {{"starts", tensor_of(vectors.starts, DType::i64)},
-                                     {"indices", tensor_of(vectors.indices, DType::i32)},
-                                     {"values", tensor_of(vectors.values, DType::f32)}};
+  SafeTensorsImage::Named tensors = {{"starts", vector_tensor(vectors.starts)},
+                                     {"indices", vector_tensor(vectors.indices)},
+                                     {"values", vector_tensor(vectors.values)}};
   const SafeTensorsImage image(std::move(tensors), {{"width", std::to_string(vectors.width)}});
   write_file_atomically(path, image.pieces());
 }
 
 void write_vectors(const MultiVectors& vectors, const std::string& path) {
-  const Tensor values = tensor_of(vectors.values, DType::f32);
+  const Tensor values = vector_tensor(vectors.values);
   SafeTensorsImage::Named tensors = {
-      {"starts", tensor_of(vectors.starts, DType::i64)},
+      {"starts", vector_tensor(vectors.starts)},
       {"values", values.view({vectors.starts.back(), vectors.width})}};
   const SafeTensorsImage image(std::move(tensors));
   write_file_atomically(path, image.pieces());

@@ -20,9 +20,8 @@ void check_layers(const LayerMean& mean, const model::Spec& spec, const std::str
 
 // Returns element i of x [N], `count` times: [count]
 Tensor repeated(const Tensor& x, int64_t i, int64_t count) {
-  const Tensor places = empty({count}, DType::i32);
-  std::fill_n(places.data_as<int32_t>(), count, static_cast<int32_t>(i));
-  return gather(places, x.view({x.size(), 1})).view({count});
+  return gather(full({count}, static_cast<double>(i), DType::i32), x.view({x.size(), 1}))
+      .view({count});
 }
 
 SentenceModel open_static_model(const std::string& folder,
@@ -50,18 +49,34 @@ TokenBatch token_batch(const std::vector<TokenizedText>& texts, const std::vecto
   }
   const int64_t B = static_cast<int64_t>(chosen.size());
   TokenBatch batch;
-  batch.sequence.ids = zeros({B, longest}, DType::i32);
-  if (typed) batch.sequence.types = zeros({B, longest}, DType::i32);
-  for (int64_t b = 0; b < B; ++b) {
-    const TokenizedText& text = texts[chosen[static_cast<size_t>(b)]];
-    std::copy(text.ids.begin(), text.ids.end(),
-              batch.sequence.ids.data_as<int32_t>() + b * longest);
-    if (typed)
-      std::copy(text.types.begin(), text.types.end(),
-                batch.sequence.types.data_as<int32_t>() + b * longest);
-    batch.valid.push_back({0, static_cast<int64_t>(text.ids.size())});
+  std::vector<int32_t> ids, types;  // rows filled up with 0
+  for (const size_t i : chosen) {
+    const TokenizedText& text = texts[i];
+    batch.valid.push_back({0, std::ssize(text.ids)});
+    ids.insert(ids.end(), text.ids.begin(), text.ids.end());
+    types.insert(types.end(), text.types.begin(), text.types.end());
+    ids.resize(batch.valid.size() * static_cast<size_t>(longest));
+    types.resize(ids.size());
   }
+  batch.sequence.ids = tensor_of(ids, {B, longest});
+  if (typed) batch.sequence.types = tensor_of(types, {B, longest});
   return batch;
+}
+
+void SentenceModel::move_to(const Device& device) {
+  model::move_to(device, transformer);
+  const auto move = [&](const std::string&, model::Parameter& p) { p.value = p.value.to(device); };
+  for (VectorModule& module : modules.after) {
+    if (auto* dense = std::get_if<DenseModule>(&module)) {
+      dense->linear.each(move, "linear");
+      dense->projection.each(move, "projection");
+    } else if (auto* norm = std::get_if<model::Norm>(&module)) {
+      norm->each(move, "norm");
+    }
+  }
+  for (Tensor* each :
+       {&modules.pooling.attention, modules.layers ? &modules.layers->scores : nullptr})
+    if (each != nullptr) *each = each->to(device);
 }
 
 SentenceModel SentenceModel::open(const std::string& folder, model::Weights weights,

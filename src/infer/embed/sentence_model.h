@@ -52,6 +52,9 @@ struct SentenceModel {
                             const model::Packing& packing = {},
                             const std::vector<model::AdapterUse>& adapters = {});
 
+  // Moves the weights of the Transformer and of the modules.
+  void move_to(const Device& device);
+
   Tensor token_states(const TokenBatch& batch, DType compute) const {
     return infer::token_states(transformer, modules, batch, compute);
   }

@@ -18,6 +18,7 @@
 #include "open/directory.h"
 #include "ops/ops.h"
 #include "safetensors/safetensors.h"
+#include "tensor/host_values.h"
 
 namespace fovea::infer {
 namespace {
@@ -196,10 +197,9 @@ std::vector<SparseRow> LogitEncoder::rows(const TokenBatch& batch,
     const Tensor x = empty({R, C});
     const auto token = [&](int64_t i) { return tokens[static_cast<size_t>(first + i)]; };
     for (int64_t i = 0; i < R; ++i)
-      std::copy_n(states.data_as<float>() +
-                      (static_cast<int64_t>(token(i).first) * T + token(i).second) * C,
-                  C, x.data_as<float>() + i * C);
-    const Tensor logits = transformer.logits(x);  // [R, V]
+      copy_elements(x, i * C, states,
+                    (static_cast<int64_t>(token(i).first) * T + token(i).second) * C, C);
+    const HostValues<float> logits(transformer.logits(x));  // [R, V]
     for (int64_t i = 0, end = 0; i < R; i = end) {
       const size_t b = token(i).first;
       while (end < R && token(end).first == b) ++end;
@@ -207,8 +207,7 @@ std::vector<SparseRow> LogitEncoder::rows(const TokenBatch& batch,
       constexpr int64_t kGrain = 4096;
       parallel_for(V, kGrain, [&](int64_t from, int64_t to) {
         for (int64_t r = i; r < end; ++r)
-          if (!add_token(logits.data_as<float>() + r * V, from, to, pooling, pooled.data()))
-            finite = false;
+          if (!add_token(logits.row(r).data(), from, to, pooling, pooled.data())) finite = false;
       });
       if (!finite)
         fail(ErrorKind::Failed,

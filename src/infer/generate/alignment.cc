@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "tensor/host_values.h"
 #include "tensor/tape.h"
 
 namespace fovea::infer {
@@ -47,11 +48,11 @@ std::vector<int64_t> most_seen(const model::Transformer& model, const std::vecto
   model.decode({tensor_of(input, {1, std::ssize(input)}), {}, {}, {}}, pass);
   const int64_t H = weights.dim(1), T = weights.dim(2), S = weights.dim(3);
   std::vector<int64_t> seen;
+  const HostValues<float> all(weights);
   for (int64_t t = 0; t + 1 < T; ++t) {  // row t predicts answer[t]
     std::vector<float> sums(static_cast<size_t>(S));
     for (int64_t h = 0; h < H; ++h)
-      for (int64_t s = 0; s < S; ++s)
-        sums[static_cast<size_t>(s)] += weights.data_as<float>()[(h * T + t) * S + s];
+      for (int64_t s = 0; s < S; ++s) sums[static_cast<size_t>(s)] += all[(h * T + t) * S + s];
     seen.push_back(std::max_element(sums.begin(), sums.end()) - sums.begin());
   }
   return seen;

@@ -38,9 +38,8 @@ Tensor keys_of(const PagedText& text, int64_t group, int64_t D, const PagedOptio
 // Returns the bias of one head for the scores of a query at `position` -> [1, S]
 Tensor bias_of(const PagedOptions& options, int64_t head, int64_t position, int64_t S) {
   const Tensor bias = empty({1, S});
-  std::copy_n(
-      options.bias.data_as<float>() + head * options.bias.dim(-1) + options.bias_zero - position, S,
-      bias.data_as<float>());
+  copy_elements(bias, 0, options.bias, head * options.bias.dim(-1) + options.bias_zero - position,
+                S);
   return bias;
 }
 

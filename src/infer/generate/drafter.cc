@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "generate/reading.h"
+#include "tensor/host_values.h"
 #include "tensor/tape.h"
 
 namespace fovea::infer {
@@ -86,14 +87,14 @@ std::vector<Drafter::Row> Drafter::pass(const std::vector<Row>& rows) {
     tokens.insert(tokens.end(), begin, begin + count);
     last.push_back(static_cast<int32_t>(std::ssize(tokens) - 1));
   }
-  const Tensor logits = logits_of(
-      model_, read_batch(model_, pool_, std::move(members), tokens, compute_), last);  // [rows, V]
-  const float* next = logits.data_as<float>();
+  const HostValues<float> logits(logits_of(
+      model_, read_batch(model_, pool_, std::move(members), tokens, compute_), last));  // [rows, V]
+  int64_t next = 0;
   std::vector<Row> again;
   for (const auto& [request, count] : rows) {
     Text& text = *request->text;
-    const std::vector<float> row(next, next + logits.dim(1));
-    next += logits.dim(1);
+    const std::span<const float> values = logits.row(next++);
+    const std::vector<float> row(values.begin(), values.end());
     if (count > 1 && shares_beginnings(model_.spec))
       prefixes_.keep(text.cached, text.ids, text.cached.length);
     model::release_unread(pool_, text.cached);

@@ -6,6 +6,7 @@
 #include "base/files.h"
 #include "generate/reading.h"
 #include "safetensors/safetensors.h"
+#include "tensor/host_values.h"
 
 namespace fovea::infer {
 namespace {
@@ -26,7 +27,8 @@ std::vector<int32_t> integers_of(const SafeTensors& file, const std::string& pat
   if (x.dtype() != DType::i32 || x.rank() != 1 || x.size() > most)
     fail(ErrorKind::BadFile, "{}: tensor {} has another shape or type; expected i32 [n]", path,
          name);
-  return {x.data_as<int32_t>(), x.data_as<int32_t>() + x.size()};
+  const HostValues<int32_t> values(x);
+  return {values.begin(), values.end()};
 }
 
 Contents read_prompt(const PromptCache& cache, const model::PagePool& pool) {

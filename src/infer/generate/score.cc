@@ -10,6 +10,7 @@
 #include "generate/rules.h"
 #include "generate/sampler.h"
 #include "open/model_parts.h"
+#include "tensor/host_values.h"
 #include "tensor/tape.h"
 
 namespace fovea::infer {
@@ -78,11 +79,11 @@ std::vector<TokenLogprob> score(const model::Model& model, const std::vector<int
   pass.cache = &cache;
   for (int64_t begin = 0; begin + 1 < std::ssize(ids); begin += kChunk) {
     const int64_t T = std::min(kChunk, std::ssize(ids) - 1 - begin);
-    const Tensor chunk = empty({1, T}, DType::i32);
-    std::copy_n(ids.begin() + begin, T, chunk.data_as<int32_t>());
-    const Tensor logits = transformer.logits(transformer.hidden(chunk, pass));
+    const Tensor chunk = tensor_of(
+        std::span(ids).subspan(static_cast<size_t>(begin), static_cast<size_t>(T)), {1, T});
+    const HostValues<float> logits(transformer.logits(transformer.hidden(chunk, pass)));
     for (int64_t t = 0; t < T; ++t) {
-      scores.push_back(logprob_of(logits.data_as<float>() + t * spec.vocabulary, vocabulary,
+      scores.push_back(logprob_of(logits.row(t).data(), vocabulary,
                                   ids[static_cast<size_t>(begin + t + 1)], alternatives));
     }
   }
@@ -121,16 +122,16 @@ std::vector<double> score(const model::Model& model, const ImagePrompt& prompt,
   const VocabularySize vocabulary = vocabulary_of(model);
   std::vector<double> scores;
   for (const auto& ids : continuations) {
-    double sum = double{logprob_of(last.data_as<float>(), vocabulary, ids[0], 0).logprob};
+    double sum =
+        double{logprob_of(HostValues<float>(last).all().data(), vocabulary, ids[0], 0).logprob};
     if (ids.size() > 1) {
       ReadText branch(transformer, pool, text.fork(), total);
-      const Tensor logits =
-          transformer.logits(branch.read({ids.begin(), ids.end() - 1}, nullptr)).to(cpu_device());
+      const HostValues<float> logits(
+          transformer.logits(branch.read({ids.begin(), ids.end() - 1}, nullptr)));
       for (size_t i = 1; i < ids.size(); ++i)
-        sum += double{
-            logprob_of(logits.data_as<float>() + (static_cast<int64_t>(i) - 1) * spec.vocabulary,
-                       vocabulary, ids[i], 0)
-                .logprob};
+        sum +=
+            double{logprob_of(logits.row(static_cast<int64_t>(i) - 1).data(), vocabulary, ids[i], 0)
+                       .logprob};
     }
     scores.push_back(sum);
   }

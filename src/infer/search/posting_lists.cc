@@ -4,16 +4,10 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "tensor/host_values.h"
 
 namespace fovea::infer {
 namespace {
-
-template <class T>
-Tensor stored(const std::vector<T>& values, DType dtype) {
-  const Tensor x = empty({std::ssize(values)}, dtype);
-  std::ranges::copy(values, x.data_as<T>());
-  return x;
-}
 
 template <class T>
 std::vector<T> loaded(const SafeTensors& file, const std::string& path, const char* name,
@@ -22,7 +16,8 @@ std::vector<T> loaded(const SafeTensors& file, const std::string& path, const ch
   if (x.dtype() != dtype || x.rank() != 1)
     fail(ErrorKind::BadFile, "{}: {} has another type or number of axes; expected one axis", path,
          name);
-  return {x.data_as<T>(), x.data_as<T>() + x.size()};
+  const HostValues<T> values(x);
+  return {values.begin(), values.end()};
 }
 
 }  // namespace
@@ -80,9 +75,9 @@ PostingLists::PostingLists(const SafeTensors& file, const std::string& path, int
 }
 
 std::map<std::string, Tensor> PostingLists::tensors() const {
-  return {{"starts", stored(starts_, DType::i64)},
-          {"passages", stored(numbers_, DType::i32)},
-          {"weights", stored(weights_, DType::f32)}};
+  return {{"starts", vector_tensor(starts_)},
+          {"passages", vector_tensor(numbers_)},
+          {"weights", vector_tensor(weights_)}};
 }
 
 SparseVectors PostingLists::rows() const {

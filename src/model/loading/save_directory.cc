@@ -12,7 +12,7 @@ namespace fovea::model {
 Tensor floats_of(const Parameter& parameter) {
   if (parameter.packed) return parameter.packed.floats();
   const Tensor& value = parameter.value;
-  return value.dtype() == DType::bf16 ? convert(value, DType::f32) : value;
+  return (value.dtype() == DType::bf16 ? convert(value, DType::f32) : value).to(cpu_device());
 }
 
 std::map<std::string, Tensor> checkpoint_tensors(Transformer& model, const Family& family,

@@ -31,7 +31,7 @@ Attention::Attention(const StackSpec& stack, int64_t width, int64_t layer_, bool
 
 // projected [B, T, heads D] -> [B, T, heads, D], with queries and keys normalised and rotated
 Tensor Attention::heads_of(const Tensor& projected, const Norm& norm, int64_t heads,
-                           const Angles& angles, const Pass& pass) const {
+                           const Angles& angles, const LayerPass& pass) const {
   const int64_t B = projected.dim(0), T = projected.dim(1), D = projected.dim(2) / heads;
   Tensor y = spec.norm == QueryKeyNorm::all ? norm(projected, projected.dtype()) : projected;
   y = y.view({B, T, heads, D});
@@ -40,21 +40,21 @@ Tensor Attention::heads_of(const Tensor& projected, const Norm& norm, int64_t he
   return rotate(y, angles.cosines, angles.sines, pass.pairing);
 }
 
-Attention::KeysValues Attention::of_memory(const Tensor& memory, const Pass& pass) const {
+Attention::KeysValues Attention::of_memory(const Tensor& memory, const LayerPass& pass) const {
   const auto [k, v] = all_of(memory, pass, key, value);
   return {probed(pass, ProbePoint::What::key, heads_of(k, key_norm, spec.kv_heads, {}, pass)),
           probed(pass, ProbePoint::What::value, heads_of(v, {}, spec.kv_heads, {}, pass))};
 }
 
-Tensor Attention::operator()(const Tensor& x, const Pass& pass, const Tensor& residual) const {
+Tensor Attention::operator()(const Tensor& x, const LayerPass& pass, const Tensor& residual) const {
   const Tensor heads =
       probed(pass, ProbePoint::What::heads,  // [B, T, H, D]
              scaled_heads(across ? to_memory(x, pass) : to_one_another(x, pass), head_factors));
   const Tensor mixed = heads.view({x.dim(0), x.dim(1), spec.heads * spec.value_width});
-  return output.added_to(residual, mixed, pass);  // [B, T, C]
+  return added_to(residual, output, mixed, pass);  // [B, T, C]
 }
 
-Tensor Attention::probed(const Pass& pass, ProbePoint::What what, Tensor found) const {
+Tensor Attention::probed(const LayerPass& pass, ProbePoint::What what, Tensor found) const {
   return model::probed(pass, {what, layer, stack_of(pass)}, std::move(found));
 }
 
@@ -72,7 +72,7 @@ PagedOptions Attention::paged(const KvCache& cache) const {
   return options;
 }
 
-Tensor Attention::to_one_another(const Tensor& x, const Pass& pass) const {
+Tensor Attention::to_one_another(const Tensor& x, const LayerPass& pass) const {
   const Angles& angles = window > 0 ? pass.local_angles : pass.angles;
   const auto [all_q, all_k, all_v] = all_of(x, pass, query, key, value);
   const Tensor q = probed(pass, ProbePoint::What::query,  // [B, T, H, D]
@@ -99,7 +99,7 @@ Tensor Attention::to_one_another(const Tensor& x, const Pass& pass) const {
 }
 
 // v = (1 - share) v + share * v_first; the first layer keeps its values for the others.
-Tensor Attention::with_first_values(const Tensor& values, const Pass& pass) const {
+Tensor Attention::with_first_values(const Tensor& values, const LayerPass& pass) const {
   const float share = spec.value_residual;
   if (share == 0) return values;
   if (pass.first_values) return add(scale(values, 1 - share), scale(pass.first_values, share));
@@ -107,7 +107,7 @@ Tensor Attention::with_first_values(const Tensor& values, const Pass& pass) cons
   return values;
 }
 
-Tensor Attention::to_memory(const Tensor& x, const Pass& pass) const {
+Tensor Attention::to_memory(const Tensor& x, const LayerPass& pass) const {
   const Tensor q = probed(pass, ProbePoint::What::query,
                           heads_of(query(x, pass), query_norm, spec.heads, {}, pass));
   if (pass.cache == nullptr) {
@@ -124,7 +124,7 @@ Tensor Attention::to_memory(const Tensor& x, const Pass& pass) const {
 }
 
 Tensor Attention::attend_to(const Tensor& q, const KeysValues& kv, AttentionOptions options,
-                            const Pass& pass) const {
+                            const LayerPass& pass) const {
   options.scale = score_scale();
   options.softcap = spec.softcap;
   options.dropout = pass.dropout_at(place.probability, place.substream);

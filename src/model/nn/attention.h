@@ -1,8 +1,8 @@
 #pragma once
 
 #include "fovea/model/spec.h"
-#include "nn/linear.h"
 #include "nn/norm.h"
+#include "nn/packed_linear.h"
 #include "nn/pass.h"
 
 namespace fovea::model {
@@ -10,6 +10,7 @@ namespace fovea::model {
 // Attention with H heads over G key-value heads (Vaswani et al. 2017; G < H: Ainslie et al. 2023):
 // self-attention, or with `across` cross-attention to the encoder's output.
 struct Attention {
+  static constexpr const char* kName = "attention";
   AttentionSpec spec;
   Linear query, key, value, output;
   Norm query_norm, key_norm;
@@ -22,18 +23,19 @@ struct Attention {
   Attention(const StackSpec& stack, int64_t width, int64_t layer, bool across, Dropout place);
 
   // x [B, T, C] -> [B, T, C]; plus the residual, if there is one.
-  Tensor operator()(const Tensor& x, const Pass& pass, const Tensor& residual = {}) const;
+  Tensor operator()(const Tensor& x, const LayerPass& pass, const Tensor& residual = {}) const;
 
   // Whether x may be bf16, see Linear.
   bool reads_bf16() const {
-    return query.reads_bf16() && key.reads_bf16() && value.reads_bf16() && output.reads_bf16();
+    return model::reads_bf16(query) && model::reads_bf16(key) && model::reads_bf16(value) &&
+           model::reads_bf16(output);
   }
 
   struct KeysValues {
     Tensor keys, values;  // [B, S, G, D], [B, S, G, D']
   };
   // Returns the keys and values of cross-attention, which are the same in every step of decoding.
-  KeysValues of_memory(const Tensor& memory, const Pass& pass) const;  // memory [B, S, C]
+  KeysValues of_memory(const Tensor& memory, const LayerPass& pass) const;  // memory [B, S, C]
 
   template <class Visitor>
   void each(Visitor& f, const std::string& name) {
@@ -47,16 +49,16 @@ struct Attention {
 
  private:
   Tensor heads_of(const Tensor& projected, const Norm& norm, int64_t heads, const Angles& angles,
-                  const Pass& pass) const;
-  Tensor to_one_another(const Tensor& x, const Pass& pass) const;
-  Tensor to_memory(const Tensor& x, const Pass& pass) const;
-  Tensor with_first_values(const Tensor& values, const Pass& pass) const;
+                  const LayerPass& pass) const;
+  Tensor to_one_another(const Tensor& x, const LayerPass& pass) const;
+  Tensor to_memory(const Tensor& x, const LayerPass& pass) const;
+  Tensor with_first_values(const Tensor& values, const LayerPass& pass) const;
   Tensor attend_to(const Tensor& q, const KeysValues& kv, AttentionOptions options,
-                   const Pass& pass) const;
+                   const LayerPass& pass) const;
   PagedOptions paged(const KvCache& cache) const;
   float score_scale() const;
-  Tensor probed(const Pass& pass, ProbePoint::What what, Tensor found) const;
-  ProbePoint::Stack stack_of(const Pass& pass) const {
+  Tensor probed(const LayerPass& pass, ProbePoint::What what, Tensor found) const;
+  ProbePoint::Stack stack_of(const LayerPass& pass) const {
     return across ? ProbePoint::Stack::cross : pass.stack;
   }
 };

@@ -6,25 +6,37 @@
 namespace fovea::model {
 namespace {
 
-// The points of a sublayer's input and output, and the dtype of its input.
-struct Ends {
+// Where a sublayer is in its layer: the points of its input and output, the dtype of its input, its
+// norms and its dropout.
+struct Frame {
   ProbePoint input, output;
   DType operands;
+  const Norms& norms;
+  const Dropout& place;
 };
 
-// y = sum_norm(added(x, dropout(output_norm(sublayer(input_norm(x)))))), where sublayer(x,
-// residual) may add the residual itself.
+// dropout(output_norm(sublayer(input_norm(x)))), where sublayer(y, residual) may add a residual.
 template <class Sublayer>
-Tensor through(const Block& block, const Tensor& x, const Norms& norm, const Pass& pass,
-               const Ends& ends, const Dropout& place, Sublayer&& sublayer) {
-  const Tensor in = probed(pass, ends.input, norm.input(x, ends.operands));
+Tensor branch(const Frame& frame, const Tensor& in, const Pass& pass, const Sublayer& sublayer) {
+  const Tensor y = probed(pass, frame.output, frame.norms.output(sublayer(in, {}), pass.compute));
+  return dropout(y, pass.dropout_at(frame.place.probability, frame.place.substream));
+}
+
+Tensor input_of(const Frame& frame, const Tensor& x, const Pass& pass) {
+  return probed(pass, frame.input, frame.norms.input(x, frame.operands));
+}
+
+// y = sum_norm(added(x, branch(x)))
+template <class Sublayer>
+Tensor through(const Block& block, const Tensor& x, const Frame& frame, const Pass& pass,
+               const Sublayer& sublayer) {
+  const Tensor in = input_of(frame, x, pass);
   // The last product adds the residual if nothing else reads its result.
-  const bool reads_output = norm.output.weight.present() || pass.training || pass.probe != nullptr;
+  const bool reads_output =
+      frame.norms.output.weight.present() || pass.training || pass.probe != nullptr;
   if (block.residual && block.residual_scale == 1 && !reads_output)
-    return norm.sum(sublayer(in, x), x.dtype());
-  const Tensor y = probed(pass, ends.output, norm.output(sublayer(in, {}), pass.compute));
-  const Tensor dropped = dropout(y, pass.dropout_at(place.probability, place.substream));
-  return norm.sum(block.added(x, dropped), x.dtype());
+    return frame.norms.sum(sublayer(in, x), x.dtype());
+  return frame.norms.sum(block.added(x, branch(frame, in, pass, sublayer)), x.dtype());
 }
 
 Dropout place_of(float probability, uint32_t places, int64_t layer, Sublayer which) {
@@ -53,20 +65,12 @@ Block::Block(const StackSpec& spec, const DropoutSpec& dropout, int64_t width, i
       attention_place(place_of(dropout.residual, places, layer, Sublayer::attention)),
       cross_place(place_of(dropout.residual, kCrossPlaces, layer, Sublayer::attention)),
       ffn_place(place_of(dropout.residual, places, layer, Sublayer::ffn)) {
-  if (is_recurrent(spec, layer)) {
-    recurrence = Recurrence(spec, width, layer);
-  } else if (mixer_of(spec, layer) == MixerKind::latent) {
-    latent =
-        LatentAttention(spec, width, layer,
-                        place_of(dropout.attention, places, layer, Sublayer::attention_weights));
-  } else {
-    attention = Attention(spec, width, layer, false,
-                          place_of(dropout.attention, places, layer, Sublayer::attention_weights));
-  }
+  const auto weights = [&](uint32_t first) {
+    return place_of(dropout.attention, first, layer, Sublayer::attention_weights);
+  };
+  mixer = make_mixer(spec, width, layer, weights(places));
   if (with_cross) {
-    cross =
-        Attention(spec, width, layer, true,
-                  place_of(dropout.attention, kCrossPlaces, layer, Sublayer::attention_weights));
+    cross = Attention(spec, width, layer, true, weights(kCrossPlaces));
     cross_norm = Norms(spec.norm, spec.placement, width);
   }
   const Parameter factors{{width}, Role::layer_scale, {}};
@@ -78,19 +82,18 @@ Block::Block(const StackSpec& spec, const DropoutSpec& dropout, int64_t width, i
   }
 }
 
-Tensor Block::mix(const Tensor& x, const Pass& pass, const Tensor& sum_with) const {
-  const bool attends = !recurrence.present() && !latent.present();
-  if (attends && !attention_scale.present()) return attention(x, pass, sum_with);
-  Tensor y = recurrence.present() ? recurrence(x, pass)
-             : latent.present()   ? latent(x, pass)
-                                  : attention(x, pass);
-  if (attention_scale.present()) y = scale_columns(y, attention_scale.value);
+Tensor Block::mix(const Tensor& x, const LayerPass& pass, const Tensor& sum_with) const {
+  const auto mixed = [&](const Tensor& with) {
+    return std::visit([&](const auto& m) { return m(x, pass, with); }, mixer);
+  };
+  if (!attention_scale.present()) return mixed(sum_with);
+  const Tensor y = scale_columns(mixed({}), attention_scale.value);
   return sum_with ? add(sum_with, y) : y;
 }
 
-Tensor Block::feed(const Tensor& x, const Pass& pass, const Tensor& sum_with) const {
-  if (!ffn_scale.present()) return ffn(x, pass, sum_with);
-  const Tensor y = scale_columns(ffn(x, pass), ffn_scale.value);
+Tensor Block::feed(const Tensor& x, const LayerPass& pass, const Tensor& sum_with) const {
+  if (!ffn_scale.present()) return (*ffn)(x, pass, sum_with);
+  const Tensor y = scale_columns((*ffn)(x, pass), ffn_scale.value);
   return sum_with ? add(sum_with, y) : y;
 }
 
@@ -99,7 +102,7 @@ Tensor Block::added(const Tensor& x, const Tensor& y) const {
   return add(residual_scale == 1 ? x : scale(x, residual_scale), y);
 }
 
-Tensor Block::operator()(const Tensor& x, const Pass& pass) const {
+Tensor Block::operator()(const Tensor& x, const LayerPass& pass) const {
   using What = ProbePoint::What;
   const auto at = [&](What what) { return ProbePoint{what, layer, pass.stack}; };
   const auto cross_at = [&](What what) {
@@ -110,42 +113,36 @@ Tensor Block::operator()(const Tensor& x, const Pass& pass) const {
     const bool narrow = reads_bf16 && pass.compute == DType::f32 && pass.cache == nullptr;
     return narrow ? DType::bf16 : pass.compute;
   };
-  const Ends mixer_ends{at(What::mixer_input), at(What::mixer_output),
-                        operands(attention.reads_bf16())};
-  const Ends ffn_ends{at(What::mlp_input), at(What::mlp_output), operands(ffn.reads_bf16())};
+  const Frame mixer_frame{at(What::mixer_input), at(What::mixer_output),
+                          operands(std::visit([](const auto& m) { return m.reads_bf16(); }, mixer)),
+                          attention_norm, attention_place};
+  const Frame ffn_frame{at(What::mlp_input), at(What::mlp_output),
+                        operands(ffn && ffn->reads_bf16()), ffn_norm, ffn_place};
+  const auto mixes = [&](const Tensor& y, const Tensor& with) { return mix(y, pass, with); };
+  const auto feeds = [&](const Tensor& y, const Tensor& with) { return feed(y, pass, with); };
   if (parallel) {
-    const auto in = [&](const Ends& ends, const Norms& norms) {
-      return probed(pass, ends.input, norms.input(x, ends.operands));
-    };
-    const Tensor a = probed(pass, mixer_ends.output, mix(in(mixer_ends, attention_norm), pass));
-    const Tensor b = probed(pass, ffn_ends.output, feed(in(ffn_ends, ffn_norm), pass));
-    const Tensor y = added(x, fovea::dropout(a, pass.dropout_at(attention_place.probability,
-                                                                attention_place.substream)));
-    return add(y, fovea::dropout(b, pass.dropout_at(ffn_place.probability, ffn_place.substream)));
+    const Tensor h = added(x, branch(mixer_frame, input_of(mixer_frame, x, pass), pass, mixes));
+    return add(h, branch(ffn_frame, input_of(ffn_frame, x, pass), pass, feeds));
   }
-  Tensor h = through(*this, x, attention_norm, pass, mixer_ends, attention_place,
-                     [&](const Tensor& y, const Tensor& with) { return mix(y, pass, with); });
-  h = probed(pass, at(What::hidden_mid), std::move(h));
-  if (cross.across) {
-    h = through(*this, h, cross_norm, pass,
-                {cross_at(What::mixer_input), cross_at(What::mixer_output), pass.compute},
-                cross_place,
-                [&](const Tensor& y, const Tensor& with) { return cross(y, pass, with); });
-    h = probed(pass, cross_at(What::hidden_mid), std::move(h));
+  Tensor h = probed(pass, at(What::hidden_mid), through(*this, x, mixer_frame, pass, mixes));
+  if (cross) {
+    const Frame frame{cross_at(What::mixer_input), cross_at(What::mixer_output), pass.compute,
+                      cross_norm, cross_place};
+    h = probed(pass, cross_at(What::hidden_mid),
+               through(*this, h, frame, pass, [&](const Tensor& y, const Tensor& with) {
+                 return (*cross)(y, pass, with);
+               }));
   }
-  if (!ffn.present()) return h;
-  return through(
-      *this, h, ffn_norm, pass, ffn_ends, ffn_place,
-      [&](const Tensor& y, const Tensor& with) { return feed(y, pass, with); });  // [B, T, C]
+  return ffn ? through(*this, h, ffn_frame, pass, feeds) : h;  // [B, T, C]
 }
 
-Tensor Block::recomputed(const Tensor& x, const Pass& pass) const {
+Tensor Block::recomputed(const Tensor& x, const LayerPass& pass) const {
   if (!pass.recomputes(layer) || pass.probe != nullptr) return (*this)(x, pass);
   const std::vector<Tensor> results = recompute([this, x, pass, units = row_units()] {
     const UnitScope scope(units);
     std::vector<Tensor> losses;
     Tensor values;
-    Pass own = pass;
+    LayerPass own = pass;
     if (pass.side_losses != nullptr) own.side_losses = &losses;
     if (pass.new_values != nullptr) own.new_values = &values;
     std::vector<Tensor> all = {(*this)(x, own)};
@@ -154,7 +151,9 @@ Tensor Block::recomputed(const Tensor& x, const Pass& pass) const {
     return all;
   });
   auto next = results.begin() + 1;
-  if (pass.new_values != nullptr && attention.spec.value_residual > 0) *pass.new_values = *next++;
+  const auto* attention = mixer_as<Attention>();
+  if (pass.new_values != nullptr && attention != nullptr && attention->spec.value_residual > 0)
+    *pass.new_values = *next++;
   if (pass.side_losses != nullptr)
     pass.side_losses->insert(pass.side_losses->end(), next, results.end());
   return results[0];

@@ -1,21 +1,19 @@
 #pragma once
 
-#include "nn/attention.h"
+#include <optional>
+
 #include "nn/ffn.h"
-#include "nn/latent_attention.h"
+#include "nn/mixer.h"
 #include "nn/norm.h"
-#include "nn/recurrence.h"
 
 namespace fovea::model {
 
-// One layer: its mixer (attention, latent attention or a recurrence) and its feed-forward layer on
-// the residual stream, and between them cross-attention if a decoder attends to an encoder's
-// output.
+// One layer: its mixer and its feed-forward layer on the residual stream, and between them
+// cross-attention if a decoder attends to an encoder's output.
 struct Block {
-  Attention attention, cross;
-  LatentAttention latent;  // instead of `attention`
-  Recurrence recurrence;   // instead of `attention`
-  FeedForward ffn;
+  Mixer mixer;
+  std::optional<Attention> cross;
+  std::optional<FeedForward> ffn;
   Norms attention_norm, cross_norm, ffn_norm;
   Parameter attention_scale, ffn_scale;  // [C], factors of the outputs (LayerScale)
   int64_t layer = 0;
@@ -28,33 +26,42 @@ struct Block {
   Block(const StackSpec& spec, const DropoutSpec& dropout, int64_t width, int64_t layer,
         bool with_cross, uint32_t places);
 
-  Tensor operator()(const Tensor& x, const Pass& pass) const;  // x [B, T, C], f32 -> [B, T, C], f32
+  // x [B, T, C], f32 -> [B, T, C], f32
+  Tensor operator()(const Tensor& x, const LayerPass& pass) const;
   // The same; if the pass recomputes() the layer, the backward pass computes the block again.
-  Tensor recomputed(const Tensor& x, const Pass& pass) const;
+  Tensor recomputed(const Tensor& x, const LayerPass& pass) const;
   // Returns the output of the mixer, plus `sum_with`, if it is not empty.
   // x [B, T, C], normalised -> [B, T, C]
-  Tensor mix(const Tensor& x, const Pass& pass, const Tensor& sum_with = {}) const;
+  Tensor mix(const Tensor& x, const LayerPass& pass, const Tensor& sum_with = {}) const;
   // Returns the output of the feed-forward layer, times its factors, plus `sum_with`.
-  Tensor feed(const Tensor& x, const Pass& pass, const Tensor& sum_with = {}) const;
+  Tensor feed(const Tensor& x, const LayerPass& pass, const Tensor& sum_with = {}) const;
   // Returns residual_scale * x + y, of x's dtype; y if the block has no residual connections.
   Tensor added(const Tensor& x, const Tensor& y) const;
-  // Returns the matrix of the outputs of the heads of self-attention.
-  const Linear& attention_output() const {
-    return latent.present() ? latent.output : attention.output;
+
+  // Returns the mixer if it is of type M; null otherwise.
+  template <class M>
+  const M* mixer_as() const {
+    return std::get_if<M>(&mixer);
+  }
+  template <class M>
+  M* mixer_as() {
+    return std::get_if<M>(&mixer);
+  }
+  // Returns the matrix of the outputs of the mixer.
+  const Linear& mixer_output() const {
+    return std::visit([](const auto& m) -> const Linear& { return m.output; }, mixer);
   }
 
   template <class Visitor>
   void each(Visitor& f, const std::string& name) {
     attention_norm.each(f, name + ".norm.attention");
     visit(f, name + ".scale.attention", attention_scale);
-    attention.each(f, name + ".attention");
-    latent.each(f, name + ".latent");
-    recurrence.each(f, name + ".recurrence");
+    std::visit([&](auto& m) { m.each(f, name + "." + m.kName); }, mixer);
     cross_norm.each(f, name + ".norm.cross");
-    cross.each(f, name + ".cross");
+    if (cross) cross->each(f, name + ".cross");
     ffn_norm.each(f, name + ".norm.ffn");
     visit(f, name + ".scale.ffn", ffn_scale);
-    ffn.each(f, name + ".ffn");
+    if (ffn) ffn->each(f, name + ".ffn");
   }
 };
 

@@ -8,18 +8,6 @@
 namespace fovea::model {
 namespace {
 
-// The public enum and the enum of the kernels have the same values.
-static_assert(static_cast<int>(Activation::relu) == static_cast<int>(Activation::relu) &&
-              static_cast<int>(Activation::gelu) == static_cast<int>(Activation::gelu) &&
-              static_cast<int>(Activation::gelu_tanh) == static_cast<int>(Activation::gelu_tanh) &&
-              static_cast<int>(Activation::silu) == static_cast<int>(Activation::silu) &&
-              static_cast<int>(Activation::tanh) == static_cast<int>(Activation::tanh) &&
-              static_cast<int>(Activation::quick_gelu) ==
-                  static_cast<int>(Activation::quick_gelu) &&
-              static_cast<int>(Activation::relu_squared) ==
-                  static_cast<int>(Activation::relu_squared) &&
-              static_cast<int>(Activation::sigmoid) == static_cast<int>(Activation::sigmoid));
-
 bool is_dense(const ExpertsSpec& experts, int64_t layer) {
   const auto& dense = experts.dense_layers;
   return experts.count == 0 || std::find(dense.begin(), dense.end(), layer) != dense.end();
@@ -88,18 +76,18 @@ Tensor FeedForward::through(const Tensor& x, const Linear& g, const Linear& u, c
                             const Pass& pass, const Tensor& residual) const {
   using What = ProbePoint::What;
   if (!gated && pass.probe == nullptr)
-    return d.added_to(residual, u.activated(x, kind, pass), pass);
+    return added_to(residual, d, activated(u, x, kind, pass), pass);
   if (!gated) {
     const Tensor before =
         probed(pass, What::mlp_pre, layer, u(x, pass, pass.added_type(x.dtype())));
-    return d.added_to(residual, probed(pass, What::mlp_hidden, layer, activation(before, kind)),
-                      pass);
+    return added_to(residual, d, probed(pass, What::mlp_hidden, layer, activation(before, kind)),
+                    pass);
   }
   const auto [gates, factors] = all_of(x, pass, g, u);
   const Tensor before = probed(pass, What::mlp_pre, layer, gates);
   const Tensor hidden =
       probed(pass, What::mlp_hidden, layer, gated_activation(before, factors, kind));
-  return d.added_to(residual, hidden, pass);
+  return added_to(residual, d, hidden, pass);
 }
 
 Tensor FeedForward::operator()(const Tensor& x, const Pass& pass, const Tensor& residual) const {
@@ -109,7 +97,7 @@ Tensor FeedForward::operator()(const Tensor& x, const Pass& pass, const Tensor& 
 }
 
 Tensor FeedForward::router_logits(const Tensor& tokens) const {
-  return linear(tokens, router.weight, router.bias, working_type(tokens));
+  return linear(tokens, router.weight, router.bias.value, working_type(tokens));
 }
 
 Tensor FeedForward::router_scores(const Tensor& logits) const {

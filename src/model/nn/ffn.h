@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "fovea/model/spec.h"
-#include "nn/linear.h"
+#include "nn/packed_linear.h"
 #include "nn/pass.h"
 
 namespace fovea::model {
@@ -36,7 +36,8 @@ struct FeedForward {
   Tensor operator()(const Tensor& x, const Pass& pass, const Tensor& residual = {}) const;
   // Whether x may be bf16, see Linear. Not with experts, whose router would read it.
   bool reads_bf16() const {
-    return experts.empty() && up.reads_bf16() && down.reads_bf16() && (!gated || gate.reads_bf16());
+    return experts.empty() && model::reads_bf16(up) && model::reads_bf16(down) &&
+           (!gated || model::reads_bf16(gate));
   }
 
   Tensor router_logits(const Tensor& tokens) const;  // [R, C] -> f32 (f64 for f64) [R, E]

@@ -33,7 +33,7 @@ AttentionPooling::AttentionPooling(const StackSpec& stack, int64_t width)
 Tensor AttentionPooling::operator()(const Tensor& hidden,
                                     const std::vector<Interval>& valid) const {
   const int64_t B = hidden.dim(0), C = hidden.dim(2);
-  Pass pass;
+  LayerPass pass;
   pass.compute = hidden.dtype();
   pass.memory = hidden;
   pass.memory_valid = valid;
@@ -84,11 +84,11 @@ Tensor Head::operator()(const Tensor& hidden, const Parameter& token_embedding,
   const Tensor x = features(hidden, valid);
   const DType out = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
   if (spec.kind == HeadKind::pooled && !output.weight.present()) return cast(x, out);
-  Tensor y = linear(x, spec.tied ? token_embedding : output.weight, output.bias, out);
+  Tensor y = linear(x, spec.tied ? token_embedding : output.weight, output.bias.value, out);
   if (spec.distilled) {
     const std::vector<Interval> second(static_cast<size_t>(hidden.dim(0)), {1, 2});
     const Tensor token = pool(hidden, Pooling::first, second);
-    y = scale(add(y, linear(token, distilled.weight, distilled.bias, out)), 0.5f);
+    y = scale(add(y, linear(token, distilled.weight, distilled.bias.value, out)), 0.5f);
   }
   return spec.softcap > 0 ? softcap(y, spec.softcap) : y;
 }

@@ -1,6 +1,7 @@
 #include "nn/input.h"
 
 #include "base/error.h"
+#include "nn/packed_linear.h"
 
 namespace fovea::model {
 namespace {
@@ -24,7 +25,7 @@ Tensor with_first(const Parameter& token, const Tensor& x) {
 }
 
 Tensor convolve(const Tensor& x, const Linear& layer, int64_t stride) {
-  return layer.activated(unfold(x, kKernel, stride, 1), Activation::gelu, {});
+  return activated(layer, unfold(x, kKernel, stride, 1), Activation::gelu, {});
 }
 
 }  // namespace

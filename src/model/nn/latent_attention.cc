@@ -32,7 +32,7 @@ float LatentAttention::score_scale() const {
   return 1.0f / std::sqrt(static_cast<float>(spec.rotary + attention.head_width));
 }
 
-Tensor LatentAttention::queries(const Tensor& x, const Pass& pass) const {
+Tensor LatentAttention::queries(const Tensor& x, const LayerPass& pass) const {
   Tensor q = query(x, pass);
   if (query_up.weight.present()) q = query_up(query_norm(q, pass.compute), pass);
   q = q.view({x.dim(0), x.dim(1), attention.heads, spec.rotary + attention.head_width});
@@ -40,7 +40,8 @@ Tensor LatentAttention::queries(const Tensor& x, const Pass& pass) const {
   return rotate(q, pass.latent_angles.cosines, pass.latent_angles.sines, pass.pairing);
 }
 
-Tensor LatentAttention::operator()(const Tensor& x, const Pass& pass) const {
+Tensor LatentAttention::operator()(const Tensor& x, const LayerPass& pass,
+                                   const Tensor& residual) const {
   const int64_t B = x.dim(0), T = x.dim(1);
   const Tensor q =
       probed(pass, ProbePoint::What::query, layer, queries(x, pass));  // [B, T, H, N + D]
@@ -55,10 +56,11 @@ Tensor LatentAttention::operator()(const Tensor& x, const Pass& pass) const {
       probed(pass, ProbePoint::What::heads, layer,
              scaled_heads(expands ? expanded(q, c, rotated, pass) : absorbed(q, c, rotated, pass),
                           head_factors));
-  return output(heads.view({B, T, attention.heads * attention.value_width}), pass);
+  const Tensor y = output(heads.view({B, T, attention.heads * attention.value_width}), pass);
+  return residual ? add(residual, y) : y;
 }
 
-AttentionOptions LatentAttention::attention_options(const Pass& pass) const {
+AttentionOptions LatentAttention::attention_options(const LayerPass& pass) const {
   AttentionOptions options;
   options.scale = score_scale();
   options.softcap = attention.softcap;
@@ -70,7 +72,7 @@ AttentionOptions LatentAttention::attention_options(const Pass& pass) const {
 
 // Attention with the keys and values of each head.
 Tensor LatentAttention::expanded(const Tensor& q, const Tensor& c, const Tensor& rotated,
-                                 const Pass& pass) const {
+                                 const LayerPass& pass) const {
   const int64_t B = q.dim(0), T = q.dim(1), H = attention.heads;
   const Tensor own = key_up(c, pass).view({B, T, H, attention.head_width});
   const Tensor k = probed(pass, ProbePoint::What::key, layer,
@@ -82,7 +84,7 @@ Tensor LatentAttention::expanded(const Tensor& q, const Tensor& c, const Tensor&
 
 // Attention with one key for all heads, whose first elements are also the value.
 Tensor LatentAttention::absorbed(const Tensor& q, const Tensor& c, const Tensor& rotated,
-                                 const Pass& pass) const {
+                                 const LayerPass& pass) const {
   check(!key_up.adapter.present() && !value_up.adapter.present(),
         "latent attention: key_up or value_up has an adapter; expected none in decoding");
   const int64_t B = q.dim(0), T = q.dim(1), H = attention.heads, W = spec.width, N = spec.rotary;
@@ -104,7 +106,7 @@ Tensor LatentAttention::absorbed(const Tensor& q, const Tensor& c, const Tensor&
 }
 
 Tensor LatentAttention::from_cache(const Tensor& latent_query, const Tensor& latent_key,
-                                   const Pass& pass) const {
+                                   const LayerPass& pass) const {
   KvCache& cache = *pass.cache;
   cache.append(layer, latent_key, {});
   const std::vector<PagedText> texts = cache.spans(layer, masked(pass, attention, window));

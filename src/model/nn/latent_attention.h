@@ -18,6 +18,7 @@ namespace fovea::model {
 // also the value, and K_h and V_h are applied to queries and results, which gives the same scores
 // and sums (2.1.2): q_h . K_h c = (K_h^T q_h) . c. The cache stores only this key.
 struct LatentAttention {
+  static constexpr const char* kName = "latent";
   AttentionSpec attention;
   LatentSpec spec;
   Linear query;  // [H (N + D), C], or [W', C]
@@ -36,10 +37,11 @@ struct LatentAttention {
   LatentAttention() = default;
   LatentAttention(const StackSpec& stack, int64_t width, int64_t layer, Dropout place);
 
-  bool present() const { return latent.weight.present(); }
-  Tensor operator()(const Tensor& x, const Pass& pass) const;  // x [B, T, C] -> [B, T, C]
+  // x [B, T, C] -> [B, T, C]; plus the residual, if there is one.
+  Tensor operator()(const Tensor& x, const LayerPass& pass, const Tensor& residual = {}) const;
+  static bool reads_bf16() { return false; }
   // Returns the latent c of keys and values.   x [B, T, C] -> [B, T, W]
-  Tensor latent_of(const Tensor& x, const Pass& pass) const {
+  Tensor latent_of(const Tensor& x, const LayerPass& pass) const {
     return latent_norm(latent(x, pass), pass.compute);
   }
 
@@ -57,11 +59,14 @@ struct LatentAttention {
   }
 
  private:
-  Tensor queries(const Tensor& x, const Pass& pass) const;
-  Tensor expanded(const Tensor& q, const Tensor& c, const Tensor& rotated, const Pass& pass) const;
-  Tensor absorbed(const Tensor& q, const Tensor& c, const Tensor& rotated, const Pass& pass) const;
-  Tensor from_cache(const Tensor& latent_query, const Tensor& latent_key, const Pass& pass) const;
-  AttentionOptions attention_options(const Pass& pass) const;
+  Tensor queries(const Tensor& x, const LayerPass& pass) const;
+  Tensor expanded(const Tensor& q, const Tensor& c, const Tensor& rotated,
+                  const LayerPass& pass) const;
+  Tensor absorbed(const Tensor& q, const Tensor& c, const Tensor& rotated,
+                  const LayerPass& pass) const;
+  Tensor from_cache(const Tensor& latent_query, const Tensor& latent_key,
+                    const LayerPass& pass) const;
+  AttentionOptions attention_options(const LayerPass& pass) const;
   float score_scale() const;
 };
 

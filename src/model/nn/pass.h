@@ -23,7 +23,7 @@ struct AdaptedRows {
   Tensor rows;         // i32 [n], ascending, on the host
 };
 
-// The state that one forward pass carries through the layers.
+// What the caller of a model gives to one forward pass.
 struct Pass {
   // dtype of the matrix products and of what sublayers add to the residual stream, which stays f32.
   // In inference, products whose packed weights are bf16 have operands of bf16 with f32 too.
@@ -49,18 +49,7 @@ struct Pass {
   std::vector<AdaptedRows> adapted_rows;
   // Collects the losses that layers add to the model's loss; may be null.
   std::vector<Tensor>* side_losses = nullptr;
-
-  // Set by the stack for its layers.
-  Angles angles, local_angles;  // local_angles: for layers with a window
-  Angles latent_angles;         // for latent attention
-  Pairing pairing = Pairing::halves;
-  Tensor distance_bias;  // see AttentionOptions; with a cache, PagedOptions
-  int64_t bias_zero = 0;
-  ProbePoint::Stack stack = ProbePoint::Stack::only;
-  // For value_residual: the values of the first attention layer [B, T, G, D'], or the place where
-  // that layer puts them.
-  Tensor first_values;
-  Tensor* new_values = nullptr;
+  ProbePoint::Stack stack = ProbePoint::Stack::only;  // of the points that a probe sees
 
   // Returns the dtype of what a sublayer adds, whose last product has operands of this dtype.
   DType added_type(DType operands) const { return operands == DType::bf16 ? compute : operands; }
@@ -72,6 +61,22 @@ struct Pass {
     here.substream = place;
     return here;
   }
+};
+
+// The pass of a stack's layers: what the stack computes once for all of them.
+struct LayerPass : Pass {
+  LayerPass() = default;
+  explicit LayerPass(const Pass& pass) : Pass(pass) {}
+
+  Angles angles, local_angles;  // local_angles: for layers with a window
+  Angles latent_angles;         // for latent attention
+  Pairing pairing = Pairing::halves;
+  Tensor distance_bias;  // see AttentionOptions; with a cache, PagedOptions
+  int64_t bias_zero = 0;
+  // For value_residual: the values of the first attention layer [B, T, G, D'], or the place where
+  // that layer puts them.
+  Tensor first_values;
+  Tensor* new_values = nullptr;
 };
 
 // Places of dropout. In each stack, the first place is that of the embeddings, followed by three

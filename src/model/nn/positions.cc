@@ -207,7 +207,7 @@ Tensor Positions::add_to(const Tensor& x, const Tensor& positions) const {
   return add(x, cast(embedding(places, waves).to(x.device()), x.dtype()));
 }
 
-void Positions::prepare(Pass& pass, int64_t T, const Tensor& positions,
+void Positions::prepare(LayerPass& pass, int64_t T, const Tensor& positions,
                         const Device& device) const {
   if (spec.kind == PositionKind::rotary) prepare_angles(pass, T, positions, device);
   if (spec.bias == DistanceBias::none) return;
@@ -218,7 +218,7 @@ void Positions::prepare(Pass& pass, int64_t T, const Tensor& positions,
 }
 
 // Scaled frequencies may depend on the length of the whole text, so each text has its own angles.
-void Positions::prepare_angles(Pass& pass, int64_t T, const Tensor& positions,
+void Positions::prepare_angles(LayerPass& pass, int64_t T, const Tensor& positions,
                                const Device& device) const {
   const auto turned =
       static_cast<int64_t>(static_cast<float>(attention.head_width) * spec.rotary.share);

@@ -24,7 +24,7 @@ struct Positions {
   Tensor add_to(const Tensor& x, const Tensor& positions) const;
   // Sets the angles and the relative position bias of `pass` on a device, for T tokens or for the
   // cache's texts. They are computed on the host.
-  void prepare(Pass& pass, int64_t T, const Tensor& positions,
+  void prepare(LayerPass& pass, int64_t T, const Tensor& positions,
                const Device& device = cpu_device()) const;
 
   template <class Visitor>
@@ -35,7 +35,8 @@ struct Positions {
 
  private:
   Tensor indices(const Tensor& x, const Tensor& positions) const;
-  void prepare_angles(Pass& pass, int64_t T, const Tensor& positions, const Device& device) const;
+  void prepare_angles(LayerPass& pass, int64_t T, const Tensor& positions,
+                      const Device& device) const;
   // Returns the biases [H, 2N - 1], or one such table per unit, for the distances key - query from
   // -(N - 1) to N - 1.
   Tensor bias_by_distance(int64_t N) const;

@@ -33,11 +33,13 @@ Recurrence::Recurrence(const StackSpec& stack, int64_t model_width, int64_t laye
   if (width != model_width) output = Linear(width, model_width, false, Role::residual_matrix);
 }
 
-Tensor Recurrence::operator()(const Tensor& x, const Pass& pass) const {
+Tensor Recurrence::operator()(const Tensor& x, const Pass& pass, const Tensor& residual) const {
   check(pass.mask.documents == nullptr,
         "recurrence: the mask divides rows into documents; expected one document per row");
   const Tensor gates = probed(pass, ProbePoint::What::gates, layer, input(x, pass));
-  return projected(probed(pass, ProbePoint::What::state, layer, states(gates, pass)), pass);
+  const Tensor y =
+      projected(probed(pass, ProbePoint::What::state, layer, states(gates, pass)), pass);
+  return residual ? add(residual, y) : y;
 }
 
 Tensor Recurrence::states(const Tensor& gates, const Pass& pass) const {
@@ -47,7 +49,7 @@ Tensor Recurrence::states(const Tensor& gates, const Pass& pass) const {
 // u = h weight^T + bias, in the working type.   h [R, W] -> [R, G W]
 Tensor Recurrence::recurrent_part(const Tensor& h, DType compute) const {
   check_no_adapter(hidden);
-  return linear(cast(h, compute), hidden.weight, hidden.bias, h.dtype());
+  return linear(cast(h, compute), hidden.weight, hidden.bias.value, h.dtype());
 }
 
 Tensor Recurrence::from_zero(const Tensor& gates) const {

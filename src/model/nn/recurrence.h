@@ -9,6 +9,7 @@ namespace fovea::model {
 // A recurrent layer: the cells of ops.h over the tokens, from a state of 0 or the cached state. W
 // is the width of the state, G the number of gates.
 struct Recurrence {
+  static constexpr const char* kName = "recurrence";
   Cell cell = Cell::lstm;
   int64_t width = 0, layer = 0;
   Linear input;   // [G W, C]
@@ -18,8 +19,9 @@ struct Recurrence {
   Recurrence() = default;
   Recurrence(const StackSpec& stack, int64_t model_width, int64_t layer);
 
-  bool present() const { return width > 0; }
-  Tensor operator()(const Tensor& x, const Pass& pass) const;  // x [B, T, C] -> [B, T, C]
+  // x [B, T, C] -> [B, T, C]; plus the residual, if there is one.
+  Tensor operator()(const Tensor& x, const Pass& pass, const Tensor& residual = {}) const;
+  static bool reads_bf16() { return false; }
 
   // The steps of operator(), for inspection: the states h, given gates = input(x); the recurrent
   // part of the gates, given the previous state h; and the output.

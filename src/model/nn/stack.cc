@@ -22,7 +22,7 @@ Stack::Stack(const StackSpec& spec, const DropoutSpec& dropout, StackWidths widt
 
 Tensor Stack::operator()(Tensor x, const Pass& given, const Tensor& given_places,
                          const Input* image) const {
-  Pass pass = given;
+  LayerPass pass(given);
   // The tokens of a cache are read in order, in pieces that must not affect the results.
   pass.mask.causal = causal || (decodes && pass.cache != nullptr);
   Tensor places = given_places;

@@ -44,13 +44,15 @@ Model Model::without_heads(const std::vector<HeadPlace>& muted) const {
                 place.layer, layers - 1);
     Block& block = stack.blocks[static_cast<size_t>(place.layer)];
     if (place.kind != AttentionKind::cross)
-      check_field(!block.recurrence.present(), "layer", "{} is recurrent; expected one with heads",
-                  place.layer);
-    if (place.kind != AttentionKind::cross && block.latent.present()) {
-      const AttentionSpec& spec = block.latent.attention;
-      mute(block.latent.head_factors, spec.heads, spec.value_width, place.head);
+      check_field(block.mixer_as<Recurrence>() == nullptr, "layer",
+                  "{} is recurrent; expected one with heads", place.layer);
+    auto* const latent = block.mixer_as<LatentAttention>();
+    if (place.kind != AttentionKind::cross && latent != nullptr) {
+      const AttentionSpec& spec = latent->attention;
+      mute(latent->head_factors, spec.heads, spec.value_width, place.head);
     } else {
-      Attention& attention = place.kind == AttentionKind::cross ? block.cross : block.attention;
+      Attention& attention =
+          place.kind == AttentionKind::cross ? *block.cross : std::get<Attention>(block.mixer);
       mute(attention.head_factors, attention.spec.heads, attention.spec.value_width, place.head);
     }
   }

@@ -102,8 +102,8 @@ Tensor Transformer::decode(const Sequence& tokens, const Pass& given) const {
 
 void Transformer::remember(const Tensor& memory, const Pass& pass) const {
   for (const Block& block : decoder.blocks) {
-    const auto [k, v] = block.cross.of_memory(memory, pass);
-    pass.cache->set_memory(block.cross.layer, k, v, pass.memory_valid);
+    const auto [k, v] = block.cross->of_memory(memory, LayerPass(pass));
+    pass.cache->set_memory(block.cross->layer, k, v, pass.memory_valid);
   }
 }
 

@@ -8,6 +8,7 @@
 #include "embed/head_states.h"
 #include "embed/losses.h"
 #include "fovea/core/excerpt.h"
+#include "tensor/host_values.h"
 #include "tensor/tape.h"
 
 namespace fovea::study {
@@ -45,10 +46,8 @@ Tensor next_logits(const model::Transformer& model, const infer::TokenBatch& bat
   pass.probe = probe;
   const Tensor states = model.decode(batch.sequence, pass);
   const int64_t B = states.dim(0), T = states.dim(1);
-  const Tensor last = empty({B}, DType::i32);
-  for (int64_t b = 0; b < B; ++b)
-    last.data_as<int32_t>()[b] =
-        static_cast<int32_t>(b * T + batch.valid[static_cast<size_t>(b)].end - 1);
+  const Tensor last = tensor_from<int32_t>(
+      {B}, [&](int64_t b) { return b * T + batch.valid[static_cast<size_t>(b)].end - 1; });
   return model.logits(gather(last, states.view({B * T, states.dim(2)})));
 }
 
@@ -60,9 +59,7 @@ ExplainedAnswer label_answer(const infer::Classifier::Parts& parts, const ExactM
                                              const model::Probe* probe) {
     const Tensor states = infer::head_states(*exact, batch, parts.start, DType::f32, probe);
     const Tensor logits = exact->logits(states, batch.valid);  // [B, labels]
-    const Tensor columns = empty({logits.dim(0), 1}, DType::i32);
-    std::fill_n(columns.data_as<int32_t>(), columns.size(), static_cast<int32_t>(label));
-    return pick(logits, columns);
+    return pick(logits, full({logits.dim(0), 1}, static_cast<double>(label), DType::i32));
   };
   const model::Pooling pooling = exact->spec.head.pooling;
   return {exact, values, [pooling](int64_t rows) { return pooled_rows(pooling, rows); }};
@@ -99,8 +96,7 @@ ExplainedAnswer similarity_answer(const infer::SentenceModel& model, const Exact
 ExplainedAnswer token_answer(const ExactModel& exact, int32_t id) {
   const auto values = [exact, id](const infer::TokenBatch& batch, const model::Probe* probe) {
     const Tensor logits = next_logits(*exact, batch, probe);
-    const Tensor targets = empty({logits.dim(0)}, DType::i32);
-    std::fill_n(targets.data_as<int32_t>(), targets.size(), id);
+    const Tensor targets = full({logits.dim(0)}, id, DType::i32);
     return log_probability(logits, targets).view({logits.dim(0), 1});
   };
   return {exact, values, [](int64_t rows) { return pooled_rows(model::Pooling::last, rows); }};

@@ -9,6 +9,7 @@
 #include "explain/place_answers.h"
 #include "fovea/core/excerpt.h"
 #include "inspect/token_texts.h"
+#include "tensor/host_values.h"
 
 namespace fovea::study {
 namespace {
@@ -81,8 +82,9 @@ std::vector<int32_t> labels_of_tokens(const Tensor& probabilities, const std::st
     if (labels[i] == name || tags[i].name == name) named.push_back(static_cast<int32_t>(i));
   if (named.empty()) label_named(labels, name);  // throws
   std::vector<int32_t> chosen;
+  const HostValues<float> all(probabilities);
   for (int64_t token = 0; token < probabilities.dim(0); ++token) {
-    const float* p = probabilities.data_as<float>() + token * probabilities.dim(1);
+    const float* const p = all.row(token).data();
     chosen.push_back(*std::max_element(named.begin(), named.end(),
                                        [p](int32_t a, int32_t b) { return p[a] < p[b]; }));
   }
@@ -100,10 +102,10 @@ Explanation ResultExplainer::of_entity(const ExplainedText& text, const std::str
   result.target = name;
   result.value_name = "logit";
   const int64_t tokens = probabilities.dim(0), count = probabilities.dim(1);
+  const HostValues<float> all(probabilities);
   for (int64_t i = 0; i < count; ++i) {
     double sum = 0;
-    for (int64_t token = 0; token < tokens; ++token)
-      sum += double{probabilities.data_as<float>()[token * count + i]};
+    for (int64_t token = 0; token < tokens; ++token) sum += double{all[token * count + i]};
     result.answers.push_back(
         {parts.labels[static_cast<size_t>(i)], sum / static_cast<double>(tokens)});
   }

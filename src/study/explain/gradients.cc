@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tensor/host_values.h"
 #include "tensor/tape.h"
 #include "transformer/token_vectors.h"
 
@@ -49,14 +50,15 @@ std::vector<StackGradient> gradients_at(const ExplainedAnswer& answer, const Ans
 // tokens.
 void add_products(const std::vector<StackGradient>& gradients, int64_t b, const Tensor& rows,
                   std::vector<double>& scores) {
-  const int64_t T = rows.dim(1), C = rows.dim(2);
+  const int64_t T = rows.dim(1);
+  const HostValues<float> x(rows);
   for (const StackGradient& stack : gradients) {
     if (!stack.gradient) continue;
+    const HostValues<float> g(stack.gradient);
     for (int64_t t = 0; t + stack.shift < T; ++t) {
-      const float* g = stack.gradient.data_as<float>() + (b * T + t + stack.shift) * C;
-      const float* x = rows.data_as<float>() + t * C;
+      const std::span<const float> of_g = g.row(b * T + t + stack.shift), of_x = x.row(t);
       double product = 0;
-      for (int64_t c = 0; c < C; ++c) product += double{g[c]} * double{x[c]};
+      for (size_t c = 0; c < of_g.size(); ++c) product += double{of_g[c]} * double{of_x[c]};
       scores[static_cast<size_t>(t)] += product;
     }
   }
@@ -75,31 +77,26 @@ Tensor difference_of(const model::Transformer& model, const ExplainedText& text,
                      std::optional<int32_t> baseline) {
   const NoGradient off;
   const std::vector<int32_t>& ids = text.tokens.ids;
-  const Tensor x = copy(embeddings_of(model, ids));
+  const Tensor x = embeddings_of(model, ids);
   const Tensor other =
       baseline ? embeddings_of(model, {*baseline}) : zeros({1, 1, x.dim(2)});  // [1, 1, C]
   const int64_t C = x.dim(2);
-  for (int64_t t = 0; t < x.dim(1); ++t) {
-    float* row = x.data_as<float>() + t * C;
-    const bool own = text.own[static_cast<size_t>(t)] != 0;
-    for (int64_t c = 0; c < C; ++c) row[c] = own ? row[c] - other.data_as<float>()[c] : 0.0f;
-  }
-  return x;
+  const HostValues<float> given(x), reference(other);
+  return tensor_from<float>(x.shape(), [&](int64_t i) {
+    return text.own[static_cast<size_t>(i / C)] != 0 ? given[i] - reference[i % C] : 0.0f;
+  });
 }
 
 // Returns the embeddings of a stack at the points `at` of the path: row b is x - (1 - at[b]) (x -
 // x').   x [B, T, C], difference [1, T, C] -> [B, T, C]
 Tensor on_path(const Tensor& x, const Tensor& difference, int64_t shift,
                const std::vector<double>& at) {
-  const Tensor moved = copy(x);
-  const int64_t T = x.dim(1), C = x.dim(2);
-  for (int64_t b = 0; b < x.dim(0); ++b) {
-    const auto missing = static_cast<float>(1 - at[static_cast<size_t>(b)]);
-    float* row = moved.data_as<float>() + (b * T + shift) * C;
-    const float* d = difference.data_as<float>();
-    for (int64_t i = 0; i < (T - shift) * C; ++i) row[i] -= missing * d[i];
-  }
-  return moved;
+  const int64_t row = x.dim(1) * x.dim(2), begin = shift * x.dim(2);
+  const HostValues<float> given(x), d(difference);
+  return tensor_from<float>(x.shape(), [&](int64_t i) {
+    const auto missing = static_cast<float>(1 - at[static_cast<size_t>(i / row)]);
+    return i % row < begin ? given[i] : given[i] - missing * d[i % row - begin];
+  });
 }
 
 double value_at_baseline(const ExplainedAnswer& answer, const ExplainedText& text,

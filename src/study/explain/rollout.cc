@@ -3,6 +3,7 @@
 #include <map>
 
 #include "base/fields.h"
+#include "tensor/host_values.h"
 #include "tensor/tape.h"
 
 namespace fovea::study {
@@ -17,9 +18,9 @@ using LayerWeights = std::map<std::pair<StackName, int64_t>, std::vector<double>
 std::vector<double> mean_of_heads(const Tensor& weights) {
   const int64_t H = weights.dim(1), cells = weights.dim(2) * weights.dim(3);
   std::vector<double> mean(static_cast<size_t>(cells), 0.0);
+  const HostValues<float> all(weights);
   for (int64_t h = 0; h < H; ++h)
-    for (int64_t i = 0; i < cells; ++i)
-      mean[static_cast<size_t>(i)] += double{weights.data_as<float>()[h * cells + i]};
+    for (int64_t i = 0; i < cells; ++i) mean[static_cast<size_t>(i)] += double{all[h * cells + i]};
   for (double& weight : mean) weight /= static_cast<double>(H);
   return mean;
 }
@@ -64,7 +65,7 @@ const model::Stack& main_stack(const model::Transformer& model) {
 int64_t first_without_weights(const model::Transformer& model) {
   const model::Stack& stack = main_stack(model);  // recurrent layers are in decoders only
   for (size_t i = 0; i < stack.blocks.size(); ++i)
-    if (stack.blocks[i].recurrence.present()) return static_cast<int64_t>(i);
+    if (stack.blocks[i].mixer_as<model::Recurrence>() != nullptr) return static_cast<int64_t>(i);
   return -1;
 }
 

@@ -33,8 +33,7 @@ Direction head_direction(const model::Transformer& model, int32_t one, int32_t o
   for (const int32_t id : {one, other})
     check_field(id >= 0 && id < V, "answers", "{}; expected 0 to {}", id, V - 1);
   const model::Parameter& table = head.spec.tied ? model.token_embedding : head.output.weight;
-  const Tensor ids = empty({1, 2}, DType::i32);
-  ids.data_as<int32_t>()[0] = one, ids.data_as<int32_t>()[1] = other;
+  const Tensor ids = tensor_of(std::vector<int32_t>{one, other}, {1, 2});
   const std::vector<float> rows =
       to_floats(table.packed ? embedding(ids, table.packed) : embedding(ids, table.value));
   const size_t C = rows.size() / 2;
@@ -106,11 +105,9 @@ class WayBack {
     const int64_t H = all_.stack_spec(model::AttentionKind::self).attention.heads,
                   D = rows.heads.size() / H;
     const Tensor alone = zeros({1, H, H * D});  // row h: the output of head h, and 0 elsewhere
-    for (int64_t h = 0; h < H; ++h)
-      std::copy_n(rows.heads.data_as<float>() + h * D, D,
-                  alone.data_as<float>() + h * H * D + h * D);
+    for (int64_t h = 0; h < H; ++h) copy_elements(alone, h * H * D + h * D, rows.heads, h * D, D);
     double sum = 0;
-    for (const auto& row : product_rows(block.attention_output(), alone, block.attention_scale)) {
+    for (const auto& row : product_rows(block.mixer_output(), alone, block.attention_scale)) {
       found_.heads[l].push_back(dot(g, row));
       sum += found_.heads[l].back();
     }

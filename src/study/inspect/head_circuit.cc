@@ -6,6 +6,7 @@
 #include "base/fields.h"
 #include "inspect/layer_rows.h"
 #include "inspect/top_tokens.h"
+#include "tensor/host_values.h"
 #include "tensor/tape.h"
 #include "transformer/token_vectors.h"
 
@@ -36,12 +37,11 @@ struct BareHead {
 };
 
 std::vector<float> part_of(const Tensor& x, int64_t part) {  // x [n, 1, parts, D]
-  const int64_t n = x.dim(0), parts = x.dim(2), D = x.dim(3);
+  const int64_t n = x.dim(0), parts = x.dim(2);
   std::vector<float> rows;
-  for (int64_t i = 0; i < n; ++i) {
-    const float* const from = x.data_as<float>() + (i * parts + part) * D;
-    rows.insert(rows.end(), from, from + D);
-  }
+  const HostValues<float> all(x);
+  for (int64_t i = 0; i < n; ++i)
+    std::ranges::copy(all.row(i * parts + part), std::back_inserter(rows));
   return rows;
 }
 
@@ -54,7 +54,7 @@ Tensor bare_first_values(const Inspection::State& all, const StackRun& run, int6
       .attend = [&](const model::ProbePoint&, const model::AttentionInputs& here) {
         values = here.v.detach();
       }};
-  model::Pass pass;
+  model::LayerPass pass;
   pass.probe = &probe;
   const model::Block& first = run.stack->blocks[static_cast<size_t>(run.first_attention)];
   first.mix(bare(all, run, first, tokens), pass);
@@ -70,7 +70,7 @@ BareHead bare_head(const model::Block& block, const Tensor& x, const Tensor& fir
         found = {part_of(here.q, head), part_of(here.v, group), here.q.dim(3), here.v.dim(3),
                  here.options.scale};
       }};
-  model::Pass pass;  // without angles, queries are not rotated
+  model::LayerPass pass;  // without angles, queries are not rotated
   pass.probe = &probe;
   pass.first_values = first_values;
   block.mix(x, pass);
@@ -80,7 +80,8 @@ BareHead bare_head(const model::Block& block, const Tensor& x, const Tensor& fir
 // Returns the scores of each query with the keys of some tokens, [queries][tokens].
 std::vector<std::vector<float>> scores_with(const model::Block& block, const BareHead& of,
                                             const Tensor& x, int64_t group) {
-  const std::vector<float> keys = part_of(block.attention.of_memory(x, {}).keys, group);
+  const std::vector<float> keys =
+      part_of(block.mixer_as<model::Attention>()->of_memory(x, {}).keys, group);
   const auto D = static_cast<size_t>(of.width);
   std::vector<std::vector<float>> scores(of.queries.size() / D);
   for (size_t q = 0; q < scores.size(); ++q)
@@ -97,15 +98,15 @@ std::vector<std::vector<TokenValue>> written_by(const Inspection::State& all, co
                                                 const model::Block& block, const BareHead& of,
                                                 int64_t head, int64_t count) {
   const int64_t D = of.value_width, n = std::ssize(of.values) / D, C = run.output.dim(2),
-                W = block.attention.spec.heads * D;
-  const Tensor alone = zeros({1, n, W});
-  for (int64_t i = 0; i < n; ++i)
-    std::copy_n(of.values.data() + i * D, D, alone.data_as<float>() + i * W + head * D);
-  const Tensor written = zeros({n + 1, C});
-  int64_t i = 0;
-  for (const auto& row : product_rows(block.attention_output(), alone, block.attention_scale))
-    std::copy(row.begin(), row.end(), written.data_as<float>() + i++ * C);
-  return raised_tokens(all.logits_of(run.stack->norm(written, DType::f32)), count);
+                W = block.mixer_as<model::Attention>()->spec.heads * D;
+  const Tensor alone = zeros({1, n, W}), values = tensor_of(of.values, {n, D});
+  for (int64_t i = 0; i < n; ++i) copy_elements(alone, i * W + head * D, values, i * D, D);
+  std::vector<float> written;
+  for (const auto& row : product_rows(block.mixer_output(), alone, block.attention_scale))
+    written.insert(written.end(), row.begin(), row.end());
+  written.resize(static_cast<size_t>((n + 1) * C));
+  return raised_tokens(all.logits_of(run.stack->norm(tensor_of(written, {n + 1, C}), DType::f32)),
+                       count);
 }
 
 // Keeps the tokens with the largest values of two lists.
@@ -131,7 +132,7 @@ HeadCircuit head_circuit(const Inspection& inspection, model::AttentionKind kind
   Inspection::State::check_head(head, state->stack_spec(kind).attention.heads);
   const StackRun& run = state->run(kind);
   const model::Block& block = run.stack->blocks[static_cast<size_t>(layer)];
-  if (block.recurrence.present() || block.latent.present())
+  if (block.mixer_as<model::Attention>() == nullptr)
     fail(ErrorKind::Unsupported, "layer: {} has no keys of its own; expected an attention layer",
          layer);
   std::vector<int32_t> tokens = run.ids;
@@ -167,11 +168,12 @@ RotaryAngles rotary_angles(const Inspection& inspection, model::AttentionKind ki
   state->check_layer(kind, layer);
   const StackRun& run = state->run(kind);
   const model::Block& block = run.stack->blocks[static_cast<size_t>(layer)];
-  const model::Pass& pass = run.pass;
-  const model::Angles& angles = block.latent.present()       ? pass.latent_angles
-                                : block.attention.window > 0 ? pass.local_angles
-                                                             : pass.angles;
-  if (!angles.cosines || block.recurrence.present())
+  const model::LayerPass& pass = run.pass;
+  const auto* attention = block.mixer_as<model::Attention>();
+  const model::Angles& angles = attention == nullptr    ? pass.latent_angles
+                                : attention->window > 0 ? pass.local_angles
+                                                        : pass.angles;
+  if (!angles.cosines || block.mixer_as<model::Recurrence>() != nullptr)
     fail(ErrorKind::Unsupported, "layer: {} rotates no queries; expected rotary positions", layer);
   return {angles.cosines.dim(1), pass.pairing == Pairing::halves, to_floats(angles.cosines),
           to_floats(angles.sines)};

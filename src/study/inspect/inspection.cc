@@ -33,8 +33,9 @@ model::AttentionKind kind_of(const model::ProbePoint& point) {
 }
 
 void keep_first_values(StackRun& run, int64_t layer, const Tensor& values) {
-  const model::Attention& attention = run.stack->blocks[static_cast<size_t>(layer)].attention;
-  if (attention.spec.value_residual == 0 || run.first_values) return;
+  const auto* attention =
+      run.stack->blocks[static_cast<size_t>(layer)].mixer_as<model::Attention>();
+  if (attention == nullptr || attention->spec.value_residual == 0 || run.first_values) return;
   run.first_values = values.detach();
   run.first_attention = layer;
 }
@@ -76,9 +77,9 @@ Inspection::State::State(const model::Transformer& given, std::vector<int32_t> s
   }
   for (const NeuronPlace& neuron : muted_neurons_) {
     check_layer(neuron.kind, neuron.layer);
-    const model::FeedForward& ffn =
+    const std::optional<model::FeedForward>& ffn =
         run(neuron.kind).stack->blocks[static_cast<size_t>(neuron.layer)].ffn;
-    const int64_t width = ffn.up.weight.present() ? ffn.up.weight.shape[0] : 0;
+    const int64_t width = ffn && ffn->up.weight.present() ? ffn->up.weight.shape[0] : 0;
     check_field(neuron.neuron >= 0 && neuron.neuron < width, "muted_neurons",
                 "neuron {} of layer {}; expected a neuron of a layer with {} neurons",
                 neuron.neuron, neuron.layer, width);
@@ -130,7 +131,7 @@ void Inspection::State::read(StackRun& run, const model::Sequence& sequence,
     model.decode(sequence, pass);
   else
     model.encode(sequence, pass);
-  run.pass = given;
+  run.pass = model::LayerPass(given);
   run.pass.stack = run.stack == &model.encoder && model.spec.decoder
                        ? model::ProbePoint::Stack::encoder
                        : model::ProbePoint::Stack::only;
@@ -147,7 +148,7 @@ model::Probe Inspection::State::probe(
                   for (const NeuronPlace& each : muted_neurons_)
                     if (each.kind == kind_of(point) && each.layer == point.layer)
                       for (int64_t r = 0; r < value.size() / F; ++r)
-                        value.data_as<float>()[r * F + each.neuron] = 0;
+                        copy_elements(value, r * F + each.neuron, zeros({1}), 0, 1);
                 }
                 if (see) see(point, value);
               },
@@ -164,7 +165,7 @@ void Inspection::State::attend(
   for (const model::HeadPlace& head : muted_) {
     if (head.kind != kind || head.layer != point.layer) continue;
     for (int64_t r = 0; r < rows; ++r)
-      std::fill_n(here.heads.data_as<float>() + (r * H + head.head) * D, D, 0.0f);
+      copy_elements(here.heads, (r * H + head.head) * D, zeros({D}), 0, D);
   }
   if (kept == nullptr) return;
   (*kept)[{kind, point.layer}] = {here.q.detach(), here.k.detach(), here.v.detach(),
@@ -210,12 +211,13 @@ const AttentionMap& Inspection::State::attended(model::AttentionKind kind, int64
       .attend = [&](const model::ProbePoint& point, const model::AttentionInputs& here) {
         attend(point, here, &kept_);
       }};
-  model::Pass pass = run.pass;
+  model::LayerPass pass = run.pass;
   pass.probe = &probe;
   pass.first_values = run.first_values_of(layer);
   const model::Block& block = run.stack->blocks[static_cast<size_t>(layer)];
-  check_field(kind == model::AttentionKind::cross || !block.recurrence.present(), "layer",
-              "{} is recurrent and has no attention weights; expected an attention layer", layer);
+  check_field(kind == model::AttentionKind::cross || block.mixer_as<model::Recurrence>() == nullptr,
+              "layer", "{} is recurrent and has no attention weights; expected an attention layer",
+              layer);
   const Tensor& x = run.stream[static_cast<size_t>(layer)];
   if (kind == model::AttentionKind::cross)
     block(x, pass);
@@ -249,8 +251,7 @@ void Inspection::save(const std::string& path, model::AttentionKind kind, int64_
                 S = state->keys(kind);
   const Tensor weights = empty({1, H, T, S});
   for (int64_t h = 0; h < H; ++h)
-    std::copy_n(state->weights(kind, layer, h, {0, T}).data_as<float>(), T * S,
-                weights.data_as<float>() + h * T * S);
+    copy_elements(weights, h * T * S, state->weights(kind, layer, h, {0, T}), 0, T * S);
   found[model::name_of({model::ProbePoint::What::attention, layer,
                         cross ? model::ProbePoint::Stack::cross : stack})] = weights;
   write_safetensors(path, found);

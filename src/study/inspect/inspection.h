@@ -29,7 +29,7 @@ struct StackRun {
   std::vector<int32_t> ids;
   std::vector<Tensor> stream;  // [1, T, C]: the residual stream before each layer and at the end
   Tensor output;               // [1, T, C]: after the final norm
-  model::Pass pass;            // the pass with which its blocks run
+  model::LayerPass pass;       // the pass with which its blocks run
   // Of a model with value_residual: the values of its first attention layer [1, T, G, D'], and the
   // number of this layer.
   Tensor first_values;

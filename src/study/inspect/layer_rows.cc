@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tensor/host_values.h"
 #include "tensor/tape.h"
 
 namespace fovea::study {
@@ -17,17 +18,17 @@ LayerRows layer_rows(const Inspection::State& all, model::AttentionKind kind, in
   const model::Probe probe = all.probe([&](const model::ProbePoint& point, Tensor& value) {
     if (point.what == model::ProbePoint::What::mlp_hidden) rows.hidden = value.detach();
   });
-  model::Pass pass;
+  model::LayerPass pass;
   pass.probe = &probe;
   pass.stack = run.pass.stack;
   const auto scaled = [](const Tensor& y, const model::Parameter& factors) {
     return factors.present() ? scale_columns(y, factors.value) : y;
   };
-  if (block.recurrence.present()) {
+  if (block.mixer_as<model::Recurrence>() != nullptr) {
     rows.mixed = row_of(block.mix(block.attention_norm.input(stream, DType::f32), run.pass), token);
   } else {
     rows.heads = row_of(all.attended(kind, layer).heads, token);
-    rows.mixed = scaled(block.attention_output()(rows.heads), block.attention_scale);
+    rows.mixed = scaled(block.mixer_output()(rows.heads), block.attention_scale);
   }
   if (block.parallel) {
     rows.fed = block.feed(block.ffn_norm.input(x, DType::f32), pass);
@@ -35,13 +36,13 @@ LayerRows layer_rows(const Inspection::State& all, model::AttentionKind kind, in
   }
   rows.mixed_sum = block.added(x, block.attention_norm.output(rows.mixed, DType::f32));
   Tensor h = block.attention_norm.sum(rows.mixed_sum, DType::f32);
-  if (block.cross.across) {
+  if (block.cross) {
     rows.cross =
-        block.cross.output(row_of(all.attended(model::AttentionKind::cross, layer).heads, token));
+        block.cross->output(row_of(all.attended(model::AttentionKind::cross, layer).heads, token));
     rows.cross_sum = block.added(h, block.cross_norm.output(rows.cross, DType::f32));
     h = block.cross_norm.sum(rows.cross_sum, DType::f32);
   }
-  if (!block.ffn.present()) return rows;
+  if (!block.ffn) return rows;
   rows.fed = block.feed(block.ffn_norm.input(h, DType::f32), pass);
   rows.fed_sum = block.added(h, block.ffn_norm.output(rows.fed, DType::f32));
   return rows;
@@ -52,11 +53,11 @@ std::vector<std::vector<double>> product_rows(const model::Linear& layer, const 
   const NoGradient off;
   const int64_t R = x.dim(1), K = x.dim(2);
   const Tensor and_zero = zeros({1, R + 1, K});  // the last row gives the bias
-  std::copy_n(x.data_as<float>(), R * K, and_zero.data_as<float>());
+  copy_elements(and_zero, 0, x, 0, R * K);
   Tensor y = layer(and_zero);
   if (factors.present()) y = scale_columns(y, factors.value);
   const int64_t C = y.dim(2);
-  const float* const values = y.data_as<float>();
+  const HostValues<float> values(y);
   std::vector<std::vector<double>> rows(static_cast<size_t>(R));
   for (int64_t r = 0; r < R; ++r)
     for (int64_t c = 0; c < C; ++c)

@@ -12,6 +12,7 @@
 #include "base/math.h"
 #include "base/threads.h"
 #include "inspect/inspection.h"
+#include "tensor/host_values.h"
 #include "tensor/tape.h"
 
 namespace fovea::study {
@@ -24,9 +25,7 @@ constexpr int64_t kMapElements = int64_t{1} << 24;  // limit of a map: 64 MiB of
 Tensor one_head(const Tensor& x, int64_t head, Interval rows) {
   const int64_t H = x.dim(2), D = x.dim(3), R = rows.end - rows.begin;
   const Tensor y = empty({1, R, 1, D});
-  for (int64_t r = 0; r < R; ++r)
-    std::copy_n(x.data_as<float>() + ((rows.begin + r) * H + head) * D, D,
-                y.data_as<float>() + r * D);
+  for (int64_t r = 0; r < R; ++r) copy_elements(y, r * D, x, ((rows.begin + r) * H + head) * D, D);
   return y;
 }
 
@@ -87,8 +86,7 @@ Inspection::State::HeadRows Inspection::State::head_rows(model::AttentionKind ki
   if (options.bias) {  // entry s - t + T - 1 for query t moves to s - (t - rows.begin) + R - 1
     const int64_t N = T + S - 1;
     const Tensor bias = empty({1, R + S - 1});
-    std::copy_n(here.options.bias.data_as<float>() + head * N + T - R - rows.begin, R + S - 1,
-                bias.data_as<float>());
+    copy_elements(bias, 0, here.options.bias, head * N + T - R - rows.begin, R + S - 1);
     options.bias = bias;
   }
   return {one_head(here.q, head, rows), one_head(here.k, group, {0, S}), options};
@@ -130,8 +128,8 @@ AttentionWeights Inspection::map(const MapQuery& query) const {
     const Interval part{begin, std::min(begin + strip, rows.end)};
     std::vector<float> mean(query.mean ? static_cast<size_t>((part.end - begin) * S) : 0, 0.0f);
     for (size_t n = 0; n < query.heads.size(); ++n) {
-      const Tensor here = state->weights(query.kind, query.layer, query.heads[n], part);
-      const float* w = here.data_as<float>();
+      const HostValues<float> here(state->weights(query.kind, query.layer, query.heads[n], part));
+      const float* w = here.all().data();
       if (query.mean) {
         for (size_t i = 0; i < mean.size(); ++i) mean[i] += share * w[i];
         if (n + 1 < query.heads.size()) continue;
@@ -189,9 +187,9 @@ std::vector<HeadScores> Inspection::head_scores(model::AttentionKind kind, int64
     Diffuseness diffuse(mask, S);
     for (int64_t begin = 0; begin < T; begin += kQueryRows) {
       const Interval strip{begin, std::min(begin + kQueryRows, T)};
-      const Tensor here = state->weights(kind, layer, h, strip);
+      const HostValues<float> here(state->weights(kind, layer, h, strip));
       for (int64_t t = begin; t < strip.end; ++t) {
-        const float* w = here.data_as<float>() + (t - begin) * S;
+        const float* w = here.row(t - begin).data();
         if (t > 0 && t - 1 < S) sum.previous += double{w[t - 1]};
         if (t + 1 < S) sum.next += double{w[t + 1]};
         if (t < S) sum.itself += double{w[t]};
@@ -221,11 +219,12 @@ std::vector<double> induction(const Inspection::State& state, int64_t layer, int
   const StackRun& here = state.run(model::AttentionKind::self);
   const int64_t T = here.tokens(), H = state.stack_spec(model::AttentionKind::self).attention.heads;
   std::vector<double> scores;
-  if (here.stack->blocks[static_cast<size_t>(layer)].recurrence.present()) return scores;
+  if (here.stack->blocks[static_cast<size_t>(layer)].mixer_as<model::Recurrence>() != nullptr)
+    return scores;
   for (int64_t h = 0; h < H; ++h) {
-    const Tensor w = state.weights(model::AttentionKind::self, layer, h, {0, T});
+    const HostValues<float> w(state.weights(model::AttentionKind::self, layer, h, {0, T}));
     double sum = 0;
-    for (int64_t t = period; t < T; ++t) sum += double{w.data_as<float>()[t * T + t - period + 1]};
+    for (int64_t t = period; t < T; ++t) sum += double{w[t * T + t - period + 1]};
     scores.push_back(sum / static_cast<double>(T - period));
   }
   return scores;
@@ -244,11 +243,11 @@ std::vector<float> Inspection::rollout(model::AttentionKind kind, int64_t token)
     for (int64_t h = 0; h < H; ++h)
       for (int64_t begin = 0; begin < T; begin += kQueryRows) {
         const Interval strip{begin, std::min(begin + kQueryRows, T)};
-        const Tensor w = state->weights(kind, layer, h, strip);
+        const HostValues<float> w(state->weights(kind, layer, h, strip));
         for (int64_t t = begin; t < strip.end; ++t)
           for (int64_t s = 0; s < T; ++s)
             through[static_cast<size_t>(s)] +=
-                row[static_cast<size_t>(t)] * double{w.data_as<float>()[(t - begin) * T + s]};
+                row[static_cast<size_t>(t)] * double{w[(t - begin) * T + s]};
       }
     for (size_t s = 0; s < row.size(); ++s)
       row[s] = 0.5 * row[s] + 0.5 * through[s] / static_cast<double>(H);
@@ -263,20 +262,19 @@ std::vector<LayerSizes> Inspection::sizes(model::AttentionKind kind, bool gradie
   std::vector<LayerSizes> all;
   for (int64_t layer = 0; layer < std::ssize(here.stack->blocks); ++layer) {
     LayerSizes& sizes = all.emplace_back();
-    const Tensor& x = here.stream[static_cast<size_t>(layer)];
+    const HostValues<float> x(here.stream[static_cast<size_t>(layer)]);
     double squares = 0;
-    for (int64_t i = 0; i < x.size(); ++i)
-      squares += double{x.data_as<float>()[i]} * double{x.data_as<float>()[i]};
+    for (const float each : x) squares += double{each} * double{each};
     sizes.stream = static_cast<float>(std::sqrt(squares / static_cast<double>(x.size())));
-    if (here.stack->blocks[static_cast<size_t>(layer)].recurrence.present()) continue;
+    if (here.stack->blocks[static_cast<size_t>(layer)].mixer_as<model::Recurrence>() != nullptr)
+      continue;
     for (int64_t h = 0; h < state->stack_spec(kind).attention.heads; ++h) {
       const Mask mask = state->attended(kind, layer).options.mask;
       Diffuseness diffuse(mask, S);
       for (int64_t begin = 0; begin < T; begin += kQueryRows) {
         const Interval strip{begin, std::min(begin + kQueryRows, T)};
-        const Tensor w = state->weights(kind, layer, h, strip);
-        for (int64_t r = 0; r < strip.end - begin; ++r)
-          diffuse.add(begin + r, w.data_as<float>() + r * S);
+        const HostValues<float> w(state->weights(kind, layer, h, strip));
+        for (int64_t r = 0; r < strip.end - begin; ++r) diffuse.add(begin + r, w.row(r).data());
       }
       sizes.entropy.push_back(static_cast<float>(diffuse.mean()));
     }

@@ -7,6 +7,7 @@
 #include "inspect/frozen_norm.h"
 #include "inspect/layer_rows.h"
 #include "inspect/top_tokens.h"
+#include "tensor/host_values.h"
 #include "tensor/tape.h"
 
 namespace fovea::study {
@@ -29,22 +30,22 @@ std::vector<Neuron> strongest_of(const std::vector<float>& hidden, int64_t count
 void find_promoted(const Inspection::State& all, const StackRun& run, const model::Block& block,
                    const LayerRows& rows, int64_t token, std::vector<Neuron>& neurons) {
   const int64_t N = std::ssize(neurons), F = rows.hidden.size(), C = run.output.dim(2);
-  const Tensor alone = zeros({1, N, F});  // row n: the activation of neuron n, and 0 elsewhere
-  for (int64_t n = 0; n < N; ++n) {
-    const Neuron& neuron = neurons[static_cast<size_t>(n)];
-    alone.data_as<float>()[n * F + neuron.neuron] = neuron.activation;
-  }
+  // Row n has the activation of neuron n, and 0 elsewhere.
+  const Tensor alone = tensor_from<float>({1, N, F}, [&](int64_t i) {
+    const Neuron& neuron = neurons[static_cast<size_t>(i / F)];
+    return i % F == neuron.neuron ? neuron.activation : 0;
+  });
   const FrozenNorm output(block.ffn_norm.output, to_floats(rows.fed)),
       last(run.stack->norm, to_floats(row_of(run.stream.back(), token)));
-  const Tensor written = zeros({N + 1, C});  // the last row gives the head's output for 0
-  int64_t n = 0;
-  for (std::vector<double>& row : product_rows(block.ffn.down, alone, block.ffn_scale)) {
+  std::vector<float> written;
+  for (std::vector<double>& row : product_rows(block.ffn->down, alone, block.ffn_scale)) {
     std::vector<double> p = output.of(std::move(row));
     if (rows.fed_sum) p = FrozenNorm(block.ffn_norm.sum, to_floats(rows.fed_sum)).of(std::move(p));
     p = last.of(std::move(p));
-    std::copy(p.begin(), p.end(), written.data_as<float>() + n++ * C);
+    written.insert(written.end(), p.begin(), p.end());
   }
-  const auto raised = raised_tokens(all.logits_of(written), kPromoted);
+  written.resize(static_cast<size_t>((N + 1) * C));  // the last row gives the head's output for 0
+  const auto raised = raised_tokens(all.logits_of(tensor_of(written, {N + 1, C})), kPromoted);
   for (size_t i = 0; i < neurons.size(); ++i) neurons[i].promoted = raised[i];
 }
 
@@ -67,7 +68,7 @@ std::vector<std::vector<Neuron>> strongest_neurons(const Inspection& inspection,
   for (int64_t l = 0; l < std::ssize(run.stack->blocks); ++l) {
     std::vector<Neuron>& neurons = layers.emplace_back();
     const model::Block& block = run.stack->blocks[static_cast<size_t>(l)];
-    if (!block.ffn.up.weight.present()) continue;
+    if (!block.ffn || !block.ffn->up.weight.present()) continue;
     const LayerRows rows = layer_rows(*state, kind, l, token);
     neurons = strongest_of(to_floats(rows.hidden), count);
     if (words) find_promoted(*state, run, block, rows, token, neurons);

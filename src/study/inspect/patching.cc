@@ -7,6 +7,7 @@
 #include "base/fields.h"
 #include "fovea/study/circuits.h"
 #include "inspect/inspection.h"
+#include "tensor/host_values.h"
 #include "tensor/tape.h"
 
 namespace fovea::study {
@@ -35,9 +36,8 @@ Tensor patched_copies(const Tensor& x, const Tensor& other, const std::vector<in
   const Tensor copies = empty({B, T, C});
   for (int64_t b = 0; b < B; ++b) {
     const int64_t t = tokens[static_cast<size_t>(b)];
-    float* const copy = copies.data_as<float>() + b * T * C;
-    std::copy_n(x.data_as<float>(), T * C, copy);
-    std::copy_n(other.data_as<float>() + t * C, C, copy + t * C);
+    copy_elements(copies, b * T * C, x, 0, T * C);
+    copy_elements(copies, b * T * C + t * C, other, t * C, C);
   }
   return copies;
 }
@@ -47,13 +47,13 @@ std::vector<double> differences(const Inspection::State& all, const Tensor& outp
                                 int32_t other) {
   const int64_t B = output.dim(0), T = output.dim(1), C = output.dim(2);
   const Tensor last = empty({B, C});
-  for (int64_t b = 0; b < B; ++b)
-    std::copy_n(output.data_as<float>() + (b * T + T - 1) * C, C, last.data_as<float>() + b * C);
-  const Tensor z = all.logits_of(last);
+  for (int64_t b = 0; b < B; ++b) copy_elements(last, b * C, output, (b * T + T - 1) * C, C);
+  const HostValues<float> z(all.logits_of(last));
   std::vector<double> found;
   for (int64_t b = 0; b < B; ++b) {
-    const float* row = z.data_as<float>() + b * z.dim(1);
-    found.push_back(double{row[one]} - double{row[other]});
+    const std::span<const float> row = z.row(b);
+    found.push_back(double{row[static_cast<size_t>(one)]} -
+                    double{row[static_cast<size_t>(other)]});
   }
   return found;
 }
@@ -64,15 +64,14 @@ Tensor copies(const Tensor& x, int64_t count) {
   Shape shape = x.shape();
   shape[0] = count;
   const Tensor all = empty(shape);
-  for (int64_t b = 0; b < count; ++b)
-    std::copy_n(x.data_as<float>(), x.size(), all.data_as<float>() + b * x.size());
+  for (int64_t b = 0; b < count; ++b) copy_elements(all, b * x.size(), x, 0, x.size());
   return all;
 }
 
 // Runs the layers from `layer` on, and the final norm.   x [B, T, C] -> [B, T, C]
 Tensor rest_of_stack(const Inspection::State& all, const StackRun& run, int64_t layer, Tensor x) {
   const model::Probe probe = all.probe(nullptr);
-  model::Pass pass = run.pass;
+  model::LayerPass pass = run.pass;
   pass.probe = &probe;
   Tensor first = copies(run.first_values_of(layer), x.dim(0));
   for (size_t l = static_cast<size_t>(layer); l < run.stack->blocks.size(); ++l) {
@@ -87,8 +86,9 @@ Tensor rest_of_stack(const Inspection::State& all, const StackRun& run, int64_t 
 std::vector<double> mean_row(const Tensor& x) {
   const int64_t T = x.dim(1), C = x.dim(2);
   std::vector<double> mean(static_cast<size_t>(C));
+  const HostValues<float> all(x);
   for (int64_t i = 0; i < T * C; ++i)
-    mean[static_cast<size_t>(i % C)] += double{x.data_as<float>()[i]} / static_cast<double>(T);
+    mean[static_cast<size_t>(i % C)] += double{all[i]} / static_cast<double>(T);
   return mean;
 }
 
@@ -104,7 +104,7 @@ PatchedDifferences patch_differences(const Inspection& into, const Inspection& f
   check_answers(spec, one, other);
   check_field(source.stream.size() == run.stream.size() && source.output.dim(2) == spec.width,
               "other", "a text of another model; expected one of the same model");
-  const int64_t T = run.tokens(), C = spec.width;
+  const int64_t T = run.tokens();
   check_field(source.tokens() == T && T <= kMostPatched, "other",
               "{} tokens; expected {}, as in the text, and at most {}", source.tokens(), T,
               kMostPatched);
@@ -113,11 +113,11 @@ PatchedDifferences patch_differences(const Inspection& into, const Inspection& f
   found.from = differences(*state, source.output, one, other)[0];
   for (size_t l = 0; l + 1 < run.stream.size(); ++l) {
     const Tensor &x = run.stream[l], &y = source.stream[l];
+    const HostValues<float> here(x), there(y);
     std::vector<double>& row = found.patched.emplace_back(static_cast<size_t>(T), found.into);
     std::vector<int64_t> differ;  // tokens with equal rows change nothing
     for (int64_t t = 0; t < T; ++t)
-      if (std::memcmp(x.data_as<float>() + t * C, y.data_as<float>() + t * C,
-                      static_cast<size_t>(C) * sizeof(float)) != 0)
+      if (std::memcmp(here.row(t).data(), there.row(t).data(), here.row(t).size_bytes()) != 0)
         differ.push_back(t);
     const auto at_once = std::max<int64_t>(1, kTokensAtOnce / T);
     for (int64_t begin = 0; begin < std::ssize(differ); begin += at_once) {
@@ -152,13 +152,11 @@ std::vector<int32_t> steer(const Inspection& run, const Inspection& toward,
                             there = mean_row(other.stream[layer]);
   const model::Probe probe = state->probe([&](const model::ProbePoint& point, Tensor& value) {
     if (point.what != model::ProbePoint::What::hidden || point.layer != options.layer) return;
-    const Tensor moved = empty(value.shape());
-    for (int64_t i = 0; i < value.size(); ++i) {
+    const HostValues<float> x(value);
+    value = tensor_from<float>(value.shape(), [&](int64_t i) {
       const auto c = static_cast<size_t>(i % spec.width);
-      moved.data_as<float>()[i] = static_cast<float>(double{value.data_as<float>()[i]} +
-                                                     options.strength * (there[c] - here[c]));
-    }
-    value = moved;
+      return double{x[i]} + options.strength * (there[c] - here[c]);
+    });
   });
   std::vector<int32_t> ids = state->main.ids;
   const size_t given = ids.size();

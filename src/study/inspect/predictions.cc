@@ -8,6 +8,7 @@
 #include "base/math.h"
 #include "base/threads.h"
 #include "inspect/inspection.h"
+#include "tensor/host_values.h"
 #include "tensor/tape.h"
 
 namespace fovea::study {
@@ -56,7 +57,7 @@ std::vector<std::vector<float>> Inspection::vectors(model::AttentionKind kind,
   std::vector<std::vector<float>> all;
   const auto add = [&](const Tensor& x) {  // x [1, T, C]
     const Tensor row = x.view({x.dim(1), x.dim(2)}).rows(token, token + 1);
-    all.emplace_back(row.data_as<float>(), row.data_as<float>() + row.dim(1));
+    all.push_back(to_floats(row));
   };
   for (const Tensor& stream : run.stream) add(stream);
   add(run.output);
@@ -87,11 +88,11 @@ std::vector<std::vector<LikelyToken>> Inspection::lens(int64_t first, int64_t en
   std::vector<std::vector<LikelyToken>> all;
   for (const auto& states : run.stream) {
     const Tensor rows = rows_of_stream(states, first, end);
-    const Tensor z = state->logits_of(run.stack->norm(rows, DType::f32));
+    const HostValues<float> z(state->logits_of(run.stack->norm(rows, DType::f32)));
     std::vector<LikelyToken>& likeliest = all.emplace_back(static_cast<size_t>(end - first));
     parallel_for(end - first, 1, [&](int64_t b, int64_t e) {
       for (int64_t r = b; r < e; ++r) {
-        const float* row = z.data_as<float>() + r * V;
+        const float* row = z.row(r).data();
         const Distribution d = distribution(row, V);
         likeliest[static_cast<size_t>(r)] = {
             d.likeliest, static_cast<float>(math::exp(double{row[d.likeliest]} - d.log_sum))};
@@ -113,10 +114,10 @@ std::vector<Surprise> Inspection::surprise() const {
   std::vector<Surprise> all(static_cast<size_t>(count));
   for (int64_t begin = 0; begin < count; begin += kLogitRows) {
     const int64_t end = std::min(begin + kLogitRows, count);
-    const Tensor z = state->logits_of(rows_of_stream(run.output, begin, end));
+    const HostValues<float> z(state->logits_of(rows_of_stream(run.output, begin, end)));
     parallel_for(end - begin, 1, [&](int64_t b, int64_t e) {
       for (int64_t r = b; r < e; ++r) {
-        const float* row = z.data_as<float>() + r * V;
+        const float* row = z.row(r).data();
         const Distribution d = distribution(row, V);
         const int32_t id = run.ids[static_cast<size_t>(begin + r + ahead)];
         Surprise& s = all[static_cast<size_t>(begin + r)];

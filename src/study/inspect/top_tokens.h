@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "fovea/study/circuits.h"
+#include "tensor/host_values.h"
 #include "tensor/tensor.h"
 
 namespace fovea::study {
@@ -29,7 +30,7 @@ inline std::vector<TokenValue> top_tokens(const std::vector<float>& values, int6
 // to the last row, which is the head's output for 0.
 inline std::vector<std::vector<TokenValue>> raised_tokens(const Tensor& logits, int64_t count) {
   const int64_t n = logits.dim(0) - 1, V = logits.dim(1);
-  const float* const z = logits.data_as<float>();
+  const HostValues<float> z(logits);
   std::vector<std::vector<TokenValue>> raised;
   for (int64_t r = 0; r < n; ++r) {
     std::vector<float> added(static_cast<size_t>(V));

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/fields.h"
 #include "inspect/point_names.h"
+#include "tensor/host_values.h"
 #include "tensor/tape.h"
 
 namespace fovea::study {
@@ -15,8 +16,9 @@ namespace {
 std::vector<Interval> valid_keys(const Tensor& attention_mask) {
   std::vector<Interval> valid;
   const int64_t T = attention_mask.dim(1);
+  const HostValues<int32_t> mask(attention_mask);
   for (int64_t b = 0; b < attention_mask.dim(0); ++b) {
-    const int32_t* row = attention_mask.data_as<int32_t>() + b * T;
+    const int32_t* const row = mask.row(b).data();
     Interval seen{0, T};
     while (seen.begin < T && row[seen.begin] == 0) ++seen.begin;
     while (seen.end > seen.begin && row[seen.end - 1] == 0) --seen.end;
@@ -32,40 +34,35 @@ std::vector<Interval> valid_keys(const Tensor& attention_mask) {
 // Returns positions that count from the first token of each row that is not padding, as
 // transformers does when it generates from a padded batch.
 Tensor positions_of(const std::vector<Interval>& valid, int64_t T) {
-  const Tensor positions = zeros({static_cast<int64_t>(valid.size()), T}, DType::i32);
-  for (size_t b = 0; b < valid.size(); ++b)
-    for (int64_t t = valid[b].begin; t < T; ++t)
-      positions.data_as<int32_t>()[static_cast<int64_t>(b) * T + t] =
-          static_cast<int32_t>(t - valid[b].begin);
-  return positions;
+  return tensor_from<int32_t>({std::ssize(valid), T}, [&](int64_t i) {
+    return std::max<int64_t>(0, i % T - valid[static_cast<size_t>(i / T)].begin);
+  });
 }
 
 // Returns the targets: label t + 1 for token t, and none for the last token.
 Tensor shifted(const Tensor& labels) {
   const int64_t T = labels.dim(1);
-  const Tensor targets = empty(labels.shape(), DType::i32);
-  for (int64_t i = 0; i < labels.size(); ++i) {
-    targets.data_as<int32_t>()[i] = i % T == T - 1 ? -100 : labels.data_as<int32_t>()[i + 1];
-  }
-  return targets;
+  const HostValues<int32_t> label(labels);
+  return tensor_from<int32_t>(labels.shape(),
+                              [&](int64_t i) { return i % T == T - 1 ? -100 : label[i + 1]; });
 }
 
 // Returns the decoder's input for these labels: the start token and all labels but the last.
 Tensor read_before(const Tensor& labels, int32_t start, int32_t padding) {
   const int64_t T = labels.dim(1);
-  const Tensor ids = empty(labels.shape(), DType::i32);
-  for (int64_t i = 0; i < labels.size(); ++i) {
-    const int32_t before = i % T == 0 ? start : labels.data_as<int32_t>()[i - 1];
-    ids.data_as<int32_t>()[i] = before == -100 ? padding : before;
-  }
-  return ids;
+  const HostValues<int32_t> label(labels);
+  return tensor_from<int32_t>(labels.shape(), [&](int64_t i) {
+    const int32_t before = i % T == 0 ? start : label[i - 1];
+    return before == -100 ? padding : before;
+  });
 }
 
 // Checks ids here so that the error has `name`; errors of the ops have only the names of the ops.
 // `other` is allowed in addition to the ids of the vocabulary.
 void check_ids(const Tensor& ids, const char* name, int64_t vocabulary, int32_t other) {
-  for (int64_t i = 0; i < ids.size(); ++i) {
-    const int32_t id = ids.data_as<int32_t>()[i];
+  const HostValues<int32_t> all(ids);
+  for (int64_t i = 0; i < all.size(); ++i) {
+    const int32_t id = all[i];
     check((id >= 0 && id < vocabulary) || id == other, "{}: {} at position {}; expected 0 to {}",
           name, id, i, vocabulary - 1);
   }
@@ -147,8 +144,7 @@ Outcome run(const model::Transformer& model, const TraceInput& input, model::Pas
     return {model.logits(model.decode({ids, {}, {}, {}}, pass), valid), input.labels, ids};
   }
   pass.mask.valid.clear();
-  Tensor ids = full({pass.memory.dim(0), 1}, 0, DType::i32);
-  std::fill_n(ids.data_as<int32_t>(), ids.size(), input.start);
+  Tensor ids = full({pass.memory.dim(0), 1}, input.start, DType::i32);
   if (input.labels) ids = read_before(input.labels, input.start, input.padding);
   return {model.logits(model.decode({ids, {}, {}, {}}, pass)), input.labels, ids};
 }

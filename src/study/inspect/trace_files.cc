@@ -12,6 +12,7 @@
 #include "inspect/trace.h"
 #include "open/model_parts.h"
 #include "safetensors/safetensors.h"
+#include "tensor/host_values.h"
 #include "transformer/prompt_images.h"
 #include "vision/image_model_parts.h"
 
@@ -23,21 +24,16 @@ namespace {
 Tensor as_int32(const SafeTensors& file, const std::string& path, const std::string& name) {
   if (file.find(name) == nullptr) return {};
   const Tensor value = file.tensor(name);
-  Tensor ids = empty(value.shape(), DType::i32);
-  for (int64_t i = 0; i < value.size(); ++i) {
-    int64_t id = 0;
-    if (value.dtype() == DType::i64)
-      id = value.data_as<int64_t>()[i];
-    else if (value.dtype() == DType::i32)
-      id = value.data_as<int32_t>()[i];
-    else
-      fail(ErrorKind::BadFile, "{}: {} is {}; expected int64 or int32", path, name,
-           name_of(value.dtype()));
-    if (id < INT32_MIN || id > INT32_MAX)
-      fail(ErrorKind::BadFile, "{}: {} contains {}; expected a token id", path, name, id);
-    ids.data_as<int32_t>()[i] = static_cast<int32_t>(id);
-  }
-  return ids;
+  if (value.dtype() == DType::i32) return value;
+  if (value.dtype() != DType::i64)
+    fail(ErrorKind::BadFile, "{}: {} is {}; expected int64 or int32", path, name,
+         name_of(value.dtype()));
+  const HostValues<int64_t> ids(value);
+  return tensor_from<int32_t>(value.shape(), [&](int64_t i) {
+    if (ids[i] < INT32_MIN || ids[i] > INT32_MAX)
+      fail(ErrorKind::BadFile, "{}: {} contains {}; expected a token id", path, name, ids[i]);
+    return ids[i];
+  });
 }
 
 // Converts a waveform [samples] to the encoder's input -> [1, bins, 2 * frames]
@@ -73,10 +69,10 @@ TraceTensors patches_in(const std::string& path) {
 // Returns the texts of the tokens as a JSON list for each row of ids [B, T].
 std::string token_lists(const text::Tokenizer& tokenizer, const Tensor& ids) {
   nlohmann::json rows = nlohmann::json::array();
+  const HostValues<int32_t> all(ids);
   for (int64_t b = 0; b < ids.dim(0); ++b) {
     nlohmann::json& row = rows.emplace_back(nlohmann::json::array());
-    for (int64_t t = 0; t < ids.dim(1); ++t) {
-      const int32_t id = ids.data_as<int32_t>()[b * ids.dim(1) + t];
+    for (const int32_t id : all.row(b)) {
       row.push_back(id < tokenizer.size() ? tokenizer.text_of(id) : std::to_string(id));
     }
   }

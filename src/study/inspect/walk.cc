@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "inspect/inspection.h"
+#include "tensor/host_values.h"
 #include "tensor/tape.h"
 #include "transformer/token_vectors.h"
 
@@ -46,8 +47,8 @@ class Steps {
 
 // Returns the part of one head.   row [1, 1, H D] -> [D]
 std::vector<float> head_of(const Tensor& row, int64_t head, int64_t width) {
-  const float* from = row.data_as<float>() + head * width;
-  return {from, from + width};
+  const std::vector<float> all = to_floats(row);
+  return {all.begin() + head * width, all.begin() + (head + 1) * width};
 }
 
 // A sublayer of a block: its norms, and the names of the steps for its output, the norm of its
@@ -92,9 +93,10 @@ Tensor attend_step(Steps& steps, const Inspection::State& all, model::AttentionK
   for (int i = 0; i < parts; ++i)
     for (int64_t s = seen[i].begin; s < seen[i].end; ++s) keys.push_back(static_cast<int32_t>(s));
   std::vector<float> weights, scores;
+  const HostValues<float> all_weights(row_weights), all_scores(row_scores);
   for (const int32_t s : keys) {
-    weights.push_back(row_weights.data_as<float>()[s]);
-    scores.push_back(row_scores.data_as<float>()[s]);
+    weights.push_back(all_weights[s]);
+    scores.push_back(all_scores[s]);
   }
   // If there are many keys, only the strongest are listed, in ascending order.
   std::vector<size_t> order(keys.size());
@@ -121,7 +123,7 @@ Tensor attend_step(Steps& steps, const Inspection::State& all, model::AttentionK
 // layer's output.
 Tensor recurrence_step(Steps& steps, const model::Block& block, const StackRun& run,
                        const WalkQuery& query) {
-  const model::Recurrence& layer = block.recurrence;
+  const auto& layer = std::get<model::Recurrence>(block.mixer);
   const Tensor x = block.attention_norm.input(run.stream[static_cast<size_t>(query.layer)],
                                               DType::f32);  // [1, T, C]
   const int64_t T = run.tokens(), t = query.token;
@@ -143,8 +145,8 @@ Tensor experts_step(Steps& steps, const model::FeedForward& ffn, const Tensor& x
   const Routing routing = ffn.routing(logits);
   WalkStep& step = steps.add("experts", {tokens, ffn.spec.chosen}, routing.weights);
   step.values = to_floats(routing.weights);
-  const int32_t* chosen = routing.experts.data_as<int32_t>();
-  step.ids.assign(chosen, chosen + routing.experts.size());
+  const HostValues<int32_t> chosen(routing.experts);
+  step.ids.assign(chosen.begin(), chosen.end());
   if (ffn.has_shared()) steps.add("shared_experts", {tokens, x.dim(2)}, ffn.shared_output(row));
   return ffn(x, {});
 }
@@ -182,38 +184,38 @@ void layer_steps(Steps& steps, const Inspection::State& all, const WalkQuery& qu
   const std::vector<int64_t> shape{run.tokens(), all.model.spec.width};
   const Tensor x = row_of(run.stream[static_cast<size_t>(query.layer)], query.token);
   steps.add("stream", shape, x);
-  const bool recurrent = block.recurrence.present();
+  const bool recurrent = block.mixer_as<model::Recurrence>() != nullptr;
   const Sublayer mixer = recurrent ? Sublayer{block, block.attention_norm, "recurrence_output",
                                               "recurrence_output_norm", "recurrence_stream"}
                                    : Sublayer{block, block.attention_norm, "attention_output",
                                               "attention_output_norm", "attention_stream"};
   normed(steps, block.attention_norm.input, x, recurrent ? "recurrence_norm" : "attention_norm",
          shape);
-  if (block.latent.present()) {
-    const Tensor c = block.latent.latent_of(block.attention_norm.input(x, DType::f32), run.pass);
+  if (const auto* latent = block.mixer_as<model::LatentAttention>()) {
+    const Tensor c = latent->latent_of(block.attention_norm.input(x, DType::f32), run.pass);
     steps.add("latent", {run.tokens(), c.dim(2)}, c);
   }
   const Tensor a = recurrent ? recurrence_step(steps, block, run, query)
-                             : block.attention_output()(attend_step(steps, all, query.kind, query));
+                             : block.mixer_output()(attend_step(steps, all, query.kind, query));
   if (block.parallel) {
     steps.add(mixer.output, shape, a);
     const Tensor y = normed(steps, block.ffn_norm.input, x, "ffn_norm", shape);
-    const Tensor f = ffn_step(steps, all, block.ffn, y, run);
+    const Tensor f = ffn_step(steps, all, *block.ffn, y, run);
     steps.add("ffn_output", shape, f);
     steps.add("ffn_stream", shape, add(block.added(x, a), f));
     return;
   }
   Tensor h = join(steps, mixer, x, a, shape);
-  if (block.cross.across) {
+  if (block.cross) {
     normed(steps, block.cross_norm.input, h, "cross_norm", shape);
     const Tensor c =
-        block.cross.output(attend_step(steps, all, model::AttentionKind::cross, query));
+        block.cross->output(attend_step(steps, all, model::AttentionKind::cross, query));
     h = join(steps, {block, block.cross_norm, "cross_output", "cross_output_norm", "cross_stream"},
              h, c, shape);
   }
-  if (!block.ffn.present()) return;
+  if (!block.ffn) return;
   const Tensor y = normed(steps, block.ffn_norm.input, h, "ffn_norm", shape);
-  const Tensor f = ffn_step(steps, all, block.ffn, y, run);
+  const Tensor f = ffn_step(steps, all, *block.ffn, y, run);
   join(steps, {block, block.ffn_norm, "ffn_output", "ffn_output_norm", "ffn_stream"}, h, f, shape);
 }
 
@@ -221,13 +223,13 @@ void embedding_steps(Steps& steps, const Inspection::State& all, const WalkQuery
   const model::Transformer& model = all.model;
   const StackRun& run = all.run(query.kind);
   const int64_t T = run.tokens(), C = model::embedding_width_of(model.spec);
-  const Tensor id = empty({1, 1}, DType::i32);
-  *id.data_as<int32_t>() = run.ids[static_cast<size_t>(query.token)];
+  const int32_t own = run.ids[static_cast<size_t>(query.token)];
+  const Tensor id = full({1, 1}, own, DType::i32);
   const bool source = run.stack == &model.encoder && model.source_embedding.present();
   const model::Parameter& table = source ? model.source_embedding : model.token_embedding;
   const Tensor x = model::token_vectors(model, id, table);
   WalkStep& step = steps.add("embedding", {table.shape[0], C}, x);
-  step.ids = {*id.data_as<int32_t>()};
+  step.ids = {own};
   Tensor sum = x;
   const auto add_part = [&](const char* name, std::vector<int64_t> shape, const Tensor& part) {
     steps.add(name, std::move(shape), part);
@@ -239,8 +241,7 @@ void embedding_steps(Steps& steps, const Inspection::State& all, const WalkQuery
   const model::Positions& positions = run.stack->positions;
   const model::PositionKind kind = positions.spec.kind;
   if (kind == model::PositionKind::learned || kind == model::PositionKind::sinusoidal) {
-    const Tensor position = empty({1, 1}, DType::i32);
-    *position.data_as<int32_t>() = static_cast<int32_t>(query.token);
+    const Tensor position = full({1, 1}, static_cast<double>(query.token), DType::i32);
     add_part("position", {T, C}, positions.add_to(zeros({1, 1, C}), position));
   }
   const Tensor row = row_of(run.stream[0], query.token);
@@ -305,7 +306,7 @@ std::vector<std::vector<Routed>> Inspection::routing(model::AttentionKind kind,
   const StackRun& run = state->run(kind);
   const model::Block& block = run.stack->blocks[static_cast<size_t>(layer)];
   std::vector<std::vector<Routed>> all;
-  if (block.ffn.experts.empty()) return all;
+  if (!block.ffn || block.ffn->experts.empty()) return all;
   for (int64_t t = 0; t < run.tokens(); ++t) {
     Steps steps(1);
     layer_steps(steps, *state, {kind, t, layer, 0, 1});

@@ -13,6 +13,7 @@
 #include "base/math.h"
 #include "base/ordered_json.h"
 #include "fovea/core/machine.h"
+#include "tensor/host_values.h"
 
 namespace fovea::train {
 
@@ -165,8 +166,8 @@ void Record::weights(int64_t step, model::Transformer& model) {
   if (!events_) return;
   model.each([&](const std::string& name, model::Parameter& p) {
     if (!p.trainable || !p.value) return;
-    const Tensor host = p.value.to(cpu_device());
-    events_->histogram(step, "weights/" + name, host.data_as<float>(), host.size());
+    const HostValues<float> values(p.value);
+    events_->histogram(step, "weights/" + name, values.all().data(), values.size());
   });
 }
 

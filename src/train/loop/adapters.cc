@@ -8,6 +8,7 @@
 #include "formats/peft/adapters.h"
 #include "formats/peft/config.h"
 #include "open/open_adapters.h"
+#include "tensor/host_values.h"
 #include "transformer/adapters.h"
 #include "transformer/pack.h"
 
@@ -180,9 +181,8 @@ void divide_fused(const model::AdapterModule& module, model::Adapter& adapter) {
   const int64_t all = values[0]->down.dim(0), rank = all / layers;
   bool blocks = all % layers == 0;
   for (int64_t i = 0; i < layers && blocks; ++i) {
-    const Tensor& up = values[static_cast<size_t>(i)]->up;
-    for (int64_t j = 0; j < up.size() && blocks; ++j)
-      blocks = j % all / rank == i || up.data_as<float>()[j] == 0;
+    const HostValues<float> up(values[static_cast<size_t>(i)]->up);
+    for (int64_t j = 0; j < up.size() && blocks; ++j) blocks = j % all / rank == i || up[j] == 0;
   }
   if (!blocks)
     fail(ErrorKind::Unsupported,
@@ -194,8 +194,7 @@ void divide_fused(const model::AdapterModule& module, model::Adapter& adapter) {
     const int64_t out = each.up.dim(0);
     const Tensor up = empty({out, rank});
     for (int64_t row = 0; row < out; ++row)
-      std::copy_n(each.up.data_as<float>() + row * all + i * rank, rank,
-                  up.data_as<float>() + row * rank);
+      copy_elements(up, row * rank, each.up, row * all + i * rank, rank);
     each.down = copy(each.down.rows(i * rank, (i + 1) * rank));
     each.up = up;
   }

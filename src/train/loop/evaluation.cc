@@ -7,6 +7,7 @@
 #include "kernels/sum_tree.h"
 #include "losses/target_loss.h"
 #include "ops/row_loss.h"
+#include "tensor/host_values.h"
 #include "tensor/tape.h"
 
 namespace fovea::train {
@@ -14,20 +15,20 @@ namespace {
 
 // Adds the labels of rows [begin, end), each with the index of its largest logit.
 void add_choices(const Tensor& of_rows, const Tensor& labels, int64_t begin, infer::Choices& all) {
-  const Tensor logits = of_rows.to(cpu_device());
-  const int64_t V = logits.dim(-1);
-  for (int64_t i = 0; i < logits.size() / V; ++i) {
-    const int32_t label = labels.data_as<int32_t>()[begin + i];
+  const HostValues<float> logits(of_rows);
+  const HostValues<int32_t> of_all(labels);
+  for (int64_t i = 0; i < logits.size() / of_rows.dim(-1); ++i) {
+    const int32_t label = of_all[begin + i];
     if (label < 0) continue;
-    const float* row = logits.data_as<float>() + i * V;
-    all.emplace_back(label, static_cast<int32_t>(std::max_element(row, row + V) - row));
+    const std::span<const float> row = logits.row(i);
+    all.emplace_back(label, static_cast<int32_t>(std::ranges::max_element(row) - row.begin()));
   }
 }
 
 // Returns the sum of the losses of a batch, as label_loss() does, and adds the choices.
 double loss_with_choices(const model::Transformer& model, const Batch& batch,
                          const model::Pass& pass, infer::Choices& choices) {
-  const Questions asked = questions(model, batch, pass);
+  const HeadInputs asked = head_inputs(model, batch, pass);
   const UnitScope units(asked.units);
   std::optional<RowLoss> loss;
   each_block_of_logits(model, asked, [&](const Tensor& logits, int64_t begin, int64_t end) {
@@ -44,14 +45,15 @@ double loss_with_choices(const model::Transformer& model, const Batch& batch,
 // Adds the outputs of texts with several labels or with a number; returns the sum of their losses.
 double loss_with_outputs(const model::Transformer& model, const Batch& batch,
                          const model::Pass& pass, infer::Predictions& found) {
-  const Questions asked = questions(model, batch, pass);
+  const HeadInputs asked = head_inputs(model, batch, pass);
   const UnitScope units(asked.units);
-  const Tensor outputs = model.logits(asked.hidden, asked.valid), logits = outputs.to(cpu_device());
-  const float* z = logits.data_as<float>();
-  const float* targets = batch.targets.data_as<float>();
-  if (batch.problem == model::ProblemType::multi_label) found.sets.width = logits.dim(-1);
-  for (int64_t i = 0; i < logits.size(); ++i) {
-    if (batch.problem == model::ProblemType::regression) {
+  const Tensor outputs = model.logits(asked.hidden, asked.valid);
+  const auto* const numbers = batch.as<Numbers>();
+  const HostValues<float> z(outputs),
+      targets(numbers ? numbers->targets : std::get<LabelSets>(batch.meaning).targets);
+  if (!numbers) found.sets.width = outputs.dim(-1);
+  for (int64_t i = 0; i < z.size(); ++i) {
+    if (numbers) {
       found.numbers.emplace_back(targets[i], z[i]);
       continue;
     }
@@ -63,7 +65,9 @@ double loss_with_outputs(const model::Transformer& model, const Batch& batch,
 
 // Returns the most likely answer in a row of span_logits(): its first token is at most its last
 // one, and it has at most kLongestAnswer tokens, as in the script run_qa.py of transformers.
-infer::SpanPrediction best_span(const float* first, const float* last, const Interval& context) {
+infer::SpanPrediction best_span(std::span<const float> first_tokens,
+                                std::span<const float> last_tokens, const Interval& context) {
+  const float *const first = first_tokens.data(), *const last = last_tokens.data();
   constexpr int64_t kLongestAnswer = 30;
   infer::SpanPrediction best;
   best.score = -std::numeric_limits<double>::infinity();
@@ -81,25 +85,25 @@ infer::SpanPrediction best_span(const float* first, const float* last, const Int
 // Adds the most likely answer of each row; returns the sum of the losses.
 double loss_with_spans(const model::Transformer& model, const Batch& batch, const model::Pass& pass,
                        infer::Predictions& found) {
-  const Questions asked = questions(model, batch, pass);
+  const HeadInputs asked = head_inputs(model, batch, pass);
   const UnitScope units(asked.units);
   const Tensor outputs = model.logits(asked.hidden, asked.valid);
-  const Tensor logits = span_logits(outputs, asked.valid).to(cpu_device());  // [B * 2, T]
-  const int64_t T = logits.dim(1);
-  for (size_t row = 0; row < batch.samples.size(); ++row) {
-    const float* first = logits.data_as<float>() + static_cast<int64_t>(row) * 2 * T;
-    found.spans.push_back(best_span(first, first + T, batch.contexts[row]));
-    found.spans.back().sample = batch.samples[row];
+  const HostValues<float> logits(span_logits(outputs, asked.valid));  // [B * 2, T]
+  const auto& [samples, contexts] = std::get<AnswerSpans>(batch.meaning);
+  for (size_t row = 0; row < samples.size(); ++row) {
+    const auto first = 2 * static_cast<int64_t>(row);
+    found.spans.push_back(best_span(logits.row(first), logits.row(first + 1), contexts[row]));
+    found.spans.back().sample = samples[row];
   }
   return number_of(target_loss(outputs, asked.labels, batch, 1));
 }
 
 // Adds the number of labels up to the end of each text to `ends`.
 void add_ends(const Batch& batch, std::vector<int64_t>& ends) {
-  const int64_t T = batch.labels.dim(1);
+  const HostValues<int32_t> labels(batch.labels);
   for (int64_t row = 0; row < batch.labels.dim(0); ++row) {
-    const int32_t* labels = batch.labels.data_as<int32_t>() + row * T;
-    const auto count = std::count_if(labels, labels + T, [](int32_t label) { return label >= 0; });
+    const auto count =
+        std::ranges::count_if(labels.row(row), [](int32_t label) { return label >= 0; });
     ends.push_back((ends.empty() ? 0 : ends.back()) + count);
   }
 }
@@ -123,8 +127,9 @@ infer::Predictions predict(const model::Transformer& model, DType compute,
     const Batch next = batch(n);
     total.labels += next.asked;
     if (model.spec.head.kind == model::HeadKind::token) add_ends(next, total.ends);
-    losses.push_back(!next.contexts.empty() ? loss_with_spans(model, next, pass, total)
-                     : next.targets         ? loss_with_outputs(model, next, pass, total)
+    const bool outputs = next.as<LabelSets>() || next.as<Numbers>();
+    losses.push_back(next.as<AnswerSpans>() ? loss_with_spans(model, next, pass, total)
+                     : outputs              ? loss_with_outputs(model, next, pass, total)
                      : needs_choices(task)  ? loss_with_choices(model, next, pass, total.choices)
                                             : number_of(label_loss(model, next, pass, 1)));
   }

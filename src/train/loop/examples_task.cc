@@ -216,8 +216,8 @@ ExamplesTask::SamplePrompt ExamplesTask::sample_prompt(const model::Transformer&
 }
 
 void ExamplesTask::write_fixed_files(const std::string& folder) const {
-  if (teacher_ && repeats()) teacher_->keep_outputs();
-  if (reads_text()) setting_->tokenizers.source.save(folder);
+  if (teacher_ && traits_.repeats) teacher_->keep_outputs();
+  if (traits_.reads_text) setting_->tokenizers.source.save(folder);
 }
 
 std::map<std::string, std::string> ExamplesTask::snapshot_files(model::Transformer& model) const {
@@ -230,7 +230,7 @@ void ExamplesTask::write_model(const std::string& folder, model::Transformer& mo
   if (options_.lora.rank > 0)
     return model::save_adapter(folder, model, setting_->origin,
                                facts_of(options_.lora, base_of(options_.from)));
-  const auto end = reads_text() ? setting_->tokenizers.source.eos_id() : std::nullopt;
+  const auto end = traits_.reads_text ? setting_->tokenizers.source.eos_id() : std::nullopt;
   model::save_model_files(folder, model, end, setting_->origin);
 }
 

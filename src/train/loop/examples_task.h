@@ -19,23 +19,16 @@ inline bool writes_speech(const model::Spec& spec) {
   return spec.input.kind == model::InputKind::audio && spec.decoder.has_value();
 }
 
-// A task on batches of examples: texts, pairs of texts, labelled texts or conversations. The loss
-// of a batch needs one forward pass. Call make_tokenizer() (if the model has no tokenizer), shape()
-// and load() in this order. The functions of TrainingTask, except evaluation(), need load().
-class ExamplesTask : public TrainingTask {
+// The data of a task: its tokenizer, the model that suits it, and its examples.
+class ExampleData {
  public:
-  // measure: all data is held out; data that only training needs may be missing.
-  enum class Purpose { train, measure };
-  ExamplesTask(const TrainOptions& options, Purpose purpose)
-      : options_(options), purpose_(purpose) {}
+  virtual ~ExampleData() = default;
 
   // Sets a callback that is called regularly while text files are read, with the fraction read so
   // far. If it returns false, reading throws ReadingStopped.
   virtual void watch(const std::function<bool(double fraction)>&) {}
-  // Returns whether the model reads or writes text. If not, its tokenizer is not saved, and the one
-  // of make_tokenizer() has no meaning.
-  virtual bool reads_text() const { return true; }
-  // Trains a tokenizer on the data, or opens one, as options.tokenizer requests.
+  // Trains a tokenizer on the data, or opens one, as options.tokenizer requests. Without a model of
+  // text, it has no meaning.
   virtual text::Tokenizer make_tokenizer(const model::Spec& spec) = 0;
   // Returns the special tokens that the data needs; those that the tokenizer lacks are added before
   // shape(), and the vocabulary of a checkpoint grows.
@@ -45,16 +38,6 @@ class ExamplesTask : public TrainingTask {
   // `origin` is that of the checkpoint; empty for a new model.
   virtual void shape(model::Spec& spec, const text::Tokenizer& tokenizer,
                      const model::Origin& origin, const Say& say) = 0;
-  // For the plan: an estimate of the size of a pass, and the size after load(), when it is known.
-  // The default of the latter is that of the largest of the first passes.
-  virtual PassSize pass_size(const model::Spec& spec) const = 0;
-  virtual PassSize loaded_size(const model::Spec& spec) const;
-  // For the plan, after load(): passes per step as a multiple of mean_passes(), and the memory
-  // of weights besides those of the model.
-  virtual double passes_per_step() const { return 1; }
-  virtual uint64_t other_bytes() const { return 0; }
-  // For the plan, after load(): the memory of writing answers, before a step reads them.
-  virtual uint64_t writing_bytes() const { return 0; }
   // Returns the origin of a new model: the contents of its config files that do not follow from its
   // Spec.
   virtual model::Origin origin(const model::Spec&, const text::Tokenizer&) const { return {}; }
@@ -63,14 +46,39 @@ class ExamplesTask : public TrainingTask {
   // Returns the first text of the data, divided into its trained and its other parts, valid after
   // shape() or, for an encoder-decoder, load(). Empty = the task has no such texts.
   virtual std::vector<ExamplePart> example(const text::Tokenizer&) const { return {}; }
-  // Returns what the head predicts for a text, which config.json tells; automatic = not applicable.
-  virtual model::ProblemType problem() const { return model::ProblemType::automatic; }
   // Creates the examples from the data. They must not outlive the task. If `read_only` is true, no
   // files are written.
   virtual std::unique_ptr<Examples> examples(const model::Spec& spec,
                                              const text::TranslationTokenizers& tokenizers,
                                              const model::Origin& origin, bool read_only,
                                              const Say& say) = 0;
+};
+
+// The work of a step, for the plan, after load().
+struct PlannedWork {
+  double passes_per_step = 1;  // as a multiple of mean_passes()
+  uint64_t other_bytes = 0;    // of weights besides those of the model
+  uint64_t writing_bytes = 0;  // of writing answers, before a step reads them
+};
+
+// A task on batches of examples: texts, pairs of texts, labelled texts or conversations. The loss
+// of a batch needs one forward pass. Call make_tokenizer() (if the model has no tokenizer), shape()
+// and load() in this order. The functions of TrainingTask, except evaluation(), need load().
+class ExamplesTask : public TrainingTask, public ExampleData {
+ public:
+  // measure: all data is held out; data that only training needs may be missing.
+  enum class Purpose { train, measure };
+  ExamplesTask(const TrainOptions& options, Purpose purpose, const TaskTraits& traits = {})
+      : TrainingTask(traits), options_(options), purpose_(purpose) {}
+
+  // For the plan: an estimate of the size of a pass, and the size after load(), when it is known.
+  // The default of the latter is that of the largest of the first passes.
+  virtual PassSize pass_size(const model::Spec& spec) const = 0;
+  virtual PassSize loaded_size(const model::Spec& spec) const;
+  virtual PlannedWork planned_work() const { return {}; }
+  // Returns what the head predicts for a text, which config.json tells; automatic = not applicable.
+  virtual model::ProblemType problem() const { return model::ProblemType::automatic; }
+
   // A model, its tokenizers, and the dtype of its matrix products.
   struct Setting {
     model::Spec spec;
@@ -80,7 +88,7 @@ class ExamplesTask : public TrainingTask {
   };
   void load(Setting setting, bool read_only, const Say& say);  // creates the examples
   // Limits evaluations to a part of the held-out data: evenly spaced batches.
-  virtual void limit_evaluation(double part) { evaluated_part_ = part; }
+  void limit_evaluation(double part) { evaluated_part_ = traits_.limits_evaluation ? part : 1; }
   // Sets the length of the run, which may depend on the examples.
   void set_length(int64_t steps, double epochs) {
     options_.steps = steps;
@@ -90,8 +98,6 @@ class ExamplesTask : public TrainingTask {
   void learn_from(std::unique_ptr<Teacher> teacher) { teacher_ = std::move(teacher); }
   // Adds to the predictions for the held-out part what only the task knows.
   virtual void complete(infer::Predictions& found) const { found.names = labels(); }
-  // Returns whether later epochs have the inputs of the first one.
-  virtual bool repeats() const { return true; }
   const Examples& loaded() const { return *examples_; }
 
   StepLoss backward(const model::Transformer& model, int64_t step) const override;

@@ -89,8 +89,12 @@ void set_dropout(model::Stack& stack, const model::DropoutSpec& dropout) {
   for (model::Block& block : stack.blocks) {
     for (Dropout* place : {&block.attention_place, &block.cross_place, &block.ffn_place})
       place->probability = dropout.residual;
-    for (Dropout* place : {&block.attention.place, &block.latent.place, &block.cross.place})
-      place->probability = dropout.attention;
+    if (block.cross) block.cross->place.probability = dropout.attention;
+    std::visit(
+        [&](auto& mixer) {
+          if constexpr (requires { mixer.place; }) mixer.place.probability = dropout.attention;
+        },
+        block.mixer);
   }
 }
 
@@ -187,7 +191,7 @@ double number_of_snapshot(const Job& job, const std::string& name, double missin
 }
 
 bool evaluates_start(const Job& job) {
-  return job.task->evaluates_start() || (job.task->evaluates() && !job.options.from.empty());
+  return job.task->traits().evaluates_start || (job.task->evaluates() && !job.options.from.empty());
 }
 
 bool ended_early(const Job& job) {

@@ -86,7 +86,7 @@ void choose_evaluations(Job& job, double left, double each) {
 
 void choose_pauses(Job& job) {
   TrainOptions& o = job.options;
-  const bool chooses = job.task->losses_fall() && o.evaluate_every < 0;
+  const bool chooses = job.task->traits().losses_fall && o.evaluate_every < 0;
   if (chooses) {
     const double step = job.plan.flops_per_step / kUsualSpeed;
     const PauseTimes times(job, step);

@@ -7,6 +7,7 @@
 #include "base/math.h"
 #include "data/permutation.h"
 #include "kernels/sum_tree.h"
+#include "tensor/host_values.h"
 #include "tensor/tape.h"
 
 namespace fovea::train {
@@ -111,7 +112,7 @@ PolicyClip clip_of(const PolicyTraining& training) {
 }
 
 // Returns log softmax(logits / temperature)[label] of each label, without storing large logits.
-Tensor log_probabilities(const model::Transformer& model, const Questions& asked,
+Tensor log_probabilities(const model::Transformer& model, const HeadInputs& asked,
                          double temperature) {
   if (temperature == 1) return model.log_probabilities(asked.hidden, asked.labels);
   const auto factor = static_cast<float>(1 / temperature);
@@ -129,7 +130,7 @@ Tensor log_probabilities(const model::Transformer& model, const Questions& asked
 
 PolicyOutputs policy_outputs(const model::Transformer& model, const model::Linear* value_head,
                              const Batch& batch, const PolicyTraining& training) {
-  const Questions asked = questions(model, batch, policy_pass(training));
+  const HeadInputs asked = head_inputs(model, batch, policy_pass(training));
   PolicyOutputs outputs{log_probabilities(model, asked, training.options.sampling_temperature), {}};
   if (value_head != nullptr) {
     const Tensor values = linear(asked.hidden, value_head->weight.value, value_head->bias.value,
@@ -164,7 +165,8 @@ TokenNumbers read_tokens(const model::Transformer& model, const model::Linear* v
     const Batch inputs = batch.batch_of(answers, training.padding);
     const PolicyOutputs outputs = policy_outputs(model, value_head, inputs, training);
     const auto place = [&](const Tensor& numbers, std::vector<float>& into) {
-      const float* next = numbers.data_as<float>();
+      const HostValues<float> of_tokens(numbers);
+      auto next = of_tokens.begin();
       for (const size_t i : answers) {
         std::copy_n(next, batch.length(i), into.begin() + starts[i]);
         next += batch.length(i);

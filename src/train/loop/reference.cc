@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "losses/sequence_log_probabilities.h"
+#include "tensor/host_values.h"
 #include "tensor/tape.h"
 
 namespace fovea::train {
@@ -26,9 +27,9 @@ void Reference::add(const model::Transformer& model, DType compute, const Batch&
   const NoGradient off;
   model::Pass pass;
   pass.compute = compute;
-  const Tensor sums = sequence_log_probabilities(model, batch, pass).sums.to(cpu_device());
+  const HostValues<double> sums(sequence_log_probabilities(model, batch, pass).sums);
   for (size_t n = 0; n < keys.size(); ++n) {
-    const double sum = sums.data_as<double>()[n];
+    const double sum = sums[static_cast<int64_t>(n)];
     if (!std::isfinite(sum))
       fail(ErrorKind::Failed,
            "reference: its log-probabilities are not finite; expected finite "

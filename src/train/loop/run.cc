@@ -25,7 +25,8 @@ double seconds_of_step(Job& job) {
   const double step_seconds =
       job.plan.flops_per_step / (kUsualShare * measured_flops(job.compute, 0.02));
   // Measuring takes a copy of all weights, which a frozen base may be too large for.
-  if (step_seconds > kQuickSeconds || job.options.lora.rank > 0 || !job.task->measures_steps())
+  if (step_seconds > kQuickSeconds || job.options.lora.rank > 0 ||
+      !job.task->traits().measures_steps)
     return step_seconds;
   model::Transformer scratch(job.model.spec);
   model::initialise(scratch, 0);

@@ -22,7 +22,7 @@ void BadTensorSearch::gradients(model::Transformer& model) {
   });
 }
 
-std::string TrainingTask::first_bad_tensor(model::Transformer& model, int64_t) const {
+std::string TrainingObjective::first_bad_tensor(model::Transformer& model, int64_t) const {
   BadTensorSearch search;
   search.weights(model);
   search.gradients(model);

@@ -14,11 +14,10 @@ namespace fovea::train {
 // Thrown when ReinforcementOptions::stop ends a run while its rewards are computed.
 struct RewardsStopped {};
 
-// The data, objective and metrics of a run. The core (Stepper, Trainer) updates weights, writes
-// snapshots and logs; it does not depend on data or loss.
-class TrainingTask {
+// What a task optimises: the steps of a run, and its own parameters and state.
+class TrainingObjective {
  public:
-  virtual ~TrainingTask() = default;
+  virtual ~TrainingObjective() = default;
 
   // Sets `trainable` of the model's parameters. The default leaves the values that follow from
   // their roles.
@@ -29,9 +28,7 @@ class TrainingTask {
   // Returns parameters of the task that are trained besides those of the model. They stay at their
   // addresses; snapshots contain them, but the model's files do not.
   virtual std::vector<model::NamedParameter> own_parameters() const { return {}; }
-  // Return whether steps may be taken on a copy of the model, to measure their time, and what a
-  // snapshot needs besides the weights and moments; restore() gets it back.
-  virtual bool measures_steps() const { return true; }
+  // Returns what a snapshot needs besides the weights and moments; restore() gets it back.
   virtual std::map<std::string, Tensor> state() const { return {}; }
   virtual void restore(const model::Snapshot&) const {}
 
@@ -42,26 +39,39 @@ class TrainingTask {
     infer::MetricValues metrics = {};  // other measurements of the step
   };
   virtual StepLoss backward(const model::Transformer& model, int64_t step) const = 0;
+  virtual double steps_per_epoch() const = 0;
 
   // Returns the first tensor of a step that contains NaN or infinity, as BadTensorSearch::found()
   // does. Called while the gradients of that step exist. The default checks weights and gradients.
   virtual std::string first_bad_tensor(model::Transformer& model, int64_t step) const;
+};
 
-  virtual double steps_per_epoch() const = 0;
+// The held-out part of the data.
+class HeldOutPart {
+ public:
+  virtual ~HeldOutPart() = default;
 
-  // Return how the held-out part is evaluated, whether there is one (by default, there is none),
-  // and a model's predictions for it.
+  // Return how it is evaluated, whether there is one (by default, there is none), and a model's
+  // predictions for it.
   virtual infer::EvaluationTask evaluation() const { return {}; }
   virtual bool evaluates() const { return false; }
   virtual infer::Predictions predict(const model::Transformer&) const { return {}; }
   // Sets a callback that predict() calls regularly with the fraction that it has computed.
   void watch_predictions(std::function<void(double fraction)> watch) { watch_ = std::move(watch); }
-  // Returns whether the weights before the first step are evaluated too.
-  virtual bool evaluates_start() const { return false; }
 
-  // Returns whether the losses of a run that learns do not rise. Those of reinforcement depend on
-  // the answers, and those of replaced tokens on the generator.
-  virtual bool losses_fall() const { return true; }
+ protected:
+  void predicted(double fraction) const {
+    if (watch_) watch_(fraction);
+  }
+
+ private:
+  std::function<void(double fraction)> watch_;
+};
+
+// The samples and the files that a run writes.
+class TaskOutput {
+ public:
+  virtual ~TaskOutput() = default;
 
   // Returns whether sample() writes anything.
   virtual bool writes_samples(const model::Transformer&) const { return false; }
@@ -76,14 +86,29 @@ class TrainingTask {
   }
   // Writes the model and its files into an existing folder.
   virtual void write_model(const std::string& folder, model::Transformer& model) const = 0;
+};
+
+// How the loop treats a task.
+struct TaskTraits {
+  bool measures_steps = true;    // steps may be taken on a copy of the model, to measure their time
+  bool evaluates_start = false;  // the weights before the first step are evaluated too
+  // The losses of a run that learns do not rise. Those of reinforcement depend on the answers, and
+  // those of replaced tokens on the generator.
+  bool losses_fall = true;
+  bool repeats = true;            // later epochs have the inputs of the first one
+  bool reads_text = true;         // the model reads or writes text; if not, no tokenizer is saved
+  bool limits_evaluation = true;  // an evaluation may read a part of the held-out data
+};
+
+// The data, objective and metrics of a run. The core (Stepper, Trainer) updates weights, writes
+// snapshots and logs; it does not depend on data or loss.
+class TrainingTask : public TrainingObjective, public HeldOutPart, public TaskOutput {
+ public:
+  explicit TrainingTask(const TaskTraits& traits = {}) : traits_(traits) {}
+  const TaskTraits& traits() const { return traits_; }
 
  protected:
-  void predicted(double fraction) const {
-    if (watch_) watch_(fraction);
-  }
-
- private:
-  std::function<void(double fraction)> watch_;
+  TaskTraits traits_;
 };
 
 // Records the first of the given tensors that contains NaN or infinity.

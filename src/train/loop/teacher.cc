@@ -16,6 +16,7 @@
 #include "generate/sampler.h"
 #include "kernels/isa.h"
 #include "open/directory.h"
+#include "tensor/host_values.h"
 #include "tensor/tape.h"
 #include "transformer/pack.h"
 
@@ -27,7 +28,7 @@ bool by_token(const model::Spec& spec) {
          spec.head.kind == model::HeadKind::token;
 }
 
-// Rows of Questions that depend on one part of the input, and the hash of this part.
+// Rows of HeadInputs that depend on one part of the input, and the hash of this part.
 struct Segment {
   int64_t begin, end;  // rows
   uint64_t key;
@@ -46,9 +47,10 @@ class InputHash {
     for (const Tensor* part : {&sequence.ids, &sequence.types, &sequence.places}) {
       number(*part ? range.end - range.begin : -1);
       if (!*part) continue;
-      const int32_t* first = part->data_as<int32_t>() + range.row * part->dim(1) + range.begin;
-      hasher_.add({reinterpret_cast<const char*>(first),
-                   static_cast<size_t>(range.end - range.begin) * sizeof(int32_t)});
+      const HostValues<int32_t> all(*part);
+      const auto bytes = std::as_bytes(all.row(range.row).subspan(
+          static_cast<size_t>(range.begin), static_cast<size_t>(range.end - range.begin)));
+      hasher_.add({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     }
   }
   uint64_t hash() const { return hasher_.hash(); }
@@ -112,12 +114,12 @@ std::vector<TokenRange> parts_of_row(const std::vector<int64_t>& starts, int64_t
 std::vector<Segment> segments_of(const Batch& batch, bool each_token) {
   std::vector<Segment> segments;
   const int64_t rows = batch.labels.dim(0);
-  const int32_t* labels = batch.labels.data_as<int32_t>();
   if (!each_token) {
     for (int64_t row = 0; row < rows; ++row)
       segments.push_back({row, row + 1, key_of_row(batch, row)});
     return segments;
   }
+  const HostValues<int32_t> labels(batch.labels);
   const int64_t length = batch.labels.dim(1);
   int64_t asked = 0;
   for (int64_t row = 0; row < rows; ++row) {
@@ -241,13 +243,12 @@ void Teacher::compute(const Batch& batch, const TopProbabilities& p) const {
   pass.compute = options_.compute;
   const float scale = 1 / options_.temperature;
   const int64_t k = options_.top;
-  each_block_of_logits(model_, questions(model_, batch, pass),
+  each_block_of_logits(model_, head_inputs(model_, batch, pass),
                        [&](const Tensor& of_rows, int64_t begin, int64_t end) {
-                         const Tensor logits = of_rows.to(cpu_device());
-                         const int64_t V = logits.dim(-1);
+                         const HostValues<float> logits(of_rows);
                          parallel_for(end - begin, 1, [&](int64_t first, int64_t last) {
                            for (int64_t r = first; r < last; ++r)
-                             top_of_row(logits.data_as<float>() + r * V, options_.outputs, k, scale,
+                             top_of_row(logits.row(r).data(), options_.outputs, k, scale,
                                         p.classes.data_as<int32_t>() + (begin + r) * k,
                                         p.log_p.data_as<float>() + (begin + r) * (k + 1));
                          });
@@ -267,9 +268,10 @@ TopProbabilities Teacher::operator()(const Batch& batch) {
   }
   if (!unknown.empty()) compute(batch, p);
   for (const Segment& segment : unknown) cache_->add(segment.key, record_of(p, segment));
-  for (int64_t row = 0; !each_token && row < rows; ++row)
-    if (batch.labels.data_as<int32_t>()[row] < 0)
-      std::fill_n(p.classes.data_as<int32_t>() + row * k, k, -1);
+  if (each_token) return p;
+  const HostValues<int32_t> labels(batch.labels);
+  for (int64_t row = 0; row < rows; ++row)
+    if (labels[row] < 0) copy_elements(p.classes, row * k, full({k}, -1, DType::i32), 0, k);
   return p;
 }
 

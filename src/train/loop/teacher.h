@@ -33,7 +33,7 @@ class Teacher {
   // teacher, and the errors of open_model_files().
   Teacher(TeacherOptions options, const model::Spec& student);
 
-  // Returns the probabilities for the rows of Questions. They have the same bits if they are
+  // Returns the probabilities for the rows of HeadInputs. They have the same bits if they are
   // computed and if they are found.
   TopProbabilities operator()(const Batch& batch);
 

@@ -48,7 +48,7 @@ void Trainer::resume() {
     check(stored.shape() == tensor.shape() && stored.dtype() == tensor.dtype(),
           "{}: {} is {} {}; expected {} {}", snapshot.path, name, name_of(stored.dtype()),
           describe(stored.shape()), name_of(tensor.dtype()), describe(tensor.shape()));
-    copy_bytes(tensor, 0, stored, 0, static_cast<int64_t>(tensor.bytes()));
+    copy_elements(tensor, 0, stored, 0, tensor.size());
   }
   progress_.step = saved_step_ = snapshot.step;
   const nlohmann::json& state = snapshot.state;
@@ -108,7 +108,7 @@ bool Trainer::take_steps(TrainResult& result) {
   job_.task->begin(job_.model, progress_.step);
   if (progress_.step == 0 && evaluates_start(job_)) {
     pause(Pause::evaluation, [&] { evaluate_start(); });
-    if (job_.task->evaluates_start()) take_sample();
+    if (job_.task->traits().evaluates_start) take_sample();
   }
   while (progress_.step < options_.steps && go_on && !result.stopped_early) {
     const Clock::time_point step_start = Clock::now();
@@ -228,7 +228,7 @@ void Trainer::warn(const std::string& text) {
 void Trainer::watch() {
   if (const std::string text = rewards_.see(progress_.step_metrics); !text.empty())
     warn(fmt::format("step {}: {}; expected a smaller learning rate", progress_.step, text));
-  if (!job_.task->losses_fall()) return;
+  if (!job_.task->traits().losses_fall) return;
   const DivergenceGuard::Verdict verdict = divergence_.see(progress_.step, progress_.loss);
   if (verdict == DivergenceGuard::Verdict::warns)
     warn(fmt::format("step {}: {}; expected a smaller learning rate", progress_.step,
@@ -271,7 +271,7 @@ void Trainer::evaluate() {
 }
 
 void Trainer::evaluate_start() {
-  if (job_.task->evaluates_start()) {
+  if (job_.task->traits().evaluates_start) {
     evaluate();
   } else {
     keep_if_best(job_.model);

@@ -4,6 +4,8 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "losses/token_rows.h"
+#include "tensor/host_values.h"
 
 namespace fovea::train {
 namespace {
@@ -23,9 +25,8 @@ void add_lists(std::map<std::string, Tensor>& tensors, const std::string& name,
 template <class T>
 std::vector<T> numbers_in(const model::Snapshot& snapshot, const std::string& name) {
   if (snapshot.tensors.find("answers." + name) == nullptr) return {};
-  const Tensor stored = snapshot.tensors.tensor("answers." + name);
-  const T* const first = stored.data_as<T>();
-  return {first, first + stored.size()};
+  const HostValues<T> stored(snapshot.tensors.tensor("answers." + name));
+  return {stored.begin(), stored.end()};
 }
 
 std::vector<std::vector<int32_t>> lists_in(const model::Snapshot& snapshot, const std::string& name,
@@ -57,22 +58,19 @@ Batch WrittenBatch::batch_of(std::span<const size_t> answers, int32_t padding) c
   for (const size_t i : answers) T = std::max(T, std::ssize(ids[i]));
   const int64_t B = std::ssize(answers);
   Batch batch;
-  batch.target.ids = empty({B, T}, DType::i32);
-  batch.labels = empty({B, T}, DType::i32);
-  auto *tokens = batch.target.ids.data_as<int32_t>(), *labels = batch.labels.data_as<int32_t>();
-  std::fill_n(tokens, B * T, padding);
-  std::fill_n(labels, B * T, -1);
-  for (const size_t i : answers) {
-    std::copy(ids[i].begin(), ids[i].end(), tokens);
+  TokenRows tokens(B, T, padding), labels(B, T, -1);
+  for (int64_t row = 0; row < B; ++row) {
+    const size_t i = answers[static_cast<size_t>(row)];
+    std::ranges::copy(ids[i], tokens.row(row));
     // The token at p is predicted at p - 1.
-    std::copy(ids[i].begin() + prompts[i], ids[i].end(), labels + prompts[i] - 1);
-    tokens += T;
-    labels += T;
+    std::copy(ids[i].begin() + prompts[i], ids[i].end(), labels.row(row) + prompts[i] - 1);
     // No earlier token of a decoder attends to the padding of a target.
     if (sources.empty()) batch.target_valid.push_back({0, std::ssize(ids[i])});
     batch.tokens += std::ssize(ids[i]);
     batch.asked += length(i);
   }
+  batch.target.ids = tokens.tensor();
+  batch.labels = labels.tensor();
   if (!sources.empty()) add_sources(batch, answers, padding);
   return batch;
 }
@@ -81,15 +79,14 @@ void WrittenBatch::add_sources(Batch& batch, std::span<const size_t> answers,
                                int32_t padding) const {
   int64_t S = 0;
   for (const size_t i : answers) S = std::max(S, std::ssize(sources[i]));
-  batch.source.ids = empty({std::ssize(answers), S}, DType::i32);
-  auto* tokens = batch.source.ids.data_as<int32_t>();
-  std::fill_n(tokens, std::ssize(answers) * S, padding);
-  for (const size_t i : answers) {
-    std::copy(sources[i].begin(), sources[i].end(), tokens);
-    tokens += S;
+  TokenRows tokens(std::ssize(answers), S, padding);
+  for (int64_t row = 0; row < tokens.rows(); ++row) {
+    const size_t i = answers[static_cast<size_t>(row)];
+    std::ranges::copy(sources[i], tokens.row(row));
     batch.source_valid.push_back({0, std::ssize(sources[i])});
     batch.tokens += std::ssize(sources[i]);
   }
+  batch.source.ids = tokens.tensor();
 }
 
 Tensor WrittenBatch::picked(std::span<const size_t> answers,

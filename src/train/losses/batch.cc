@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "losses/target_loss.h"
+#include "tensor/host_values.h"
 
 namespace fovea::train {
 namespace {
@@ -32,28 +33,31 @@ std::vector<Interval> head_reads(const model::Transformer& model, const Batch& b
   return ids ? model.read_by_head(ids, pass.mask.valid) : pass.mask.valid;
 }
 
-// The positions with labels, and the units to which they belong.
+// The positions with labels, these labels, and the units to which they belong.
 struct Asked {
-  Tensor places;  // i32 [batch.asked]
+  Tensor places, labels;  // i32 [batch.asked]
   RowUnits units;
 };
 Asked asked_of(const Batch& batch, int64_t units) {
-  const Tensor places = empty({batch.asked}, DType::i32);
-  const int64_t rows = batch.labels.size() / units;
+  const HostValues<int32_t> all(batch.labels);
+  const int64_t rows = all.size() / units;
   std::vector<int64_t> starts;
-  int64_t found = 0;
-  for (int64_t i = 0; i < batch.labels.size(); ++i) {
-    if (i % rows == 0) starts.push_back(found);
-    if (batch.labels.data_as<int32_t>()[i] >= 0)
-      places.data_as<int32_t>()[found++] = static_cast<int32_t>(i);
+  std::vector<int32_t> places, labels;
+  for (int64_t i = 0; i < all.size(); ++i) {
+    if (i % rows == 0) starts.push_back(std::ssize(places));
+    if (all[i] < 0) continue;
+    places.push_back(static_cast<int32_t>(i));
+    labels.push_back(all[i]);
   }
-  starts.push_back(found);
-  return {places, {units, std::make_shared<const std::vector<int64_t>>(std::move(starts))}};
+  starts.push_back(std::ssize(places));
+  return {tensor_of(places, {batch.asked}),
+          tensor_of(labels, {batch.asked}),
+          {units, std::make_shared<const std::vector<int64_t>>(std::move(starts))}};
 }
 
 }  // namespace
 
-Questions questions(const model::Transformer& model, const Batch& batch, model::Pass pass) {
+HeadInputs head_inputs(const model::Transformer& model, const Batch& batch, model::Pass pass) {
   const RowUnits units = {std::max<int64_t>(1, batch.units), nullptr};
   const UnitScope of_all(units);
   const Tensor hidden = hidden_of(model, batch, pass);
@@ -63,16 +67,12 @@ Questions questions(const model::Transformer& model, const Batch& batch, model::
     return {hidden, batch.labels, units, head_reads(model, batch, pass)};
   const Asked asked = asked_of(batch, units.count);
   const UnitScope of_asked(asked.units);
-  const Tensor labels = empty({batch.asked}, DType::i32);
-  for (int64_t i = 0; i < batch.asked; ++i)
-    labels.data_as<int32_t>()[i] =
-        batch.labels.data_as<int32_t>()[asked.places.data_as<int32_t>()[i]];
   const int64_t C = hidden.dim(-1);
-  return {gather(asked.places, hidden.view({hidden.size() / C, C})), labels, asked.units, {}};
+  return {gather(asked.places, hidden.view({hidden.size() / C, C})), asked.labels, asked.units, {}};
 }
 
 void each_block_of_logits(
-    const model::Transformer& model, const Questions& asked,
+    const model::Transformer& model, const HeadInputs& asked,
     const std::function<void(const Tensor& logits, int64_t begin, int64_t end)>& use) {
   const int64_t rows = asked.labels.size(), C = asked.hidden.dim(-1);
   const model::HeadKind kind = model.spec.head.kind;
@@ -87,7 +87,7 @@ void each_block_of_logits(
 }
 
 Tensor all_logits(const model::Transformer& model, const Batch& batch, const model::Pass& pass) {
-  const Questions asked = questions(model, batch, pass);
+  const HeadInputs asked = head_inputs(model, batch, pass);
   const UnitScope units(asked.units);
   return model.logits(asked.hidden, asked.valid);
 }
@@ -101,7 +101,7 @@ Tensor with_side_losses(const model::Transformer& model, const Batch& batch, mod
                         double divisor, Loss&& loss_of) {
   std::vector<Tensor> side_losses;
   if (pass.training) pass.side_losses = &side_losses;
-  const Questions asked = questions(model, batch, pass);
+  const HeadInputs asked = head_inputs(model, batch, pass);
   const UnitScope units(asked.units);
   Tensor loss = loss_of(asked);
   const auto share = static_cast<float>(static_cast<double>(batch.asked) / divisor);
@@ -113,7 +113,7 @@ Tensor with_side_losses(const model::Transformer& model, const Batch& batch, mod
 
 Tensor label_loss(const model::Transformer& model, const Batch& batch, const model::Pass& pass,
                   double divisor, float smoothing, const Distillation* distillation) {
-  return with_side_losses(model, batch, pass, divisor, [&](const Questions& asked) {
+  return with_side_losses(model, batch, pass, divisor, [&](const HeadInputs& asked) {
     return has_target_loss(batch)
                ? target_loss(model.logits(asked.hidden, asked.valid), asked.labels, batch, divisor)
                : model.loss(asked.hidden, asked.valid, asked.labels,
@@ -123,7 +123,7 @@ Tensor label_loss(const model::Transformer& model, const Batch& batch, const mod
 
 Tensor label_loss(const model::Transformer& model, const Batch& batch, const model::Pass& pass,
                   double divisor, const LabelLoss& own) {
-  return with_side_losses(model, batch, pass, divisor, [&](const Questions& asked) {
+  return with_side_losses(model, batch, pass, divisor, [&](const HeadInputs& asked) {
     const Tensor logits = model.logits(asked.hidden, asked.valid);
     const int64_t rows = asked.labels.size();
     const Tensor sum = own(logits.view({rows, logits.dim(-1)}), asked.labels.view({rows}));

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <variant>
 #include <vector>
 
 #include "fovea/model/spec.h"
@@ -9,6 +10,44 @@
 #include "transformer/transformer.h"
 
 namespace fovea::train {
+
+// What the outputs of a head mean, besides or instead of one label each.
+using LabelWeights = std::shared_ptr<const std::vector<float>>;  // of each label; null = 1
+struct WeightedLabels {
+  LabelWeights weights;  // in the loss of training
+};
+struct LabelSets {
+  Tensor targets;  // f32 [B, L]: 1 for each label of the text, -1 for the others
+  LabelWeights weights = nullptr;
+};
+struct Numbers {
+  Tensor targets;  // f32 [B, L]
+};
+// Spans of tokens: for each row, its number among the sequences, and the tokens that can be in the
+// answer.
+struct AnswerSpans {
+  std::vector<int64_t> samples;
+  std::vector<Interval> contexts;
+};
+// Mixed inputs (Zhang et al. 2018): the loss of the batch's labels has the weight `first_share`,
+// and that of `second` the rest.
+struct MixedLabels {
+  Tensor second;  // i32 [B]
+  float first_share = 1;
+};
+struct DrawnTokens {
+  Tensor numbers;  // f32 [B, T]: from [0, 1), one draws a token for each masked one
+};
+// For objectives of whole texts: the texts in the order of the rows of HeadInputs.
+struct WholeTexts {
+  struct Text {
+    int64_t number;  // in the data
+    int64_t asked;   // number of its labels that are not below 0
+  };
+  std::vector<Text> texts;
+};
+using Meaning = std::variant<std::monostate, WeightedLabels, LabelSets, Numbers, AnswerSpans,
+                             MixedLabels, DrawnTokens, WholeTexts>;
 
 // The inputs of one forward pass, and its labels.
 struct Batch {
@@ -21,50 +60,37 @@ struct Batch {
   // i32: [B, T] if the head has an output for each token, [B] if it has one for each sequence, [B,
   // 2] (the first and the last token of the answer) for a span; below 0 = no prediction.
   Tensor labels;
-  // What the outputs of a head for sequences mean. multi_label: `targets` is 1 for each label of
-  // the text and -1 for the others. regression: it is the number. Then `labels` are 0.
-  model::ProblemType problem = model::ProblemType::single_label;
-  Tensor targets = {};  // f32 [B, L]
-  // Spans: for each row, its number among the sequences, and the tokens that can be in the answer.
-  std::vector<int64_t> samples = {};
-  std::vector<Interval> contexts = {};
-  // The weight of each label in the loss of training; null = 1.
-  std::shared_ptr<const std::vector<float>> label_weights = nullptr;
-  // Mixed inputs (Zhang et al. 2018): the loss of `labels` has the weight `first_share`, and that
-  // of `second_labels` the rest. Empty = they are not mixed.
-  Tensor second_labels = {};
-  float first_share = 1;
-  int64_t asked = 0;   // number of labels that are not below 0
-  int64_t tokens = 0;  // number of tokens, without padding
+  Meaning meaning = {};  // with LabelSets and Numbers, the labels are 0
+  int64_t asked = 0;     // number of labels that are not below 0
+  int64_t tokens = 0;    // number of tokens, without padding
   // The number of sequences of equal length, each of which is a unit (see Units in kernels.h); 0 =
   // lengths differ from pass to pass, and the entire pass is one unit.
   int64_t units = 0;
-  // For objectives of whole texts: the texts in the order of the rows of Questions. Empty = the
-  // loss is a sum over labels.
-  struct Text {
-    int64_t number;  // in the data
-    int64_t asked;   // number of its labels that are not below 0
-  };
-  std::vector<Text> texts = {};
+
+  // Returns what the outputs mean if it is M; null otherwise.
+  template <class M>
+  const M* as() const {
+    return std::get_if<M>(&meaning);
+  }
 };
 
 // The input of the head and the labels, for the rows that have labels: hidden [rows, C], labels i32
 // [rows]. Other rows are left out, since the logits of a vocabulary take most of the time of a
 // small model. If all rows or none have labels, or if there is one label for each sequence, all
 // rows are kept: hidden is [B, T, C].
-struct Questions {
+struct HeadInputs {
   Tensor hidden, labels;
   RowUnits units;               // units of these rows
   std::vector<Interval> valid;  // of [B, T, C]
 };
-Questions questions(const model::Transformer& model, const Batch& batch, model::Pass pass);
+HeadInputs head_inputs(const model::Transformer& model, const Batch& batch, model::Pass pass);
 // Calls use(logits, begin, end) with the head's outputs for consecutive rows, in blocks that take
 // little memory; not for training.
 void each_block_of_logits(
-    const model::Transformer& model, const Questions& asked,
+    const model::Transformer& model, const HeadInputs& asked,
     const std::function<void(const Tensor& logits, int64_t begin, int64_t end)>& use);
 
-// The outputs of the head for all rows of Questions.
+// The outputs of the head for all rows of HeadInputs.
 Tensor all_logits(const model::Transformer& model, const Batch& batch, const model::Pass& pass);
 
 using LabelLoss = std::function<Tensor(const Tensor& logits, const Tensor& labels)>;
@@ -72,8 +98,8 @@ using LabelLoss = std::function<Tensor(const Tensor& logits, const Tensor& label
 // Returns the sum of the negative log-likelihoods of the labels, or of the losses of the targets
 // (target_loss.h), divided by `divisor`: f64 [1]. Large logits are not stored. `smoothing` is the
 // probability that label smoothing spreads over all labels. With a distillation, whose rows are
-// those of Questions, the loss has a share of it. If the pass is for training, adds the side losses
-// of the layers, such as the balance of experts, each multiplied by batch.asked / divisor.
+// those of HeadInputs, the loss has a share of it. If the pass is for training, adds the side
+// losses of the layers, such as the balance of experts, each multiplied by batch.asked / divisor.
 Tensor label_loss(const model::Transformer& model, const Batch& batch, const model::Pass& pass,
                   double divisor, float smoothing = 0, const Distillation* distillation = nullptr);
 // The same with a loss of the caller, as in TrainOptions::loss.

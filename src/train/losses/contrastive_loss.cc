@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "embed/pooling.h"
 #include "ops/ops.h"
+#include "tensor/host_values.h"
 
 namespace fovea::train {
 namespace {
@@ -31,8 +32,7 @@ Tensor contrastive_loss(const Tensor& pictures, const Tensor& texts, const Tenso
     const Tensor all = sum(log_sigmoid(multiply(logits, z)));
     return cast(fovea::scale(all, -1 / static_cast<float>(B)), DType::f64);
   }
-  const Tensor own = empty({B}, DType::i32);
-  for (int64_t i = 0; i < B; ++i) own.data_as<int32_t>()[i] = static_cast<int32_t>(i);
+  const Tensor own = tensor_from<int32_t>({B}, [](int64_t i) { return i; });
   return fovea::scale(add(cross_entropy(linear(x, y), own), cross_entropy(linear(y, x), own)),
                       0.5f);
 }

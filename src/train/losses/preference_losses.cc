@@ -1,6 +1,7 @@
 #include "losses/preference_losses.h"
 
 #include "ops/ops.h"
+#include "tensor/host_values.h"
 
 namespace fovea::train {
 
@@ -15,9 +16,7 @@ Tensor plus(const Tensor& x, double number) {
 std::pair<Tensor, Tensor> alternating(const Tensor& x) {
   const int64_t n = x.size() / 2;
   const auto column = [&](int32_t index) {
-    Tensor columns = empty({n, 1}, DType::i32);
-    std::fill_n(columns.data_as<int32_t>(), n, index);
-    return pick(x.view({n, 2}), columns).view({n});
+    return pick(x.view({n, 2}), full({n, 1}, index, DType::i32)).view({n});
   };
   return {column(0), column(1)};
 }
@@ -38,10 +37,10 @@ Tensor dpo_losses(const Tensor& h, PreferenceLoss loss, double beta, double smoo
 }
 
 Tensor kto_losses(const Tensor& ratios, const Tensor& signs, double kl, const KtoWeights& weights) {
-  const Tensor factors = empty(signs.shape(), DType::f64);
-  for (int64_t i = 0; i < signs.size(); ++i)
-    factors.data_as<double>()[i] =
-        signs.data_as<double>()[i] > 0 ? weights.desirable : weights.undesirable;
+  const HostValues<double> sign(signs);
+  const Tensor factors = tensor_from<double>(signs.shape(), [&](int64_t i) {
+    return sign[i] > 0 ? weights.desirable : weights.undesirable;
+  });
   const Tensor values = exp(log_sigmoid(times(multiply(plus(ratios, -kl), signs), weights.beta)));
   return multiply(plus(times(values, -1), 1), factors);
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/math.h"
+#include "tensor/host_values.h"
 #include "tensor/tape.h"
 
 namespace fovea::train {
@@ -11,23 +12,23 @@ namespace {
 
 // Draws an index with the probabilities of a softmax: the first one whose cumulative probability
 // exceeds `number`, which is in [0, 1). Computed in double.
-int32_t draw(const float* logits, int64_t count, float number) {
-  const float most = *std::max_element(logits, logits + count);
+int32_t draw(std::span<const float> logits, float number) {
+  const float most = std::ranges::max(logits);
   double sum = 0;
-  for (int64_t i = 0; i < count; ++i) sum += math::exp(double{logits[i]} - most);
+  for (const float logit : logits) sum += math::exp(double{logit} - most);
   double left = double{number} * sum;
-  for (int64_t i = 0; i < count; ++i) {
+  for (size_t i = 0; i < logits.size(); ++i) {
     left -= math::exp(double{logits[i]} - most);
     if (left < 0) return static_cast<int32_t>(i);
   }
-  return static_cast<int32_t>(count - 1);
+  return static_cast<int32_t>(logits.size() - 1);
 }
 
 // Returns the places of the labels.
-std::vector<int64_t> labelled_places(const Tensor& labels) {
+std::vector<int64_t> labelled_places(const HostValues<int32_t>& labels) {
   std::vector<int64_t> places;
   for (int64_t i = 0; i < labels.size(); ++i)
-    if (labels.data_as<int32_t>()[i] >= 0) places.push_back(i);
+    if (labels[i] >= 0) places.push_back(i);
   return places;
 }
 
@@ -68,32 +69,33 @@ std::vector<model::NamedParameter> own_parameters_of(model::Transformer& generat
 
 ReplacedTokens replace_tokens(const model::Transformer& generator, const Batch& batch,
                               const model::Pass& pass, double divisor) {
-  const Questions asked = questions(generator, batch, pass);
+  const HeadInputs asked = head_inputs(generator, batch, pass);
   ReplacedTokens result;
   {
     const UnitScope units(asked.units);
     result.generator_loss = generator.loss(asked.hidden, asked.valid, asked.labels, {divisor});
   }
-  Batch& next = result.batch = batch;
-  next.targets = {};
-  next.source.ids = copy(batch.source.ids);
-  next.labels = zeros(batch.labels.shape(), DType::i32);
-  next.asked = next.labels.size();
-  const std::vector<int64_t> places = labelled_places(batch.labels);
+  const HostValues<int32_t> original(batch.labels), given(batch.source.ids);
+  const HostValues<float> numbers(std::get<DrawnTokens>(batch.meaning).numbers);
+  const std::vector<int64_t> places = labelled_places(original);
+  std::vector<int32_t> ids(given.begin(), given.end()), replaced(ids.size());
   const NoGradient off;
   const bool all = asked.labels.size() == batch.labels.size();  // the rows are those of all tokens
   each_block_of_logits(generator, asked, [&](const Tensor& logits, int64_t begin, int64_t end) {
-    const int64_t V = logits.dim(-1);
+    const HostValues<float> z(logits);
     for (int64_t row = begin; row < end; ++row) {
       const int64_t place = all ? row : places[static_cast<size_t>(row)];
-      const int32_t original = batch.labels.data_as<int32_t>()[place];
-      if (original < 0) continue;
-      const int32_t drawn = draw(logits.data_as<float>() + (row - begin) * V, V,
-                                 batch.targets.data_as<float>()[place]);
-      next.source.ids.data_as<int32_t>()[place] = drawn;
-      next.labels.data_as<int32_t>()[place] = drawn != original;
+      if (original[place] < 0) continue;
+      const int32_t drawn = draw(z.row(row - begin), numbers[place]);
+      ids[static_cast<size_t>(place)] = drawn;
+      replaced[static_cast<size_t>(place)] = drawn != original[place];
     }
   });
+  Batch& next = result.batch = batch;
+  next.meaning = {};
+  next.source.ids = tensor_of(ids, batch.source.ids.shape());
+  next.labels = tensor_of(replaced, batch.labels.shape());
+  next.asked = next.labels.size();
   return result;
 }
 
@@ -105,8 +107,8 @@ Tensor detection_logits(const model::Transformer& model, const Batch& batch,
 
 Tensor detection_loss(const Tensor& z, const Tensor& labels, double divisor) {
   std::vector<float> signs;
-  for (int64_t i = 0; i < labels.size(); ++i)
-    signs.push_back(labels.data_as<int32_t>()[i] == 1 ? 1.0f : -1.0f);
+  for (const int32_t label : HostValues<int32_t>(labels))
+    signs.push_back(label == 1 ? 1.0f : -1.0f);
   const Tensor signed_z = multiply(z, tensor_of(signs, z.shape(), z.dtype()).to(z.device()));
   const Tensor sum = segment_sums(log_sigmoid(signed_z), {z.size()});  // f64 [1]
   return multiply(sum, full({1}, -1 / divisor, DType::f64, sum.device()));

@@ -25,9 +25,8 @@ struct ReplacedTokens {
   Tensor generator_loss;  // f64 [1]: sum over the masked tokens of -log p(token) / divisor
   Batch batch;            // with drawn tokens in place of the masked ones; labels: 1 = replaced
 };
-// `batch` has masked tokens and their labels; batch.targets f32 [B, T] has a random number from
-// [0, 1) for each token. Draws a token for each masked one from the generator's probabilities; one
-// that equals the original is not replaced.
+// `batch` has masked tokens, their labels and DrawnTokens. Draws a token for each masked one from
+// the generator's probabilities; one that equals the original is not replaced.
 ReplacedTokens replace_tokens(const model::Transformer& generator, const Batch& batch,
                               const model::Pass& pass, double divisor);
 

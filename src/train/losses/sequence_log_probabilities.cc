@@ -1,19 +1,22 @@
 #include "losses/sequence_log_probabilities.h"
 
 #include "base/error.h"
+#include "tensor/host_values.h"
 
 namespace fovea::train {
 
 SequenceLogProbabilities sequence_log_probabilities(const model::Transformer& model,
                                                     const Batch& batch, const model::Pass& given) {
-  check(!batch.texts.empty(), "sequence_log_probabilities: no texts; expected at least one");
+  const auto* whole = batch.as<WholeTexts>();
+  check(whole != nullptr && !whole->texts.empty(),
+        "sequence_log_probabilities: no texts; expected at least one");
   std::vector<Tensor> side_losses;
   model::Pass pass = given;
   if (pass.training) pass.side_losses = &side_losses;
-  const Questions asked = questions(model, batch, pass);
+  const HeadInputs asked = head_inputs(model, batch, pass);
   const UnitScope units(asked.units);
   std::vector<int64_t> counts;
-  for (const Batch::Text& text : batch.texts) counts.push_back(text.asked);
+  for (const WholeTexts::Text& text : whole->texts) counts.push_back(text.asked);
   SequenceLogProbabilities found;
   found.tokens = model.log_probabilities(asked.hidden, asked.labels);
   found.sums = segment_sums(found.tokens, counts);
@@ -25,10 +28,9 @@ SequenceLogProbabilities sequence_log_probabilities(const model::Transformer& mo
 }
 
 Tensor label_counts(const Batch& batch) {
-  const Tensor counts = empty({std::ssize(batch.texts)}, DType::f64);
-  for (size_t n = 0; n < batch.texts.size(); ++n)
-    counts.data_as<double>()[n] = static_cast<double>(batch.texts[n].asked);
-  return counts;
+  const auto& texts = std::get<WholeTexts>(batch.meaning).texts;
+  return tensor_from<double>({std::ssize(texts)},
+                             [&](int64_t n) { return texts[static_cast<size_t>(n)].asked; });
 }
 
 }  // namespace fovea::train

@@ -6,7 +6,8 @@ namespace fovea::train {
 
 // Returns whether the loss of a batch is target_loss(), not the cross-entropy of its labels.
 inline bool has_target_loss(const Batch& batch) {
-  return batch.targets || batch.label_weights || !batch.contexts.empty();
+  return batch.as<WeightedLabels>() || batch.as<LabelSets>() || batch.as<Numbers>() ||
+         batch.as<AnswerSpans>();
 }
 
 // The logits of the first and the last token of an answer, where padding has kNoToken.
@@ -15,10 +16,10 @@ Tensor span_logits(const Tensor& logits, const std::vector<Interval>& valid);
 inline constexpr float kNoToken = -1e9f;
 
 // Returns the loss of a head's outputs, summed over texts and divided by `divisor`: f64 [1].
-//   logits [B, L]; labels: those of Questions, i32 [B]
-//   multi_label   sum over labels of -w log sigmoid(target * logit) / L, where w is the label's
+//   logits [B, L]; labels: those of HeadInputs, i32 [B]
+//   label sets    sum over labels of -w log sigmoid(target * logit) / L, where w is the label's
 //                 weight if the text has it, else 1
-//   regression    (logit - target)^2
+//   numbers       (logit - target)^2
 //   a span        -log softmax over tokens (logits)[label], for the first and for the last token;
 //                 logits [B, T, 2], labels [B, 2]
 //   single_label  -w log softmax(logits)[label], where w is the weight of the label

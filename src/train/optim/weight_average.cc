@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "tensor/host_values.h"
+
 namespace fovea::train {
 
 WeightAverage::WeightAverage(model::Transformer& model, int64_t most)
@@ -32,13 +34,16 @@ void WeightAverage::add(double rank) {
 void WeightAverage::recompute() {
   mean_.each([&](const std::string& name, model::Parameter& p) {
     if (!kept_.front().by_name.contains(name)) return;
-    float* out = p.value.data_as<float>();
-    for (int64_t i = 0; i < p.value.size(); ++i) {
-      double sum = 0;
-      for (const Weights& weights : kept_)
-        sum += static_cast<double>(weights.by_name.at(name).data_as<float>()[i]);
-      out[i] = static_cast<float>(sum / static_cast<double>(kept_.size()));
+    std::vector<double> sums(static_cast<size_t>(p.value.size()));
+    for (const Weights& weights : kept_) {
+      const HostValues<float> values(weights.by_name.at(name));
+      for (size_t i = 0; i < sums.size(); ++i)
+        sums[i] += static_cast<double>(values[static_cast<int64_t>(i)]);
     }
+    const Tensor mean = tensor_from<float>(p.value.shape(), [&](int64_t i) {
+      return sums[static_cast<size_t>(i)] / static_cast<double>(kept_.size());
+    });
+    copy_elements(p.value, 0, mean, 0, mean.size());
   });
 }
 

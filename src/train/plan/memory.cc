@@ -154,12 +154,9 @@ double activation_bytes(const model::Spec& s, const Lengths& lengths, int64_t ba
 namespace {
 
 // Returns the elements of the keys and values that a layer caches for each token.
-double cached_in(const model::StackSpec& decoder, int64_t layer) {
-  if (model::is_recurrent(decoder, layer)) return 0;
-  const model::AttentionSpec& a = decoder.attention;
-  if (model::mixer_of(decoder, layer) == model::MixerKind::latent)
-    return static_cast<double>(decoder.latent.width + decoder.latent.rotary);
-  return static_cast<double>(a.kv_heads * (a.head_width + a.value_width));
+double cached_in(const model::PagePool::Layer& layer) {
+  return static_cast<double>(layer.keys.heads * layer.keys.width +
+                             layer.values.heads * layer.values.width);
 }
 
 }  // namespace
@@ -167,8 +164,8 @@ double cached_in(const model::StackSpec& decoder, int64_t layer) {
 double cached_per_token(const model::Spec& s) {
   if (!s.decoder) return 0;
   double elements = 0;
-  for (int64_t layer = 0; layer < s.decoder->layers; ++layer)
-    elements += cached_in(*s.decoder, layer);
+  for (const auto& layer : model::PagePool::layout_for(*s.decoder, DType::f32).layers)
+    elements += cached_in(layer);
   return elements;
 }
 
@@ -178,12 +175,12 @@ double cached(const model::Spec& s, const Lengths& lengths, int64_t batch) {
   const model::PagePool::Layout layout = model::PagePool::layout_for(d, DType::f32);
   const model::PagePool::Size size{batch * model::pages_for(lengths.target), batch};
   double elements = 0;
-  for (int64_t layer = 0; layer < d.layers; ++layer) {
-    const int64_t pages = model::PagePool::pages_of(layout.layer(layer).reach, size);
+  for (const auto& layer : layout.layers) {
+    const int64_t pages = model::PagePool::pages_of(layer.reach, size);
     const int64_t tokens = std::min(pages * kPageTokens, batch * lengths.target);
-    elements += cached_in(d, layer) * static_cast<double>(tokens) +
-                static_cast<double>(model::state_size(d, layer) * model::kStateSlots) *
-                    static_cast<double>(pages);
+    elements +=
+        cached_in(layer) * static_cast<double>(tokens) +
+        static_cast<double>(layer.state_size * model::kStateSlots) * static_cast<double>(pages);
   }
   const Widths w = widths_of(s, d);  // for cross-attention
   return elements + (w.keys + w.values) * static_cast<double>(batch) *

@@ -8,6 +8,7 @@
 #include "generate/rules.h"
 #include "loop/evaluation.h"
 #include "loop/examples_task.h"
+#include "losses/token_rows.h"
 #include "open/model_parts.h"
 
 namespace fovea::train {
@@ -83,11 +84,12 @@ infer::Evaluation evaluate_next_tokens(const model::Model& model,
   const int64_t whole = predicted / context, rest = predicted % context;
   const auto window = [&](int64_t start, int64_t rows, int64_t length) {
     Batch batch;
-    batch.target.ids = empty({rows, length}, DType::i32);
-    batch.labels = empty({rows, length}, DType::i32);
+    TokenRows ids(rows, length), labels(rows, length);
+    tokens.copy(start, rows * length, ids.row(0));
+    tokens.copy(start + 1, rows * length, labels.row(0));
+    batch.target.ids = ids.tensor();
+    batch.labels = labels.tensor();
     batch.asked = batch.tokens = rows * length;
-    tokens.copy(start, rows * length, batch.target.ids.data_as<int32_t>());
-    tokens.copy(start + 1, rows * length, batch.labels.data_as<int32_t>());
     return batch;
   };
   const int64_t rows = std::max<int64_t>(1, kTokensAtOnce / context);

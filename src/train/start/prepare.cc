@@ -56,7 +56,7 @@ namespace {
 text::TranslationTokenizers choose_tokenizers(const Job& job, ExamplesTask& task,
                                               const model::Spec& spec) {
   const TrainOptions& o = job.options;
-  if (!task.reads_text()) {
+  if (!task.traits().reads_text) {
     const text::Tokenizer unused = task.make_tokenizer(spec);
     return {unused, unused};
   }
@@ -80,7 +80,7 @@ bool shape(model::Spec& spec, ExamplesTask& task, const text::Tokenizer& tokeniz
   const model::Spec before = spec;
   task.shape(spec, tokenizer, origin, say);
   const bool new_head = model::write_spec(before) != model::write_spec(spec);
-  if (!task.reads_text()) {
+  if (!task.traits().reads_text) {
     spec = model::validated(spec);
     return new_head;
   }
@@ -194,11 +194,12 @@ void add_teacher(Job& job, ExamplesTask& task, const model::Spec& spec,
 
 // Adds the passes of a step, and the memory of the task's own models and of writing answers.
 void add_own_cost(Job& job, const ExamplesTask& task) {
-  job.plan.flops_per_step *= task.passes_per_step() * mean_passes(job.options) /
-                             static_cast<double>(job.options.accumulate);
-  job.plan.weight_bytes += task.other_bytes();
+  const PlannedWork work = task.planned_work();
+  job.plan.flops_per_step *=
+      work.passes_per_step * mean_passes(job.options) / static_cast<double>(job.options.accumulate);
+  job.plan.weight_bytes += work.other_bytes;
   // Keys and values of answers are freed before the first pass of a step.
-  job.plan.activation_bytes = std::max(job.plan.activation_bytes, task.writing_bytes());
+  job.plan.activation_bytes = std::max(job.plan.activation_bytes, work.writing_bytes);
 }
 
 void plan_data(Job& job, const model::Spec& spec, const Examples& examples, const Say& say) {

@@ -30,7 +30,8 @@ struct Window {
 class AnswersTask : public ExamplesTask {
  public:
   AnswersTask(const TrainOptions& options, Purpose purpose)
-      : ExamplesTask(options, purpose), training_(read_questions(options.labels)) {
+      : ExamplesTask(options, purpose, {.limits_evaluation = false}),
+        training_(read_questions(options.labels)) {
     const auto most = static_cast<size_t>(options.evaluate_windows);
     if (purpose == Purpose::measure && most > 0 && training_.questions.size() > most)
       training_.questions.resize(most);
@@ -106,7 +107,6 @@ class AnswersTask : public ExamplesTask {
   // The answer to a question is the most likely one of all windows. If some questions have none, it
   // is empty where "no answer" is more likely in its most likely window.
   // The windows of a question are judged together.
-  void limit_evaluation(double) override {}
   void complete(infer::Predictions& found) const override {
     const std::vector<LabelledQuestion>& questions = held_out_.questions;
     std::vector<infer::SpanPrediction> best(questions.size());

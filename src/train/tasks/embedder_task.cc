@@ -35,7 +35,9 @@ class EmbedderTask : public TrainingTask {
  public:
   EmbedderTask(const EmbedderTraining& training, infer::SentenceModel model,
                const model::Spec& spec)
-      : training_(training),
+      : TrainingTask({.measures_steps = training.learn_pooling == LearnedPooling::none,
+                      .evaluates_start = !training.validation.empty()}),
+        training_(training),
         origin_(std::move(model.origin)),
         modules_(std::move(model.modules)),
         format_(std::move(model.format)),
@@ -65,12 +67,10 @@ class EmbedderTask : public TrainingTask {
     return pooling_ ? pooling_->parameters() : std::vector<model::NamedParameter>();
   }
   // A step would change the pooling.
-  bool measures_steps() const override { return pooling_ == nullptr; }
   StepLoss backward(const model::Transformer& model, int64_t step) const override;
   double steps_per_epoch() const override { return static_cast<double>(batches_per_epoch()); }
   infer::EvaluationTask evaluation() const override;
   bool evaluates() const override { return !validation_.empty(); }
-  bool evaluates_start() const override { return evaluates(); }
   infer::Predictions predict(const model::Transformer& model) const override;
   void write_model(const std::string& folder, model::Transformer& model) const override;
 
@@ -160,8 +160,8 @@ void EmbedderTask::pass_on(const model::Transformer& model, const Texts& texts,
   for (const std::vector<size_t>& chosen : infer::batches_by_length(texts, kBatchTokens)) {
     const Tensor wanted = empty({std::ssize(chosen), width});
     for (size_t i = 0; i < chosen.size(); ++i)
-      std::copy_n(gradient.data_as<float>() + static_cast<int64_t>(chosen[i]) * width, width,
-                  wanted.data_as<float>() + static_cast<int64_t>(i) * width);
+      copy_elements(wanted, static_cast<int64_t>(i) * width, gradient,
+                    static_cast<int64_t>(chosen[i]) * width, width);
     fovea::backward(
         infer::inner_product(vectors(model, infer::token_batch(texts, chosen)), wanted));
   }
@@ -189,7 +189,7 @@ infer::Predictions EmbedderTask::predict(const model::Transformer& model) const 
   for (size_t i = 0; i < validation_.size(); ++i) {
     const auto row = static_cast<int64_t>(i);
     const double cosine =
-        infer::inner_product(a.rows(row, row + 1), b.rows(row, row + 1)).data_as<float>()[0];
+        number_of(infer::inner_product(a.rows(row, row + 1), b.rows(row, row + 1)));
     found.similarities.emplace_back(cosine, validation_[i].score);
   }
   return found;

@@ -8,6 +8,7 @@
 #include "base/threads.h"
 #include "image/augment.h"
 #include "image/rand_augment.h"
+#include "tensor/host_values.h"
 
 namespace fovea::train {
 namespace {
@@ -55,19 +56,15 @@ void ImageExamples::mix(Batch& batch, int64_t pass) const {
   const int64_t B = batch.labels.dim(0);
   Random random = random_of(pass, B);  // no picture's row
   const auto share = static_cast<float>(beta_sample(settings_.augmentation.mixup, random));
-  const Tensor &x = batch.source.signal, mixed = empty(x.shape());
-  batch.second_labels = empty({B}, DType::i32);
-  batch.first_share = share;
+  const HostValues<int32_t> labels(batch.labels);
+  batch.meaning = MixedLabels{
+      tensor_from<int32_t>({B}, [&](int64_t row) { return labels[B - 1 - row]; }), share};
+  const HostValues<float> x(batch.source.signal);
   const int64_t size = x.size() / B;
-  for (int64_t row = 0; row < B; ++row) {
-    const int64_t other = B - 1 - row;
-    batch.second_labels.data_as<int32_t>()[row] = batch.labels.data_as<int32_t>()[other];
-    const float *first = x.data_as<float>() + row * size,
-                *second = x.data_as<float>() + other * size;
-    float* to = mixed.data_as<float>() + row * size;
-    for (int64_t i = 0; i < size; ++i) to[i] = share * first[i] + (1 - share) * second[i];
-  }
-  batch.source.signal = mixed;
+  batch.source.signal = tensor_from<float>(batch.source.signal.shape(), [&](int64_t i) {
+    const int64_t row = i / size, other = B - 1 - row;
+    return share * x[i] + (1 - share) * x[i + (other - row) * size];
+  });
 }
 
 media::Image ImageExamples::augmented(const media::Image& image, int64_t pass, int64_t row,
@@ -90,17 +87,18 @@ Batch ImageExamples::of(const ImageFiles& files, const std::vector<int64_t>& sam
                         int64_t pass) const {
   const int64_t B = std::ssize(samples), S = settings_.processor.height();
   Batch batch;
-  batch.source.signal = empty({B, 3, S, S});
-  batch.labels = empty({B}, DType::i32);
-  float* pixels = batch.source.signal.data_as<float>();
+  std::vector<float> pixels(static_cast<size_t>(B * 3 * S * S));
+  std::vector<int32_t> labels(samples.size());
   parallel_tasks(B, [&](int64_t row) {
     const auto i = static_cast<size_t>(samples[static_cast<size_t>(row)]);
     const media::Image image = media::read_image(files.files[i]);
     const media::Image seen = pass < 0 ? settings_.processor.fitted(image, files.files[i])
                                        : augmented(image, pass, row, files.files[i]);
-    settings_.processor.normalise(seen, pixels + row * 3 * S * S);
-    batch.labels.data_as<int32_t>()[row] = files.labels[i];
+    settings_.processor.normalise(seen, pixels.data() + row * 3 * S * S);
+    labels[static_cast<size_t>(row)] = files.labels[i];
   });
+  batch.source.signal = tensor_of(pixels, {B, 3, S, S});
+  batch.labels = tensor_of(labels, {B});
   batch.asked = B;
   batch.tokens = B * settings_.tokens;
   if (pass >= 0 && settings_.augmentation.mixup > 0) mix(batch, pass);

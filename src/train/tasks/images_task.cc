@@ -16,7 +16,8 @@ namespace {
 class ImagesTask : public ExamplesTask {
  public:
   ImagesTask(const TrainOptions& options, Purpose purpose)
-      : ExamplesTask(options, purpose), training_(read_labelled_images(options.images)) {
+      : ExamplesTask(options, purpose, {.reads_text = false}),
+        training_(read_labelled_images(options.images)) {
     if (options.validation_images.empty())
       hold_out(options.validation, training_, validation_);
     else
@@ -28,7 +29,6 @@ class ImagesTask : public ExamplesTask {
           options.images.front(), excerpt(names_.front()));
   }
 
-  bool reads_text() const override { return false; }
   text::Tokenizer make_tokenizer(const model::Spec&) override {
     constexpr int64_t kContext = 16;  // unused, like the tokenizer
     const EachText letters = [](const auto& use) { use("a"); };
@@ -83,13 +83,14 @@ class ImagesTask : public ExamplesTask {
  protected:
   Tensor loss(const model::Transformer& model, const Batch& batch, const model::Pass& pass,
               double divisor) const override {
-    if (!batch.second_labels) return ExamplesTask::loss(model, batch, pass, divisor);
-    const Questions asked = questions(model, batch, pass);
+    const auto* const mixed = batch.as<MixedLabels>();
+    if (mixed == nullptr) return ExamplesTask::loss(model, batch, pass, divisor);
+    const HeadInputs asked = head_inputs(model, batch, pass);
     const UnitScope units(asked.units);
     const Tensor logits = model.logits(asked.hidden, asked.valid);
     const LossOptions options{divisor, static_cast<float>(options_.label_smoothing)};
-    return add(scale(cross_entropy(logits, batch.labels, options), batch.first_share),
-               scale(cross_entropy(logits, batch.second_labels, options), 1 - batch.first_share));
+    return add(scale(cross_entropy(logits, batch.labels, options), mixed->first_share),
+               scale(cross_entropy(logits, mixed->second, options), 1 - mixed->first_share));
   }
 
  private:

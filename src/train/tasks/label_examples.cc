@@ -1,6 +1,9 @@
 #include "tasks/label_examples.h"
 
 #include <algorithm>
+#include <iterator>
+
+#include "tensor/host_values.h"
 
 namespace fovea::train {
 namespace {
@@ -54,25 +57,29 @@ Batch LabelExamples::of(const LabelledTokens& texts, const std::vector<int64_t>&
   Batch batch;
   read(texts, samples, batch);
   const int64_t B = std::ssize(samples);
-  batch.problem = settings_.problem;
-  batch.label_weights = texts.label_weights;
   const bool spans = !texts.contexts.empty();
   const int64_t width = spans ? 2 : by_token_ ? texts.ids.longest(samples) : 1;
   const Tensor labels = texts.labels.rows(samples, width, -1);
   batch.labels = spans || by_token_ ? labels : labels.view({B});
   if (spans) {
-    batch.samples = samples;
+    AnswerSpans answers{samples, {}};
     for (const int64_t i : samples)
-      batch.contexts.push_back(texts.contexts[static_cast<size_t>(i)]);
+      answers.contexts.push_back(texts.contexts[static_cast<size_t>(i)]);
+    batch.meaning = std::move(answers);
+  } else if (texts.label_weights) {
+    batch.meaning = WeightedLabels{texts.label_weights};
   }
-  for (int64_t i = 0; i < batch.labels.size(); ++i)
-    batch.asked += batch.labels.data_as<int32_t>()[i] >= 0;
+  for (const int32_t label : HostValues<int32_t>(batch.labels)) batch.asked += label >= 0;
   for (const int64_t i : samples) batch.tokens += texts.ids.length(i);
   if (texts.targets.empty()) return batch;
-  batch.targets = empty({B, outputs_}, DType::f32);
-  float* target = batch.targets.data_as<float>();
+  std::vector<float> targets;
   for (const int64_t i : samples)
-    target = std::copy_n(texts.targets.begin() + i * outputs_, outputs_, target);
+    std::copy_n(texts.targets.begin() + i * outputs_, outputs_, std::back_inserter(targets));
+  const Tensor of_texts = tensor_of(targets, {B, outputs_});
+  if (settings_.problem == model::ProblemType::regression)
+    batch.meaning = Numbers{of_texts};
+  else
+    batch.meaning = LabelSets{of_texts, texts.label_weights};
   return batch;
 }
 

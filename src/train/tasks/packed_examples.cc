@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "losses/token_rows.h"
+
 namespace fovea::train {
 namespace {
 
@@ -40,18 +42,15 @@ Batch packed_batch(const LabelledSequences& texts, const std::vector<std::vector
                    int64_t length, int32_t padding) {
   const int64_t count = std::ssize(rows), L = length;
   Batch batch;
-  batch.target.ids = empty({count, L}, DType::i32);
-  batch.labels = empty({count, L}, DType::i32);
-  std::fill_n(batch.target.ids.data_as<int32_t>(), count * L, padding);
-  std::fill_n(batch.labels.data_as<int32_t>(), count * L, -1);
+  TokenRows ids(count, L, padding), labels(count, L, -1);
   DocumentStarts starts(rows.size());
   for (size_t r = 0; r < rows.size(); ++r) {
     int64_t used = 0;
-    const int64_t row = static_cast<int64_t>(r) * L;
+    const auto row = static_cast<int64_t>(r);
     for (const int64_t text : rows[r]) {
       const int64_t start = PackedRows::next_start(used), tokens = texts.ids.length(text);
-      std::copy_n(texts.ids[text], tokens, batch.target.ids.data_as<int32_t>() + row + start);
-      std::copy_n(texts.labels[text], tokens, batch.labels.data_as<int32_t>() + row + start);
+      std::copy_n(texts.ids[text], tokens, ids.row(row) + start);
+      std::copy_n(texts.labels[text], tokens, labels.row(row) + start);
       batch.asked += count_labels(texts.labels[text], tokens);
       batch.tokens += tokens;
       starts[r].push_back(start);
@@ -61,6 +60,8 @@ Batch packed_batch(const LabelledSequences& texts, const std::vector<std::vector
     for (used = PackedRows::next_start(used); used < L; used += PackedRows::kTile)
       starts[r].push_back(used);
   }
+  batch.target.ids = ids.tensor();
+  batch.labels = labels.tensor();
   batch.documents = std::make_shared<const DocumentStarts>(std::move(starts));
   return batch;
 }

@@ -64,13 +64,9 @@ class PairExamples : public LengthExamples<TokenPairs> {
     Batch batch;
     batch.source.ids = pairs.sources.rows(samples, pairs.sources.longest(samples), tokens_.padding);
     batch.labels = pairs.targets.rows(samples, T, -1);
-    batch.target.ids = pairs.targets.rows(samples, T, tokens_.padding);
-    int32_t* target = batch.target.ids.data_as<int32_t>();
-    for (const int64_t i : samples) {  // the target is shifted by one, after the start token
+    batch.target.ids = pairs.targets.shifted_rows(samples, T, tokens_.padding, tokens_.start);
+    for (const int64_t i : samples) {
       const int64_t read = pairs.sources.length(i), said = pairs.targets.length(i);
-      std::copy_backward(target, target + said - 1, target + said);
-      *target = tokens_.start;
-      target += T;
       batch.source_valid.push_back({0, read});
       batch.asked += said;
       batch.tokens += read + said;

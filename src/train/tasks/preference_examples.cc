@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "fovea/core/random.h"
+#include "tensor/host_values.h"
 
 namespace fovea::train {
 namespace {
@@ -121,17 +122,17 @@ Batch PreferenceExamples::mismatched(const Batch& judged) const {
 
 std::vector<int64_t> PreferenceExamples::records_in(const Batch& batch) const {
   std::vector<int64_t> records;
-  for (size_t n = 0; n < batch.texts.size(); n += options_.judged ? 1 : 2)
-    records.push_back(batch.texts[n].number / 2);
+  const auto& texts = std::get<WholeTexts>(batch.meaning).texts;
+  for (size_t n = 0; n < texts.size(); n += options_.judged ? 1 : 2)
+    records.push_back(texts[n].number / 2);
   return records;
 }
 
 Tensor PreferenceExamples::values_of(const Batch& batch) const {
   const std::vector<int64_t> records = records_in(batch);
-  const Tensor values = empty({std::ssize(records)}, DType::f64);
-  for (size_t n = 0; n < records.size(); ++n)
-    values.data_as<double>()[n] = all_.values[static_cast<size_t>(records[n])];
-  return values;
+  return tensor_from<double>({std::ssize(records)}, [&](int64_t n) {
+    return all_.values[static_cast<size_t>(records[static_cast<size_t>(n)])];
+  });
 }
 
 uint64_t PreferenceExamples::key(int64_t text) const {
@@ -162,15 +163,15 @@ Batch PreferenceExamples::shared_rows(const std::vector<int64_t>& numbers) const
   }
   auto [rows, length] =
       smallest_rows(lengths, places, PackedRows::next_start(ids.longest(numbers)), options_.length);
-  std::vector<Batch::Text> texts;
+  WholeTexts whole;
   for (std::vector<int64_t>& row : rows) {
     for (int64_t& text : row) {
       text = numbers[static_cast<size_t>(text)];
-      texts.push_back({text, asked(text)});
+      whole.texts.push_back({text, asked(text)});
     }
   }
   Batch batch = packed_batch(all_.texts, rows, length, options_.padding);
-  batch.texts = std::move(texts);
+  batch.meaning = std::move(whole);
   return batch;
 }
 
@@ -182,12 +183,14 @@ Batch PreferenceExamples::translated_rows(const std::vector<int64_t>& numbers) c
   batch.source.ids = sources.rows(numbers, sources.longest(numbers), options_.padding);
   batch.target.ids = targets.rows(numbers, T, options_.padding);
   batch.labels = all_.texts.labels.rows(numbers, T, -1);
+  WholeTexts whole;
   for (const int64_t number : numbers) {
     batch.source_valid.push_back({0, sources.length(number)});
-    batch.texts.push_back({number, asked(number)});
-    batch.asked += batch.texts.back().asked;
+    whole.texts.push_back({number, asked(number)});
+    batch.asked += whole.texts.back().asked;
     batch.tokens += sources.length(number) + targets.length(number);
   }
+  batch.meaning = std::move(whole);
   return batch;
 }
 
@@ -200,11 +203,13 @@ Batch PreferenceExamples::padded_rows(const std::vector<int64_t>& numbers) const
   if (all_.types.count() > 0) read.types = all_.types.rows(numbers, T, 0);
   batch.labels = full({std::ssize(numbers)}, 0, DType::i32);
   batch.asked = std::ssize(numbers);
+  WholeTexts whole;
   for (const int64_t number : numbers) {
     (options_.decodes ? batch.target_valid : batch.source_valid).push_back({0, ids.length(number)});
     batch.tokens += ids.length(number);
-    batch.texts.push_back({number, 1});
+    whole.texts.push_back({number, 1});
   }
+  batch.meaning = std::move(whole);
   return batch;
 }
 

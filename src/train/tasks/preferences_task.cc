@@ -18,6 +18,7 @@
 #include "tasks/conversations_task.h"
 #include "tasks/preference_examples.h"
 #include "tasks/preference_text.h"
+#include "tensor/host_values.h"
 #include "tensor/tape.h"
 
 namespace fovea::train {
@@ -363,10 +364,10 @@ class PreferencesTask : public ConversationsTask {
 
   Scores score_rewards(const model::Transformer& model, const Batch& batch,
                        const model::Pass& given, PairRewards& rewards) const {
-    const Questions asked = questions(model, batch, given);
+    const HeadInputs asked = head_inputs(model, batch, given);
     const UnitScope units(asked.units);
     const Tensor outputs = model.logits(asked.hidden, asked.valid);
-    const std::vector<int64_t> ones(batch.texts.size(), 1);
+    const std::vector<int64_t> ones(std::get<WholeTexts>(batch.meaning).texts.size(), 1);
     const auto [chosen, rejected] = alternating(segment_sums(outputs, ones));
     add_pairs(chosen, rejected, rewards);
     return {reward_losses(chosen, rejected, examples_->values_of(batch)), {}};
@@ -388,34 +389,33 @@ class PreferencesTask : public ConversationsTask {
   // their place.
   Tensor reference_sums(const Batch& batch, const Tensor& own) const {
     if (!reference_) return own.detach();
-    const Tensor sums = empty({std::ssize(batch.texts)}, DType::f64);
-    for (size_t n = 0; n < batch.texts.size(); ++n) {
-      const auto found = reference_->find(examples_->key(batch.texts[n].number));
+    const auto& texts = std::get<WholeTexts>(batch.meaning).texts;
+    return tensor_from<double>({std::ssize(texts)}, [&](int64_t n) {
+      const int64_t text = texts[static_cast<size_t>(n)].number;
+      const auto found = reference_->find(examples_->key(text));
       check(found.has_value(), "reference: text {} is unknown; expected all texts of the run",
-            batch.texts[n].number);
-      sums.data_as<double>()[n] = *found;
-    }
-    return sums;
+            text);
+      return *found;
+    });
   }
 
   static Tensor inverse(const Tensor& counts) {
-    const Tensor y = empty(counts.shape(), DType::f64);
-    for (int64_t i = 0; i < counts.size(); ++i)
-      y.data_as<double>()[i] = 1 / counts.data_as<double>()[i];
-    return y;
+    const HostValues<double> count(counts);
+    return tensor_from<double>(counts.shape(), [&](int64_t i) { return 1 / count[i]; });
   }
 
   static void add_numbers(const Tensor& x, std::vector<double>& all) {
-    all.insert(all.end(), x.data_as<double>(), x.data_as<double>() + x.size());
+    const HostValues<double> numbers(x);
+    all.insert(all.end(), numbers.begin(), numbers.end());
   }
   static void add_pairs(const Tensor& chosen, const Tensor& rejected, PairRewards& rewards) {
     add_numbers(chosen, rewards.chosen);
     add_numbers(rejected, rewards.rejected);
   }
   static void add_judged(const Tensor& values, const Tensor& signs, PairRewards& rewards) {
-    for (int64_t i = 0; i < values.size(); ++i)
-      (signs.data_as<double>()[i] > 0 ? rewards.chosen : rewards.rejected)
-          .push_back(values.data_as<double>()[i]);
+    const HostValues<double> value(values), sign(signs);
+    for (int64_t i = 0; i < value.size(); ++i)
+      (sign[i] > 0 ? rewards.chosen : rewards.rejected).push_back(value[i]);
   }
 
   // Returns a hash of what the log-probabilities of the initial model depend on, besides the texts.
@@ -458,7 +458,8 @@ class PreferencesTask : public ConversationsTask {
                          const std::vector<int64_t>& records) const {
     const auto keep = [&](const Batch& batch) {
       std::vector<uint64_t> keys;
-      for (const Batch::Text& text : batch.texts) keys.push_back(examples_->key(text.number));
+      for (const WholeTexts::Text& text : std::get<WholeTexts>(batch.meaning).texts)
+        keys.push_back(examples_->key(text.number));
       reference_->add(model, compute(), batch, keys);
     };
     const auto count = std::ssize(records);

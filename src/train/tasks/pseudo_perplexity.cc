@@ -7,6 +7,7 @@
 #include "data/token_store.h"
 #include "loop/evaluation.h"
 #include "loop/special_tokens.h"
+#include "losses/token_rows.h"
 #include "open/model_parts.h"
 
 namespace fovea::train {
@@ -33,17 +34,17 @@ Batch masked_one_by_one(const TokenSpan& tokens, const WindowPart& asked, const 
   const int64_t begin = std::ssize(around.before),
                 T = begin + asked.length + std::ssize(around.after);
   Batch batch;
-  batch.source.ids = empty({asked.rows, T}, DType::i32);
-  batch.labels = empty({asked.rows, T}, DType::i32);
-  std::fill_n(batch.labels.data_as<int32_t>(), asked.rows * T, -1);
+  TokenRows ids(asked.rows, T), labels(asked.rows, T, -1);
   for (int64_t r = 0; r < asked.rows; ++r) {
-    int32_t* row = batch.source.ids.data_as<int32_t>() + r * T;
+    int32_t* const row = ids.row(r);
     std::copy(around.before.begin(), around.before.end(), row);
     tokens.copy(asked.start, asked.length, row + begin);
     std::copy(around.after.begin(), around.after.end(), row + begin + asked.length);
     const int64_t at = begin + asked.first + r;
-    batch.labels.data_as<int32_t>()[r * T + at] = std::exchange(row[at], mask);
+    labels.row(r)[at] = std::exchange(row[at], mask);
   }
+  batch.source.ids = ids.tensor();
+  batch.labels = labels.tensor();
   batch.asked = asked.rows;
   batch.tokens = asked.rows * T;
   return batch;

@@ -44,7 +44,8 @@ struct ReinforcementState {
 class ReinforcementTask : public ExamplesTask {
  public:
   ReinforcementTask(const TrainOptions& options, Purpose purpose, Objective objective)
-      : ExamplesTask(options, purpose),
+      : ExamplesTask(options, purpose,
+                     {.measures_steps = false, .evaluates_start = true, .losses_fall = false}),
         o_(options.reinforcement),
         ppo_(objective == Objective::ppo),
         data_(read_prompts(options.data)),
@@ -95,18 +96,17 @@ class ReinforcementTask : public ExamplesTask {
             .outputs = answers * (o_.answer_tokens + 1)};  // with an end token
   }
   PassSize loaded_size(const model::Spec& spec) const override { return pass_size(spec); }
-  double passes_per_step() const override {
+  PlannedWork planned_work() const override {
     const auto answers = static_cast<double>(o_.prompts * o_.answers),
                updates = static_cast<double>(training().updates());
     const double forward = 1.0 / 3;  // of the time of a pass: writing, and each reading
-    return answers / static_cast<double>(pass_size(setting().spec).batch) *
-           (1 / static_cast<double>(o_.minibatches) + 2 * forward / updates);
-  }
-  uint64_t other_bytes() const override {
+    const double passes = answers / static_cast<double>(pass_size(setting().spec).batch) *
+                          (1 / static_cast<double>(o_.minibatches) + 2 * forward / updates);
     const bool copies = training().kl_weight() > 0 && options_.lora.rank == 0;
-    return rewards_->bytes() + (copies ? copy_bytes_ : 0);
+    return {.passes_per_step = passes,
+            .other_bytes = rewards_->bytes() + (copies ? copy_bytes_ : 0),
+            .writing_bytes = writing_bytes_};
   }
-  uint64_t writing_bytes() const override { return writing_bytes_; }
 
   std::unique_ptr<Examples> examples(const model::Spec& spec,
                                      const text::TranslationTokenizers& tokenizers,
@@ -141,8 +141,6 @@ class ReinforcementTask : public ExamplesTask {
     return infer::evaluation_task("written_answers");
   }
   bool evaluates() const override { return !texts_.held_out.empty(); }
-  bool evaluates_start() const override { return true; }
-  bool measures_steps() const override { return false; }
   std::vector<model::NamedParameter> own_parameters() const override {
     if (!ppo_) return {};
     return {{"value_head.weight", &state_->value_head.weight},
@@ -190,7 +188,6 @@ class ReinforcementTask : public ExamplesTask {
     return found;
   }
 
-  bool losses_fall() const override { return false; }
   bool writes_samples(const model::Transformer&) const override {
     return options_.sample_tokens > 0;
   }

@@ -3,7 +3,9 @@
 #include "base/fields.h"
 #include "base/files.h"
 #include "fovea/core/random.h"
+#include "losses/token_rows.h"
 #include "tasks/text_task.h"
+#include "tensor/host_values.h"
 #include "tensor/tape.h"
 
 namespace fovea::train {
@@ -17,14 +19,13 @@ class ReplacedExamples : public MaskedExamples {
   using MaskedExamples::MaskedExamples;
 
  protected:
-  Batch make(const Tensor& ids, const Tensor& next, int64_t first) const override {
+  Batch make(const TokenRows& ids, const TokenRows& next, int64_t first) const override {
     Batch batch = MaskedExamples::make(ids, next, first);
     const int64_t T = batch.labels.dim(1);
-    batch.targets = empty(batch.labels.shape());
-    for (int64_t i = 0; i < batch.targets.size(); ++i)
-      batch.targets.data_as<float>()[i] =
-          uniform(philox(options_.seed, Stream::shuffle, kDrawnSubstream,
-                         static_cast<uint64_t>(first * T + i))[0]);
+    batch.meaning = DrawnTokens{tensor_from<float>(batch.labels.shape(), [&](int64_t i) {
+      return uniform(philox(options_.seed, Stream::shuffle, kDrawnSubstream,
+                            static_cast<uint64_t>(first * T + i))[0]);
+    })};
     return batch;
   }
 };
@@ -33,6 +34,7 @@ class ReplacedTokensTask : public TextTask {
  public:
   ReplacedTokensTask(const TrainOptions& options, Purpose purpose)
       : TextTask(options, purpose, Objective::replaced_tokens) {
+    traits_.measures_steps = traits_.losses_fall = false;
     check_field(options_.from.empty(), "from",
                 "given with replaced_tokens, which trains a new model and its generator; expected "
                 "none");
@@ -68,13 +70,12 @@ class ReplacedTokensTask : public TextTask {
   }
 
   // The weights, their gradients and two moments.
-  uint64_t other_bytes() const override { return 4 * sizeof(float) * generator_numbers_; }
+  PlannedWork planned_work() const override {
+    return {.other_bytes = 4 * sizeof(float) * generator_numbers_};
+  }
   std::vector<model::NamedParameter> own_parameters() const override {
     return own_parameters_of(*generator_);
   }
-  bool measures_steps() const override { return false; }
-  bool repeats() const override { return false; }
-  bool losses_fall() const override { return false; }
 
   StepLoss backward(const model::Transformer& model, int64_t step) const override {
     parts_ = {};
@@ -139,12 +140,13 @@ infer::Predictions ReplacedTokensTask::predict_batches(
   infer::Predictions found;
   for (int64_t n = 0; n < count; ++n) {
     const ReplacedTokens replaced = replace_tokens(*generator_, batch(n), pass, 1);
-    const Tensor& labels = replaced.batch.labels;
-    const Tensor z = detection_logits(model, replaced.batch, pass);
-    found.loss += number_of(detection_loss(z, labels, 1));
+    const HostValues<int32_t> labels(replaced.batch.labels);
+    const Tensor logits = detection_logits(model, replaced.batch, pass);
+    found.loss += number_of(detection_loss(logits, replaced.batch.labels, 1));
     found.labels += labels.size();
+    const HostValues<float> z(logits);
     for (int64_t i = 0; i < labels.size(); ++i)
-      found.choices.emplace_back(labels.data_as<int32_t>()[i], z.data_as<float>()[i] > 0 ? 1 : 0);
+      found.choices.emplace_back(labels[i], z[i] > 0 ? 1 : 0);
   }
   found.loss /= static_cast<double>(std::max<int64_t>(1, found.labels));
   return found;

@@ -32,6 +32,9 @@ class Sequences {
 
   // Returns the sequences `of`, each filled up with `padding` at the end: i32 [of.size(), length].
   Tensor rows(const std::vector<int64_t>& of, int64_t length, int32_t padding) const;
+  // The same sequences as a decoder reads them: after `start`, without their last number.
+  Tensor shifted_rows(const std::vector<int64_t>& of, int64_t length, int32_t padding,
+                      int32_t start) const;
 
  private:
   std::vector<int32_t> numbers_;

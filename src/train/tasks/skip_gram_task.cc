@@ -4,6 +4,7 @@
 #include "data/skip_gram.h"
 #include "families/static_embedding.h"
 #include "losses/skip_gram_loss.h"
+#include "losses/token_rows.h"
 #include "tasks/text_task.h"
 #include "tensor/tape.h"
 
@@ -33,11 +34,10 @@ class SkipGramExamples : public WindowExamples {
   }
 
  protected:
-  Batch make(const Tensor& ids, const Tensor&, int64_t first) const override {
-    const int64_t L = ids.dim(1);
+  Batch make(const TokenRows& ids, const TokenRows&, int64_t first) const override {
     SkipGramPairs pairs;
-    for (int64_t r = 0; r < ids.dim(0); ++r)
-      pairs_.add_pairs(options_.seed, first + r, ids.data_as<int32_t>() + r * L, L, pairs);
+    for (int64_t r = 0; r < ids.rows(); ++r)
+      pairs_.add_pairs(options_.seed, first + r, ids.row(r), ids.width(), pairs);
     const int64_t N = std::ssize(pairs.tokens), K = std::ssize(pairs.others) / N;
     Batch batch;
     batch.source.ids = tensor_of(pairs.tokens, {N});
@@ -68,7 +68,6 @@ class SkipGramTask : public TextTask {
     TextTask::shape(spec, tokenizer, origin, say);
     spec.padding = -1;
   }
-  bool repeats() const override { return false; }
   PassSize loaded_size(const model::Spec& spec) const override { return pass_size(spec); }
 
   std::unique_ptr<Examples> examples(const model::Spec& spec,

@@ -63,21 +63,17 @@ Batch SpeechExamples::of(const SpeechPairs& pairs, const std::vector<int64_t>& s
   const int64_t B = std::ssize(samples), T = pairs.labels.longest(samples);
   const int64_t size = settings_.bins * settings_.frames;
   Batch batch;
-  batch.source.signal = empty({B, settings_.bins, settings_.frames});
-  float* const signal = batch.source.signal.data_as<float>();
+  std::vector<float> signal(static_cast<size_t>(B * size));
   parallel_tasks(B, [&](int64_t row) {
     const auto i = static_cast<size_t>(samples[static_cast<size_t>(row)]);
     const auto spectrogram = spectrogram_of_file(pairs.files[i], settings_.bins, settings_.frames);
-    std::copy(spectrogram.begin(), spectrogram.end(), signal + row * size);
+    std::copy(spectrogram.begin(), spectrogram.end(), signal.begin() + row * size);
   });
+  batch.source.signal = tensor_of(signal, {B, settings_.bins, settings_.frames});
   batch.labels = pairs.labels.rows(samples, T, -1);
-  batch.target.ids = pairs.labels.rows(samples, T, settings_.padding);
-  int32_t* target = batch.target.ids.data_as<int32_t>();
+  batch.target.ids = pairs.labels.shifted_rows(samples, T, settings_.padding, settings_.start);
   for (const int64_t i : samples) {
     const int64_t said = pairs.labels.length(i);
-    std::copy_backward(target, target + said - 1, target + said);
-    *target = settings_.start;
-    target += T;
     batch.asked += said;
     batch.tokens += settings_.frames / 2 + said;
   }

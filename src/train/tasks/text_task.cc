@@ -34,7 +34,8 @@ void check_shape(Objective objective, const TrainOptions& options, const model::
 }  // namespace
 
 TextTask::TextTask(const TrainOptions& options, Purpose purpose, Objective objective)
-    : ExamplesTask(options, purpose),
+    : ExamplesTask(options, purpose,
+                   {.repeats = objective == Objective::next_token}),  // others are drawn anew
       objective_(objective),
       corpus_(std::vector<std::filesystem::path>(options.data.begin(), options.data.end())) {}
 

@@ -33,8 +33,6 @@ class TextTask : public ExamplesTask {
   infer::EvaluationTask evaluation() const override {
     return infer::evaluation_task(name_of(objective_));
   }
-  // Masks and spans are drawn anew.
-  bool repeats() const override { return objective_ == Objective::next_token; }
 
  protected:
   const TokenSpan& training_part() const { return store_->training(); }

@@ -45,7 +45,8 @@ class TowersTask : public TrainingTask {
   };
   TowersTask(const TrainOptions& options, Data data, model::Towers towers, infer::TextFormat format,
              const media::ImageProcessor& processor)
-      : options_(options),
+      : TrainingTask({.measures_steps = false}),  // a step changes the model of texts
+        options_(options),
         data_(std::move(data)),
         processor_(processor),
         image_(towers.image.origin),
@@ -68,7 +69,6 @@ class TowersTask : public TrainingTask {
     if (text_.sigmoid) all.push_back({"logit_bias", &bias_});
     return all;
   }
-  bool measures_steps() const override { return false; }  // a step changes the model of texts
   StepLoss backward(const model::Transformer& model, int64_t step) const override;
   double passes_per_epoch() const { return order_.passes_per_epoch(); }
   void set_epochs(double epochs) { options_.epochs = epochs; }
@@ -97,8 +97,9 @@ class TowersTask : public TrainingTask {
   // Keeps the temperature from vanishing: Radford et al. 2021, 2.5.
   void limit_scale() const {
     constexpr float kMost = 100;
-    float& value = scale_.value.data_as<float>()[0];
-    if (!text_.sigmoid) value = std::min(value, math::log(kMost));
+    if (text_.sigmoid) return;
+    const auto value = static_cast<float>(number_of(scale_.value));
+    copy_elements(scale_.value, 0, full({1}, std::min(value, math::log(kMost))), 0, 1);
   }
   Tensor loss(const Tensor& pictures, const Tensor& texts) const {
     return contrastive_loss(pictures, texts, scale_.value, text_.sigmoid ? bias_.value : Tensor());
@@ -147,7 +148,7 @@ TrainingTask::StepLoss TowersTask::backward(const model::Transformer& model, int
   }
   const Tensor total = loss(pictures(model, passes[0].pixels), text_.vectors(passes[0].texts));
   fovea::backward(total);
-  result.loss = total.data_as<double>()[0];
+  result.loss = number_of(total);
   return result;
 }
 
@@ -178,7 +179,7 @@ double TowersTask::cached_backward(const model::Transformer& model,
         infer::inner_product(text_.vectors(pass.texts), vectors[1].gradient().rows(first, end)));
     first = end;
   }
-  return total.data_as<double>()[0];
+  return number_of(total);
 }
 
 infer::Predictions TowersTask::predict(const model::Transformer& model) const {
@@ -191,7 +192,7 @@ infer::Predictions TowersTask::predict(const model::Transformer& model) const {
     std::vector<int64_t> rows(static_cast<size_t>(pixels.dim(0)));
     for (size_t i = 0; i < rows.size(); ++i) rows[i] = n * options_.batch + static_cast<int64_t>(i);
     const Tensor x = pictures(model, pixels), y = text_.vectors(texts_of(data_.validation, rows));
-    sum += loss(x, y).data_as<double>()[0];
+    sum += number_of(loss(x, y));
     all.add(infer::unit_length(x), infer::unit_length(y));
   }
   infer::Predictions found = infer::retrieval_of(all, data_.validation.labels);
@@ -205,8 +206,8 @@ void TowersTask::write_model(const std::string& folder, model::Transformer& mode
   towers.image.origin = image_;
   towers.text.model = text_.transformer;
   towers.text.origin = text_origin_;
-  towers.scale = scale_.value.data_as<float>()[0];
-  towers.bias = bias_.value.data_as<float>()[0];
+  towers.scale = static_cast<float>(number_of(scale_.value));
+  towers.bias = static_cast<float>(number_of(bias_.value));
   towers.sigmoid = text_.sigmoid;
   const text::Tokenizer& tokenizer = text_.format.tokenizer();
   const text::TokenizerConfig config(tokenizer.state().files.config, "tokenizer_config.json");

@@ -22,8 +22,8 @@ WindowExamples::WindowExamples(const TokenSpan& training, const TokenSpan& valid
 }
 
 Batch WindowExamples::training(int64_t pass) const {
-  const Tensor ids = empty({options_.batch, options_.length}, DType::i32), next = empty_like(ids);
-  batches_.fill(pass, options_.batch, ids.data_as<int32_t>(), next.data_as<int32_t>());
+  TokenRows ids(options_.batch, options_.length), next = ids;
+  batches_.fill(pass, options_.batch, ids.row(0), next.row(0));
   return make(ids, next, pass * options_.batch);
 }
 
@@ -38,30 +38,28 @@ int64_t WindowExamples::validation_batches() const {
 Batch WindowExamples::validation(int64_t n) const {
   const int64_t first = n * options_.batch,
                 rows = std::min(options_.batch, validation_->windows() - first);
-  const Tensor ids = empty({rows, options_.length}, DType::i32), next = empty_like(ids);
-  validation_->fill(first, rows, ids.data_as<int32_t>(), next.data_as<int32_t>());
+  TokenRows ids(rows, options_.length), next = ids;
+  validation_->fill(first, rows, ids.row(0), next.row(0));
   return make(ids, next, kHeldOut + first);
 }
 
-std::shared_ptr<const DocumentStarts> WindowExamples::documents(const Tensor& ids,
+std::shared_ptr<const DocumentStarts> WindowExamples::documents(const TokenRows& ids,
                                                                 int64_t before) const {
   if (!options_.separator) return nullptr;
-  const int64_t L = ids.dim(1);
-  DocumentStarts all(static_cast<size_t>(ids.dim(0)), {0});
-  for (int64_t r = 0; r < ids.dim(0); ++r)
-    for (int64_t t = 1; t < L; ++t)
-      if (ids.data_as<int32_t>()[r * L + t] == *options_.separator)
-        all[static_cast<size_t>(r)].push_back(before + t);
+  DocumentStarts all(static_cast<size_t>(ids.rows()), {0});
+  for (int64_t r = 0; r < ids.rows(); ++r)
+    for (int64_t t = 1; t < ids.width(); ++t)
+      if (ids.row(r)[t] == *options_.separator) all[static_cast<size_t>(r)].push_back(before + t);
   return std::make_shared<const DocumentStarts>(std::move(all));
 }
 
-Batch NextTokenExamples::make(const Tensor& ids, const Tensor& next, int64_t) const {
+Batch NextTokenExamples::make(const TokenRows& ids, const TokenRows& next, int64_t) const {
   Batch batch;
-  batch.target.ids = ids;
+  batch.target.ids = ids.tensor();
   batch.documents = documents(ids);
-  batch.labels = next;
+  batch.labels = next.tensor();
   batch.asked = batch.tokens = ids.size();
-  batch.units = ids.dim(0);
+  batch.units = ids.rows();
   return batch;
 }
 
@@ -76,24 +74,21 @@ MaskedExamples::MaskedExamples(const TokenSpan& training, const TokenSpan& valid
   held_out.bytes = 0;
 }
 
-Batch MaskedExamples::make(const Tensor& ids, const Tensor&, int64_t first) const {
-  const int64_t rows = ids.dim(0), L = ids.dim(1), begin = std::ssize(before_),
+Batch MaskedExamples::make(const TokenRows& ids, const TokenRows&, int64_t first) const {
+  const int64_t rows = ids.rows(), L = ids.width(), begin = std::ssize(before_),
                 T = begin + L + std::ssize(after_);
   Batch batch;
-  batch.documents = documents(ids, begin);  // before tokens are masked
-  batch.source.ids = empty({rows, T}, DType::i32);
-  batch.labels = empty({rows, T}, DType::i32);
-  std::fill_n(batch.labels.data_as<int32_t>(), rows * T, -1);
+  batch.documents = documents(ids, begin);
+  TokenRows read(rows, T), labels(rows, T, -1);
   for (int64_t r = 0; r < rows; ++r) {
-    int32_t *window = ids.data_as<int32_t>() + r * L,
-            *row = batch.source.ids.data_as<int32_t>() + r * T,
-            *labels = batch.labels.data_as<int32_t>() + r * T + begin;
-    mask_tokens(masking_, options_.seed, first + r, L, window, labels);
-    row = std::copy(before_.begin(), before_.end(), row);
-    row = std::copy_n(window, L, row);
-    std::copy(after_.begin(), after_.end(), row);
-    batch.asked += std::count_if(labels, labels + L, [](int32_t label) { return label >= 0; });
+    int32_t* const window = std::ranges::copy(before_, read.row(r)).out;
+    int32_t* const asked = labels.row(r) + begin;
+    std::ranges::copy(after_, std::copy_n(ids.row(r), L, window));
+    mask_tokens(masking_, options_.seed, first + r, L, window, asked);
+    batch.asked += std::count_if(asked, asked + L, [](int32_t label) { return label >= 0; });
   }
+  batch.source.ids = read.tensor();
+  batch.labels = labels.tensor();
   batch.tokens = rows * T;
   batch.units = rows;
   return batch;
@@ -105,21 +100,16 @@ SpanExamples::SpanExamples(const TokenSpan& training, const TokenSpan& validatio
   held_out.bytes = 0;
 }
 
-Batch SpanExamples::make(const Tensor& ids, const Tensor&, int64_t first) const {
-  const int64_t rows = ids.dim(0), L = ids.dim(1), S = cutting_.source_length(L),
+Batch SpanExamples::make(const TokenRows& ids, const TokenRows&, int64_t first) const {
+  const int64_t rows = ids.rows(), L = ids.width(), S = cutting_.source_length(L),
                 T = cutting_.target_length(L);
   Batch batch;
-  batch.source.ids = empty({rows, S}, DType::i32);
-  batch.target.ids = empty({rows, T}, DType::i32);
-  batch.labels = empty({rows, T}, DType::i32);
-  for (int64_t r = 0; r < rows; ++r) {
-    int32_t* labels = batch.labels.data_as<int32_t>() + r * T;
-    cut_spans(cutting_, options_.seed, first + r, ids.data_as<int32_t>() + r * L, L,
-              batch.source.ids.data_as<int32_t>() + r * S, labels);
-    int32_t* target = batch.target.ids.data_as<int32_t>() + r * T;
-    *target = start_;
-    std::copy_n(labels, T - 1, target + 1);
-  }
+  TokenRows source(rows, S), labels(rows, T);
+  for (int64_t r = 0; r < rows; ++r)
+    cut_spans(cutting_, options_.seed, first + r, ids.row(r), L, source.row(r), labels.row(r));
+  batch.source.ids = source.tensor();
+  batch.target.ids = labels.shifted(start_).tensor();
+  batch.labels = labels.tensor();
   batch.asked = rows * T;
   batch.tokens = rows * (S + T);
   batch.units = rows;

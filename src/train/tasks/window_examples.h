@@ -5,6 +5,7 @@
 #include "data/batches.h"
 #include "data/masking.h"
 #include "loop/examples.h"
+#include "losses/token_rows.h"
 
 namespace fovea::train {
 
@@ -34,11 +35,11 @@ class WindowExamples : public Examples {
   // Builds the batch of the windows `ids` [rows, length]; `next` has the token after each of their
   // tokens. `first` is the number of the first window in the order of training; held-out windows
   // have higher numbers.
-  virtual Batch make(const Tensor& ids, const Tensor& next, int64_t first) const = 0;
+  virtual Batch make(const TokenRows& ids, const TokenRows& next, int64_t first) const = 0;
 
   // Returns the documents of the windows `ids`, in rows with `before` more tokens at the beginning,
   // which belong to the first document; null if windows are not divided.
-  std::shared_ptr<const DocumentStarts> documents(const Tensor& ids, int64_t before = 0) const;
+  std::shared_ptr<const DocumentStarts> documents(const TokenRows& ids, int64_t before = 0) const;
 
   WindowOptions options_;
 
@@ -53,7 +54,7 @@ class NextTokenExamples : public WindowExamples {
   using WindowExamples::WindowExamples;
 
  protected:
-  Batch make(const Tensor& ids, const Tensor& next, int64_t first) const override;
+  Batch make(const TokenRows& ids, const TokenRows& next, int64_t first) const override;
 };
 
 // Predicts masked tokens. `before` and `after`: special tokens around a window.
@@ -64,7 +65,7 @@ class MaskedExamples : public WindowExamples {
                  std::vector<int32_t> after);
 
  protected:
-  Batch make(const Tensor& ids, const Tensor& next, int64_t first) const override;
+  Batch make(const TokenRows& ids, const TokenRows& next, int64_t first) const override;
 
  private:
   Masking masking_;
@@ -78,7 +79,7 @@ class SpanExamples : public WindowExamples {
                SpanCutting cutting, int32_t start);
 
  protected:
-  Batch make(const Tensor& ids, const Tensor& next, int64_t first) const override;
+  Batch make(const TokenRows& ids, const TokenRows& next, int64_t first) const override;
 
  private:
   SpanCutting cutting_;

@@ -8,8 +8,10 @@
 
 #include "embed/batching.h"
 #include "embed/losses.h"
+#include "kernels/isa.h"
 #include "support/expect_error.h"
 #include "support/golden_folder.h"
+#include "support/second_device.h"
 
 namespace fovea::infer {
 namespace {
@@ -69,6 +71,18 @@ TEST_F(SentenceModelTest, GivesTheSameBitsInAnyBatch) {
   }
   for (const int64_t most : {1, 13, 30})
     EXPECT_EQ(to_floats(vectors(model, texts, "", most)), to_floats(together)) << most;
+}
+
+TEST_F(SentenceModelTest, GivesTheBitsOfTheReferenceOnASecondDevice) {
+  use_isa("reference");
+  const SentenceModel host = open();
+  SentenceModel other = open();
+  other.move_to(test::second_device());
+  const auto texts = folder_.texts();
+  EXPECT_EQ(to_floats(vectors(other, texts)), to_floats(vectors(host, texts)));
+  EXPECT_EQ(to_floats(vectors(other, texts, "query : ")),
+            to_floats(vectors(host, texts, "query : ")));
+  use_isa("auto");
 }
 
 // Enough texts for batches of each thread.

@@ -128,8 +128,9 @@ TEST_F(PlainCircuits, AttributionsOfHeadsAndFeedForwardLayersAreTheirOutputsTime
     const float* const fed = values.at("mlp_output." + layer).data_as<float>() + 4 * kWidth;
     const auto effect = direct_effect({fed, fed + kWidth}, stream);
     EXPECT_NEAR(found.feed_forward[l], effect[2] - effect[11], 1e-5);
-    const Tensor heads = values.at("heads." + layer);                               // [1, T, H, D]
-    const Tensor& matrix = model_.decoder.blocks[l].attention.output.weight.value;  // [C, H D]
+    const Tensor heads = values.at("heads." + layer);  // [1, T, H, D]
+    const Tensor& matrix =
+        std::get<model::Attention>(model_.decoder.blocks[l].mixer).output.weight.value;  // [C, H D]
     for (size_t h = 0; h < 4; ++h) {
       std::vector<double> written(kWidth);
       for (size_t c = 0; c < written.size(); ++c)
@@ -154,7 +155,7 @@ TEST_F(PlainCircuits, NeuronsAreThoseOfTheTraceAndPromoteTheirOutputRows) {
     std::vector<float> sizes;
     for (int64_t n = 0; n < F; ++n) sizes.push_back(std::abs(here[n]));
     std::sort(sizes.rbegin(), sizes.rend());
-    const Tensor& matrix = model_.decoder.blocks[l].ffn.down.weight.value;  // [C, F]
+    const Tensor& matrix = model_.decoder.blocks[l].ffn->down.weight.value;  // [C, F]
     ASSERT_EQ(layers[l].size(), 4u);
     for (size_t i = 0; i < 4; ++i) {
       const Neuron& neuron = layers[l][i];
@@ -261,7 +262,7 @@ TEST_F(PlainCircuits, SteeringAddsTheDifferenceOfTheMeans) {
 TEST_F(PlainCircuits, CircuitsAreProductsOfTheWeights) {
   const HeadCircuit found = head_circuit(inspected(ids_), model::AttentionKind::self, 1, 2, 3);
   const model::Block& block = model_.decoder.blocks[1];
-  const model::Attention& attention = block.attention;
+  const model::Attention& attention = std::get<model::Attention>(block.mixer);
   const auto embedded = [&](int32_t id) {
     return block.attention_norm.input(
         model::token_vectors(model_, row({id}), model_.token_embedding), DType::f32);
@@ -328,11 +329,14 @@ TEST_F(ValueResidualCircuits, AHeadWritesTheSumOfItsOwnAndTheFirstValues) {
   std::vector<double> values(4);  // of the token at place 3
   for (const auto& [layer, share] : {std::pair{1, 0.25}, {2, 0.75}}) {
     const model::Block& block = model_.decoder.blocks[static_cast<size_t>(layer)];
-    const Tensor y = block.attention.value(block.attention_norm.input(
-        model::token_vectors(model_, row({9}), model_.token_embedding), DType::f32));
+    const Tensor y =
+        std::get<model::Attention>(block.mixer)
+            .value(block.attention_norm.input(
+                model::token_vectors(model_, row({9}), model_.token_embedding), DType::f32));
     for (size_t d = 0; d < 4; ++d) values[d] += share * double{y.data_as<float>()[12 + d]};
   }
-  const Tensor& matrix = model_.decoder.blocks[2].attention.output.weight.value;  // [C, H D]
+  const Tensor& matrix =
+      std::get<model::Attention>(model_.decoder.blocks[2].mixer).output.weight.value;  // [C, H D]
   const Tensor written = zeros({1, kWidth});
   for (int64_t c = 0; c < kWidth; ++c)
     for (int64_t d = 0; d < 4; ++d)

@@ -231,7 +231,7 @@ TEST_F(Quantized, IsNotTrainedButPassesGradients) {
   files.model.head.norm = {};
   Tensor x = full({1, 72}, 1);
   x.want_gradient();
-  backward(sum(files.model.decoder.blocks[0].ffn.up(x)));
+  backward(sum(files.model.decoder.blocks[0].ffn->up(x)));
   EXPECT_EQ(x.gradient().shape(), (Shape{1, 72}));
 }
 

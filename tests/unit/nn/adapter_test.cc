@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "nn/linear.h"
+#include "nn/packed_linear.h"
 #include "support/expect_error.h"
 #include "support/gradient_check.h"
 #include "support/random_parameters.h"

@@ -281,8 +281,9 @@ TEST(Blocks, ScaleTheResidual) {
   test::randomise(block, 3);
   const Tensor x = normal({2, 3, 8}, 1);
   const DType f32 = DType::f32;
-  const Tensor h = block.attention_norm.sum(add(scale(x, 1.75f), block.attention(x, {})), f32);
-  const Tensor y = block.ffn_norm.sum(add(scale(h, 1.75f), block.ffn(h, {})), f32);
+  const Tensor h =
+      block.attention_norm.sum(add(scale(x, 1.75f), std::get<Attention>(block.mixer)(x, {})), f32);
+  const Tensor y = block.ffn_norm.sum(add(scale(h, 1.75f), (*block.ffn)(h, {})), f32);
   EXPECT_EQ(to_floats(block(x, {})), to_floats(y));
 }
 
@@ -294,12 +295,13 @@ TEST(Blocks, PlaceNormsByTheSpec) {
     Block block(spec, {}, 8, 0, false, kDecoderPlaces);
     test::randomise(block, 3);
     const Tensor x = normal({2, 3, 8}, 1);
-    Pass pass;
+    LayerPass pass;
     pass.mask.causal = true;
     const DType f32 = DType::f32;
     const Norms &a = block.attention_norm, &f = block.ffn_norm;
-    const Tensor h = a.sum(add(x, a.output(block.attention(a.input(x, f32), pass), f32)), f32);
-    const Tensor y = f.sum(add(h, f.output(block.ffn(f.input(h, f32), pass), f32)), f32);
+    const Tensor h =
+        a.sum(add(x, a.output(std::get<Attention>(block.mixer)(a.input(x, f32), pass), f32)), f32);
+    const Tensor y = f.sum(add(h, f.output((*block.ffn)(f.input(h, f32), pass), f32)), f32);
     EXPECT_EQ(to_floats(block(x, pass)), to_floats(y)) << places;
   }
 }
@@ -311,8 +313,8 @@ TEST(Blocks, ReadTheSameStreamInParallel) {
   test::randomise(block, 3);
   const Tensor x = normal({2, 3, 8}, 1);
   const DType f32 = DType::f32;
-  const Tensor a = block.attention(block.attention_norm.input(x, f32), {});
-  const Tensor b = block.ffn(block.ffn_norm.input(x, f32), {});
+  const Tensor a = std::get<Attention>(block.mixer)(block.attention_norm.input(x, f32), {});
+  const Tensor b = (*block.ffn)(block.ffn_norm.input(x, f32), {});
   EXPECT_EQ(to_floats(block(x, {})), to_floats(add(add(x, a), b)));
 }
 
@@ -343,7 +345,7 @@ TEST(Attentions, ShareKeysAndValuesAmongGroupedHeads) {
   full_heads.value.weight.value = repeat(grouped.value.weight.value);
   full_heads.value.bias.value = repeat(grouped.value.bias.value);
   const Tensor x = normal({2, 5, kModel}, 1);
-  Pass pass;
+  LayerPass pass;
   pass.mask.causal = true;
   const std::vector<float> a = to_floats(grouped(x, pass)), b = to_floats(full_heads(x, pass));
   for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-5) << i;

@@ -120,16 +120,20 @@ TEST(ProbePoints, FollowFromOneAnother) {
   const Tensor& x = run.at("hidden.0");
   expect_equal(run.at("mixer_input.0"), block.attention_norm.input(x, f32));
   const Tensor y = run.at("mixer_input.0");
-  expect_equal(run.at("query.0"), block.attention.query(y).view({kBatch, kTokens, 4, 4}));
-  expect_equal(run.at("key.0"), block.attention.key(y).view({kBatch, kTokens, 2, 4}));
-  expect_equal(run.at("value.0"), block.attention.value(y).view({kBatch, kTokens, 2, 2}));
+  expect_equal(run.at("query.0"),
+               std::get<Attention>(block.mixer).query(y).view({kBatch, kTokens, 4, 4}));
+  expect_equal(run.at("key.0"),
+               std::get<Attention>(block.mixer).key(y).view({kBatch, kTokens, 2, 4}));
+  expect_equal(run.at("value.0"),
+               std::get<Attention>(block.mixer).value(y).view({kBatch, kTokens, 2, 2}));
   expect_attention(run, "", true);
-  expect_equal(run.at("mixer_output.0"), projected(run.at("heads.0"), block.attention.output));
+  expect_equal(run.at("mixer_output.0"),
+               projected(run.at("heads.0"), std::get<Attention>(block.mixer).output));
   expect_equal(run.at("hidden_mid.0"), add(x, run.at("mixer_output.0")));
   expect_equal(run.at("mlp_input.0"), block.ffn_norm.input(run.at("hidden_mid.0"), f32));
-  expect_equal(run.at("mlp_pre.0"), block.ffn.up(run.at("mlp_input.0")));
-  expect_equal(run.at("mlp_hidden.0"), activation(run.at("mlp_pre.0"), block.ffn.kind));
-  expect_equal(run.at("mlp_output.0"), block.ffn.down(run.at("mlp_hidden.0")));
+  expect_equal(run.at("mlp_pre.0"), block.ffn->up(run.at("mlp_input.0")));
+  expect_equal(run.at("mlp_hidden.0"), activation(run.at("mlp_pre.0"), block.ffn->kind));
+  expect_equal(run.at("mlp_output.0"), block.ffn->down(run.at("mlp_hidden.0")));
   expect_equal(run.at("hidden.unnormed"), add(run.at("hidden_mid.0"), run.at("mlp_output.0")));
   expect_equal(run.at("hidden.1"), run.stack.norm(run.at("hidden.unnormed"), f32));
   expect_equal(run.at("embedding"), random_input({kBatch, kTokens, kWidth}, 1));
@@ -144,19 +148,19 @@ TEST(ProbePoints, OfRotaryPositionsAndGatedLayersAreThoseInUse) {
   const LayerRun run(spec);
   const Block& block = run.block();
   expect_attention(run, "", true);
-  const Tensor projection = block.attention.query(run.at("mixer_input.0"));
-  const Tensor normed =
-      block.attention.query_norm(projection.view({kBatch, kTokens, 4, 4}), DType::f32);
+  const Tensor projection = std::get<Attention>(block.mixer).query(run.at("mixer_input.0"));
+  const Tensor normed = std::get<Attention>(block.mixer)
+                            .query_norm(projection.view({kBatch, kTokens, 4, 4}), DType::f32);
   EXPECT_NE(to_floats(run.at("query.0")), to_floats(normed));  // rotated, except token 0
   for (int64_t i = 0; i < 4 * 4; ++i)
     EXPECT_EQ(run.at("query.0").data_as<float>()[i], normed.data_as<float>()[i]);
   const Tensor& y = run.at("mlp_input.0");
-  expect_equal(run.at("mlp_pre.0"), block.ffn.gate(y));
+  expect_equal(run.at("mlp_pre.0"), block.ffn->gate(y));
   expect_equal(run.at("mlp_hidden.0"),
-               gated_activation(run.at("mlp_pre.0"), block.ffn.up(y), block.ffn.kind));
+               gated_activation(run.at("mlp_pre.0"), block.ffn->up(y), block.ffn->kind));
   // The output points follow the norm of the output.
   expect_equal(run.at("mlp_output.0"),
-               block.ffn_norm.output(block.ffn.down(run.at("mlp_hidden.0")), DType::f32));
+               block.ffn_norm.output(block.ffn->down(run.at("mlp_hidden.0")), DType::f32));
   expect_equal(run.at("hidden.unnormed"), add(run.at("hidden_mid.0"), run.at("mlp_output.0")));
 }
 
@@ -166,10 +170,10 @@ TEST(ProbePoints, OfCrossAttentionHaveNamesOfTheirOwn) {
   const Block& block = run.block();
   expect_equal(run.at("cross_mixer_input.0"),
                block.cross_norm.input(run.at("hidden_mid.0"), DType::f32));
-  expect_equal(run.at("cross_key.0"), block.cross.key(memory).view({kBatch, 3, 2, 4}));
+  expect_equal(run.at("cross_key.0"), block.cross->key(memory).view({kBatch, 3, 2, 4}));
   expect_attention(run, "cross_", false);
   expect_equal(run.at("cross_mixer_output.0"),
-               projected(run.at("cross_heads.0"), block.cross.output));
+               projected(run.at("cross_heads.0"), block.cross->output));
   expect_equal(run.at("cross_hidden_mid.0"),
                add(run.at("hidden_mid.0"), run.at("cross_mixer_output.0")));
   expect_equal(run.at("mlp_input.0"),
@@ -180,7 +184,7 @@ TEST(ProbePoints, OfRecurrentLayersAreGatesAndStates) {
   StackSpec spec = one_layer();
   spec.mixers = {MixerKind::lstm};
   const LayerRun run(spec);
-  const Recurrence& layer = run.block().recurrence;
+  const Recurrence& layer = std::get<Recurrence>(run.block().mixer);
   expect_equal(run.at("gates.0"), layer.input(run.at("mixer_input.0")));
   expect_equal(run.at("state.0"), layer.states(run.at("gates.0"), {}));
   expect_equal(run.at("mixer_output.0"), layer.projected(run.at("state.0")));
@@ -191,7 +195,7 @@ TEST(ProbePoints, OfLatentAttentionIncludeTheLatent) {
   spec.mixers = {MixerKind::latent};
   spec.attention.kv_heads = 4;
   const LayerRun run(spec);
-  const LatentAttention& layer = run.block().latent;
+  const LatentAttention& layer = std::get<LatentAttention>(run.block().mixer);
   expect_equal(run.at("latent.0"), layer.latent_of(run.at("mixer_input.0"), {}));
   expect_equal(run.at("value.0"), layer.value_up(run.at("latent.0")).view({kBatch, kTokens, 4, 2}));
   expect_attention(run, "", true);

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/threads.h"
 #include "fovea/core/random.h"
+#include "nn/adapted_linear.h"
 #include "support/expect_error.h"
 #include "tensor/tape.h"
 

@@ -113,7 +113,7 @@ TEST(SpanLoss, IgnoresPadding) {
   batch.labels = empty({1, 2}, DType::i32);
   batch.labels.data_as<int32_t>()[0] = 1;
   batch.labels.data_as<int32_t>()[1] = 2;
-  batch.contexts = {{1, 3}};
+  batch.meaning = AnswerSpans{{}, {{1, 3}}};
   batch.source.ids = zeros({1, 4}, DType::i32);
   batch.source_valid = {{0, 3}};
   const double begin = std::log(std::exp(1) + std::exp(3) + std::exp(5)) - 3;

@@ -185,20 +185,17 @@ TEST(TargetLoss, IsThatOfItsDefinition) {
   const Tensor logits = tensor_of({0.5f, -1, 2, 0, 3, -2}, {2, 3});
   Batch batch;
   batch.labels = zeros({2}, DType::i32);
-  batch.problem = model::ProblemType::multi_label;
-  batch.targets = tensor_of({1, -1, -1, 1, 1, -1}, {2, 3});
-  batch.label_weights = std::make_shared<const std::vector<float>>(std::vector<float>{2, 3, 4});
+  const Tensor targets = tensor_of({1, -1, -1, 1, 1, -1}, {2, 3});
+  const auto weights = std::make_shared<const std::vector<float>>(std::vector<float>{2, 3, 4});
+  batch.meaning = LabelSets{targets, weights};
   const auto log_p = [](double x) { return -std::log1p(std::exp(-x)); };
   const double sets =
       2 * log_p(0.5) + log_p(1) + log_p(-2) + 2 * log_p(0) + 3 * log_p(3) + log_p(2);
   EXPECT_NEAR(number_of(target_loss(logits, batch.labels, batch, 2)), -sets / 3 / 2, 1e-6);
-  batch.label_weights = nullptr;
-  batch.problem = model::ProblemType::regression;
+  batch.meaning = Numbers{targets};
   EXPECT_NEAR(number_of(target_loss(logits, batch.labels, batch, 1)), 0.25 + 0 + 9 + 1 + 4 + 1,
               1e-5);
-  batch.problem = model::ProblemType::single_label;
-  batch.targets = {};
-  batch.label_weights = std::make_shared<const std::vector<float>>(std::vector<float>{2, 3, 4});
+  batch.meaning = WeightedLabels{weights};
   const Tensor labels = empty({2}, DType::i32);
   labels.data_as<int32_t>()[0] = 2;
   labels.data_as<int32_t>()[1] = -1;

@@ -146,7 +146,7 @@ TEST_F(PreferencesOfChats, DoNotDependOnTheBatch) {
   const auto& examples = dynamic_cast<const PreferenceExamples&>(examples_of(job));
   const NoGradient off;
   const Batch batch = examples.training(0);
-  ASSERT_EQ(batch.texts.size(), 8u);
+  ASSERT_EQ(std::get<WholeTexts>(batch.meaning).texts.size(), 8u);
   const Tensor together = sequence_log_probabilities(job.model, batch, {}).sums;
   const std::vector<int64_t> records = examples.records_in(batch);
   for (size_t n = 0; n < records.size(); ++n) {

@@ -36,7 +36,7 @@ struct GoldenElectra {
     share_embeddings(model.model, generator.model);
     batch.source.ids = copy(expected.tensor("ids"));
     batch.labels = copy(expected.tensor("labels"));
-    batch.targets = copy(expected.tensor("numbers"));
+    batch.meaning = DrawnTokens{copy(expected.tensor("numbers"))};
     for (int64_t i = 0; i < batch.labels.size(); ++i)
       batch.asked += batch.labels.data_as<int32_t>()[i] >= 0;
     batch.units = batch.labels.dim(0);

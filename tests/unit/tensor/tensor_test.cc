@@ -8,6 +8,7 @@
 
 #include "support/expect_error.h"
 #include "support/second_device.h"
+#include "tensor/host_values.h"
 
 namespace fovea {
 namespace {
@@ -267,6 +268,57 @@ TEST(Devices, DoNotMix) {
                [&] { kernels(x).add(empty_like(x), x, there, 2); });
   expect_error(ErrorKind::InvalidArgument, {"copy: inputs are on devices second and cpu"},
                [&] { copy_bytes(there, 0, x, 0, 4); });
+}
+
+TEST(Devices, MayQueueTheirKernels) {
+  test::SecondQueue::wait();
+  const Device& second = test::second_device();
+  const Tensor y = empty({2}, DType::f32, second);
+  {
+    const Tensor x = tensor_of({1, 2}, {2}), there = x.to(second);
+    x.span<float>()[0] = 7;  // the copy does not change
+    kernels(there).scale(y, there, 2, 2);
+  }
+  EXPECT_EQ(test::SecondQueue::length(), 2u);  // a copy and a kernel
+  EXPECT_EQ(to_floats(y), (Floats{2, 4}));
+  EXPECT_EQ(test::SecondQueue::length(), 0u);
+}
+
+TEST(HostValues, AreThoseOfTheTensorOnAnyDevice) {
+  const Tensor x = counting({2, 3});
+  EXPECT_EQ(HostValues<float>(x).all().data(), x.data());  // no copy
+  for (const Tensor& each : {x, x.to(test::second_device())}) {
+    const HostValues<float> values(each);
+    EXPECT_EQ(values.size(), 6);
+    EXPECT_EQ(values[4], 4);
+    EXPECT_TRUE(std::ranges::equal(values.row(1), Floats{3, 4, 5}));
+    EXPECT_TRUE(std::ranges::equal(values, to_floats(x)));
+  }
+  expect_error(ErrorKind::InvalidArgument, {"span", "fp32"}, [&] { HostValues<int32_t>{x}; });
+}
+
+TEST(TensorFrom, CallsTheFunctionOfEachIndex) {
+  const Tensor x = tensor_from<int32_t>({2, 2}, [](int64_t i) { return 10 * i; });
+  EXPECT_EQ(x.dtype(), DType::i32);
+  EXPECT_TRUE(std::ranges::equal(x.span<int32_t>(), std::vector<int32_t>{0, 10, 20, 30}));
+  EXPECT_EQ(tensor_from<double>({1}, [](int64_t) { return 0.5; }).dtype(), DType::f64);
+}
+
+TEST(CopyElements, CopiesBetweenDevices) {
+  const Tensor x = counting({2, 3});
+  for (const Device* to : {&cpu_device(), &test::second_device()}) {
+    for (const Device* from : {&cpu_device(), &test::second_device()}) {
+      const Tensor y = zeros({4}, DType::f32, *to);
+      copy_elements(y, 1, x.to(*from), 4, 2);
+      EXPECT_EQ(to_floats(y), (Floats{0, 4, 5, 0}));
+    }
+  }
+  const Tensor y = zeros({4});
+  expect_error(ErrorKind::InvalidArgument, {"copy: 2 elements from 5 of [2, 3] to 0 of [4]"},
+               [&] { copy_elements(y, 0, x, 5, 2); });
+  expect_error(ErrorKind::InvalidArgument, {"to 3 of [4]"}, [&] { copy_elements(y, 3, x, 0, 2); });
+  expect_error(ErrorKind::InvalidArgument, {"fp32", "int32"},
+               [&] { copy_elements(zeros({4}, DType::i32), 0, x, 0, 2); });
 }
 
 TEST(TensorSpan, HasTheElementsOfTheType) {

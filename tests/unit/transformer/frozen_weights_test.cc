@@ -51,8 +51,9 @@ void adapt(Transformer& model) {
   uint64_t seed = 40;
   for (Block& block : model.decoder.blocks) {
     for (Linear* layer :
-         {&block.attention.query, &block.attention.key, &block.attention.value,
-          &block.attention.output, &block.ffn.gate, &block.ffn.up, &block.ffn.down}) {
+         {&std::get<Attention>(block.mixer).query, &std::get<Attention>(block.mixer).key,
+          &std::get<Attention>(block.mixer).value, &std::get<Attention>(block.mixer).output,
+          &block.ffn->gate, &block.ffn->up, &block.ffn->down}) {
       if (!layer->weight.present()) continue;
       add_adapter(*layer, {.rank = 2, .scale = 2});
       initialise_adapter(*layer, ++seed);

@@ -32,6 +32,8 @@ int checked_count(size_t bytes, const std::string& what) {
 class MpiCommunicator : public Communicator {
  public:
   MpiCommunicator() {
+    // The launcher of Open MPI 5 (seen in 5.0.7) keeps one incomplete line for both streams.
+    mixes_streams_ = OMPI_MAJOR_VERSION >= 5;
     int provided = 0;
     check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -48,8 +50,6 @@ class MpiCommunicator : public Communicator {
   }
   ~MpiCommunicator() override { MPI_Finalize(); }
 
-  int rank() const override { return rank_; }
-  int size() const override { return size_; }
   void all_reduce(std::span<float> values) override;
   void broadcast(std::span<uint8_t> bytes, int root) override {
     const int count = checked_count(bytes.size(), "MPI_Bcast");
@@ -64,18 +64,13 @@ class MpiCommunicator : public Communicator {
   }
   std::optional<Message> receive() override;
 
-  const std::vector<int>& neighbours() const override { return neighbours_; }
   std::atomic<int>* share(int count) override;
-  // The launcher of Open MPI 5 (seen in 5.0.7) keeps one incomplete line for both streams.
-  bool mixes_streams() const override { return OMPI_MAJOR_VERSION >= 5; }
   void abort(int code) override { MPI_Abort(MPI_COMM_WORLD, code); }
 
  private:
   void add_from_others(std::span<float> values);
 
-  int rank_ = 0, size_ = 0;
   MPI_Comm machine_ = MPI_COMM_NULL;
-  std::vector<int> neighbours_;
 };
 
 void MpiCommunicator::all_reduce(std::span<float> values) {
