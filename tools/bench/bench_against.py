@@ -19,6 +19,7 @@ ROWS = {  # name: (arguments of fovea bench, key of the speed in its JSON); a ru
     "prompt int8": ([MODELS / "llama", "--dtype", "int8", "--prompt", "512", "--decode", "1"], "prompt_tokens_per_second"),
     "decode bf16": ([MODELS / "llama", "--dtype", "bf16", "--prompt", "16", "--decode", "256"], "decode_tokens_per_second"),
     "decode int8": ([MODELS / "llama", "--dtype", "int8", "--prompt", "16", "--decode", "256"], "decode_tokens_per_second"),
+    "decode int4": ([MODELS / "llama", "--dtype", "int4", "--prompt", "16", "--decode", "256"], "decode_tokens_per_second"),
     "embed fp32": ([MODELS / "bert", "--dtype", "fp32", "--embed", MODELS / "lines.txt", "--runs", "1"], "tokens_per_second"),
 }
 KINDS = list(dict.fromkeys(name.split()[0] for name in ROWS))

@@ -77,6 +77,17 @@ def count_element_loops(root):
     print(f"data_as<float or int32_t> above the core: {found}")
 
 
+def large_interfaces(root, most=8):
+    """Yields the classes with more than `most` virtual functions."""
+    for top in ("include", "src", "contrib", "apps"):
+        for path in sorted((root / top).rglob("*.h")):
+            text = path.read_text(encoding="utf-8")
+            for found in re.finditer(r"^(?:class|struct) (\w+)[^;{]*\{.*?^\};", text, re.MULTILINE | re.DOTALL):
+                count = len(re.findall(r"\bvirtual\b(?!\s*~)", found[0]))
+                if count > most:
+                    yield found[1], count
+
+
 def option_counts(program):
     """Returns the number of options of each verb."""
     verbs = re.findall(r"^  (\w+) ", subprocess.run([program, "--help"], capture_output=True, text=True, check=True).stdout, re.MULTILINE)
@@ -102,6 +113,7 @@ def main():
     count_arrows(root)
     count_types(root)
     count_element_loops(root)
+    print("interfaces of more than 8 virtual functions:", dict(large_interfaces(root)))
     if options.program:
         count_options(options.program)
 
