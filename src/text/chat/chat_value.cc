@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/float_mode.h"
 #include "base/ordered_json.h"
 #include "chat/values.h"
 #include "unicode/utf8.h"
@@ -63,11 +64,13 @@ ChatValue ChatValue::object(const Members& members) {
 }
 
 ChatValue ChatValue::parse(std::string_view json, const std::string& name) {
+  const FloatMode mode;
   jinja::Runtime runtime = unlimited();
   return chat_value(jinja::from_json(runtime, json, name));
 }
 
 std::string ChatValue::json() const {
+  const FloatMode mode;
   jinja::Runtime runtime = unlimited();
   return to_json(runtime, value_of(*this),
                  {.indent = {}, .item_separator = ",", .key_separator = ":"});

@@ -1,4 +1,5 @@
 #include "base/error.h"
+#include "base/float_mode.h"
 #include "chat/values.h"
 #include "fovea/text/chat.h"
 #include "tokenizer/pipeline/decoders.h"
@@ -66,6 +67,7 @@ Value shown_content(Runtime& runtime, const Value& content, bool knows_parts) {
 
 std::string render_with_images(const ChatFormat& format, const ChatRequest& request,
                                const Tokenizer& tokenizer, const std::string& mark) {
+  const FloatMode mode;
   Runtime runtime = unlimited();
   const Value& messages = value_of(request.messages);
   check(is_list(messages), "messages: not a list; expected a list of objects");
