@@ -48,7 +48,7 @@ class RequestFields : public OptionVisitor {
     expect(given->is_string(), field, "a text");
     value = given->get<std::string>();
   }
-  void seed(const Field& field, uint64_t& value) override {
+  void unsigned_integer(const Field& field, uint64_t& value, Unit) override {
     const Json* const given = find(field);
     if (given == nullptr) return;
     expect(given->is_number_unsigned(), field, "an integer of at least 0");

@@ -27,21 +27,11 @@ class FieldOptions : public OptionVisitor {
                                                            least, most)),
                         f, value >= least && value <= most));
   }
-  void integers(const Field& f, std::vector<int64_t>& values, int64_t least,
-                int64_t most) override {
-    if (const auto s = spelling_of_(f))
-      use_(f, *s, cli::integers(s->name, s->aliases, help_of(f), values, least, most));
-  }
   void number(const Field& f, double& value, double least, double most) override {
     if (const auto s = spelling_of_(f))
       use_(f, *s,
            with_default(cli::number(s->name, s->aliases, help_of(f), value, least, most), f,
                         value >= least && value <= most));
-  }
-  // Numbers of a Spec have no option.
-  void numbers(const Field& f, std::vector<double>& values, double least, double most) override {
-    if (const auto s = f.path.empty() ? spelling_of_(f) : std::nullopt)
-      use_(f, *s, cli::numbers(s->name, s->aliases, help_of(f), values, least, most));
   }
   void boolean(const Field& f, bool& value) override {
     if (const auto s = spelling_of_(f)) {
@@ -65,32 +55,27 @@ class FieldOptions : public OptionVisitor {
       use_(f, *s, declare(s->name, s->aliases, help_of(f), value));
     }
   }
-  void texts(const Field& f, std::vector<std::string>& values) override {
-    const auto s = spelling_of_(f);
-    if (!s) return;
-    if (!s->name.starts_with("--"))
-      use_(f, *s, places(s->name, s->aliases, help_of(f), values));
-    else if (s->most > 1)
-      use_(f, *s, files(s->name, s->aliases, help_of(f), values, s->most));
-    else
-      use_(f, *s, list(s->name, s->aliases, help_of(f) + "; may be repeated", values));
+  void list(const Field& f, const List& list) override {
+    std::visit([&](const auto& each) { use_list(f, each); }, list);
   }
-  void bytes(const Field& f, uint64_t& value) override {
-    if (const auto s = spelling_of_(f))
-      use_(f, *s, cli::bytes(s->name, s->aliases, help_of(f), value));
-  }
-  void seed(const Field& f, uint64_t& value) override {
+  void unsigned_integer(const Field& f, uint64_t& value, Unit unit) override {
+    if (unit == Unit::bytes) {
+      if (const auto s = spelling_of_(f))
+        use_(f, *s, cli::bytes(s->name, s->aliases, help_of(f), value));
+      return;
+    }
     auto seed = static_cast<int64_t>(value);
     integer(f, seed, 0, std::numeric_limits<int64_t>::max());
     value = static_cast<uint64_t>(seed);
   }
-  void optional(const Field& f, bool& present) override {
-    if (sets_ && spelling_of_(f)) present = true;
-    optional_ = f.name;
-  }
-  void group(const Field& f, bool& present) override {
-    if (const auto s = spelling_of_(f))
-      use_(f, *s, cli::boolean(s->name, s->aliases, help_of(f), present));
+  void optional(const Field& f, bool& present, Part part) override {
+    const auto s = spelling_of_(f);
+    if (part == Part::field) {
+      if (sets_ && s) present = true;
+      optional_ = f.name;
+      return;
+    }
+    if (s) use_(f, *s, cli::boolean(s->name, s->aliases, help_of(f), present));
     present = present || enters_(f);
   }
 
@@ -100,6 +85,28 @@ class FieldOptions : public OptionVisitor {
   void enter(std::function<bool(const Field&)> enters) { enters_ = std::move(enters); }
 
  private:
+  void use_list(const Field& f, const Integers& list) {
+    if (const auto s = spelling_of_(f))
+      use_(f, *s,
+           cli::integers(s->name, s->aliases, help_of(f), list.values, list.least, list.most));
+  }
+  // Numbers of a Spec have no option.
+  void use_list(const Field& f, const Numbers& list) {
+    if (const auto s = f.path.empty() ? spelling_of_(f) : std::nullopt)
+      use_(f, *s,
+           cli::numbers(s->name, s->aliases, help_of(f), list.values, list.least, list.most));
+  }
+  void use_list(const Field& f, const Texts& list) {
+    const auto s = spelling_of_(f);
+    if (!s) return;
+    if (!s->name.starts_with("--"))
+      use_(f, *s, places(s->name, s->aliases, help_of(f), list.values));
+    else if (s->most > 1)
+      use_(f, *s, files(s->name, s->aliases, help_of(f), list.values, s->most));
+    else
+      use_(f, *s, cli::list(s->name, s->aliases, help_of(f) + "; may be repeated", list.values));
+  }
+
   // A value of a Spec that is out of range means that the field is unset.
   static Option with_default(Option option, const Field& f, bool in_range) {
     if (!in_range && !f.path.empty()) option.unset = "the model's";

@@ -19,9 +19,6 @@ void DescribeField::integer(const fovea::Field& option, int64_t& value, int64_t 
   fill(option, FieldType::integer, static_cast<double>(least), static_cast<double>(most),
        fmt::format("{}", value));
 }
-void DescribeField::integers(const fovea::Field& option, std::vector<int64_t>&, int64_t, int64_t) {
-  fill(option, FieldType::ids, 0, 0, "");
-}
 void DescribeField::number(const fovea::Field& option, double& value, double least, double most) {
   fill(option, FieldType::number, least, most, fmt::format("{}", value));
 }
@@ -31,19 +28,16 @@ void DescribeField::boolean(const fovea::Field& option, bool& value) {
 void DescribeField::text(const fovea::Field& option, std::string& value) {
   fill(option, FieldType::text, 0, 0, value);
 }
-void DescribeField::texts(const fovea::Field& option, std::vector<std::string>&) {
-  fill(option, FieldType::stops, 0, 0, "");
+void DescribeField::list(const fovea::Field& option, const List& list) {
+  const bool texts = std::holds_alternative<Texts>(list);
+  fill(option, texts ? FieldType::stops : FieldType::ids, 0, 0, "");
 }
-void DescribeField::seed(const fovea::Field& option, uint64_t&) {
+void DescribeField::unsigned_integer(const fovea::Field& option, uint64_t&, Unit) {
   fill(option, FieldType::integer, -9223372036854775808.0, 9223372036854775807.0, "");
 }
 
 void SetOption::integer(const fovea::Field& option, int64_t& value, int64_t, int64_t) {
   if (option.name == option_) value = value_.get<int64_t>();
-}
-void SetOption::integers(const fovea::Field& option, std::vector<int64_t>& values, int64_t,
-                         int64_t) {
-  if (option.name == option_) values = value_.get<std::vector<int64_t>>();
 }
 void SetOption::number(const fovea::Field& option, double& value, double, double) {
   if (option.name == option_) value = value_.get<double>();
@@ -54,14 +48,12 @@ void SetOption::boolean(const fovea::Field& option, bool& value) {
 void SetOption::text(const fovea::Field& option, std::string& value) {
   if (option.name == option_) value = value_.get<std::string>();
 }
-void SetOption::texts(const fovea::Field& option, std::vector<std::string>& values) {
+void SetOption::list(const fovea::Field& option, const List& list) {
   if (option.name != option_) return;
-  if (value_.is_string())
-    values = {value_.get<std::string>()};
-  else
-    values = value_.get<std::vector<std::string>>();
+  const Json values = value_.is_array() ? value_ : Json::array({value_});
+  std::visit([&](const auto& each) { values.get_to(each.values); }, list);
 }
-void SetOption::optional(const fovea::Field& option, bool& present) {
+void SetOption::optional(const fovea::Field& option, bool& present, Part) {
   if (option.name == option_) present = true;
 }
 

@@ -10,13 +10,12 @@ class DescribeField : public OptionVisitor {
  public:
   DescribeField(const std::string& option, FieldInfo& field) : option_(option), field_(field) {}
   void integer(const fovea::Field&, int64_t& value, int64_t least, int64_t most) override;
-  void integers(const fovea::Field&, std::vector<int64_t>&, int64_t, int64_t) override;
   void number(const fovea::Field&, double& value, double least, double most) override;
   void boolean(const fovea::Field&, bool& value) override;
   void text(const fovea::Field&, std::string& value) override;
-  void texts(const fovea::Field&, std::vector<std::string>& values) override;
-  void seed(const fovea::Field&, uint64_t& value) override;
-  void optional(const fovea::Field&, bool& present) override { present = true; }
+  void list(const fovea::Field&, const List& list) override;
+  void unsigned_integer(const fovea::Field&, uint64_t& value, Unit) override;
+  void optional(const fovea::Field&, bool& present, Part) override { present = true; }
 
  private:
   void fill(const fovea::Field&, FieldType type, double least, double most, std::string initial);
@@ -29,12 +28,11 @@ class SetOption : public OptionVisitor {
  public:
   SetOption(const std::string& option, const Json& value) : option_(option), value_(value) {}
   void integer(const fovea::Field&, int64_t& value, int64_t, int64_t) override;
-  void integers(const fovea::Field&, std::vector<int64_t>& values, int64_t, int64_t) override;
   void number(const fovea::Field&, double& value, double, double) override;
   void boolean(const fovea::Field&, bool& value) override;
   void text(const fovea::Field&, std::string& value) override;
-  void texts(const fovea::Field&, std::vector<std::string>& values) override;
-  void optional(const fovea::Field&, bool& present) override;
+  void list(const fovea::Field&, const List& list) override;
+  void optional(const fovea::Field&, bool& present, Part) override;
 
  private:
   const std::string& option_;

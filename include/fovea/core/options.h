@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <type_traits>
+#include <variant>
 #include <vector>
 
 #include "fovea/core/error.h"
@@ -25,23 +26,44 @@ struct Field {
 class OptionVisitor {
  public:
   using Names = std::vector<std::string>;
+  // Lists; the bounds hold for each value.
+  struct Integers {
+    std::vector<int64_t>& values;
+    int64_t least, most;
+  };
+  struct Numbers {
+    std::vector<double>& values;
+    double least, most;
+  };
+  struct Texts {
+    std::vector<std::string>& values;
+  };
+  using List = std::variant<Integers, Numbers, Texts>;
+  enum class Unit { none, bytes };
+  enum class Part { field, group };
 
   virtual ~OptionVisitor() = default;
   virtual void integer(const Field&, int64_t& /*value*/, int64_t /*least*/, int64_t /*most*/) {}
-  virtual void integers(const Field&, std::vector<int64_t>&, int64_t /*least*/, int64_t /*most*/) {}
   virtual void number(const Field&, double& /*value*/, double /*least*/, double /*most*/) {}
-  virtual void numbers(const Field&, std::vector<double>&, double /*least*/, double /*most*/) {}
   virtual void boolean(const Field&, bool&) {}
   virtual void choice(const Field&, int& /*index of names*/, const Names&) {}
   virtual void text(const Field&, std::string&) {}
-  virtual void texts(const Field&, std::vector<std::string>&) {}
-  virtual void bytes(const Field&, uint64_t&) {}
-  virtual void seed(const Field&, uint64_t&) {}  // any value
+  virtual void list(const Field&, const List&) {}
+  virtual void unsigned_integer(const Field&, uint64_t&, Unit) {}  // any value
   // `present`: whether an optional field, or a group of fields, is set. The value of the field, or
   // the fields of the group, are visited only if `present` is true after the call.
-  virtual void optional(const Field&, bool& /*present*/) {}
-  virtual void group(const Field&, bool& /*present*/) {}
+  virtual void optional(const Field&, bool& /*present*/, Part) {}
 
+  void integers(const Field& field, std::vector<int64_t>& values, int64_t least, int64_t most) {
+    list(field, Integers{values, least, most});
+  }
+  void numbers(const Field& field, std::vector<double>& values, double least, double most) {
+    list(field, Numbers{values, least, most});
+  }
+  void texts(const Field& field, std::vector<std::string>& values) { list(field, Texts{values}); }
+  void bytes(const Field& field, uint64_t& value) { unsigned_integer(field, value, Unit::bytes); }
+  void seed(const Field& field, uint64_t& value) { unsigned_integer(field, value, Unit::none); }
+  void group(const Field& field, bool& present) { optional(field, present, Part::group); }
   // A float is visited as the double with the same shortest decimal form: 0.95f as 0.95.
   void number(const Field& field, float& value, double least, double most);
   void numbers(const Field& field, std::vector<float>& values, double least, double most);
@@ -57,7 +79,7 @@ class OptionVisitor {
   template <class T, class Visit>
   void optional(const Field& field, std::optional<T>& value, const Visit& visit_value) {
     bool present = value.has_value();
-    optional(field, present);
+    optional(field, present, Part::field);
     if (!present) return value.reset();
     if (!value) value.emplace();
     visit_value(*value);

@@ -20,20 +20,16 @@ class ListFields : public OptionVisitor {
   std::vector<NamedOption> found;
 
   void integer(const Field& f, int64_t&, int64_t, int64_t) override { add(f); }
-  void integers(const Field& f, std::vector<int64_t>&, int64_t, int64_t) override { add(f); }
   void number(const Field& f, double&, double, double) override { add(f); }
-  void numbers(const Field& f, std::vector<double>&, double, double) override { add(f); }
   void boolean(const Field& f, bool&) override { add(f); }
   void choice(const Field& f, int&, const Names& names) override {
     found.push_back({f.name, fmt::format("{}: {}", f.help, fmt::join(names, ", "))});
   }
   void text(const Field& f, std::string&) override { add(f); }
-  void texts(const Field& f, std::vector<std::string>&) override { add(f); }
-  void bytes(const Field& f, uint64_t&) override { add(f); }
-  void seed(const Field& f, uint64_t&) override { add(f); }
-  void optional(const Field&, bool& present) override { present = true; }
-  void group(const Field& f, bool& present) override {
-    add(f);
+  void list(const Field& f, const List&) override { add(f); }
+  void unsigned_integer(const Field& f, uint64_t&, Unit) override { add(f); }
+  void optional(const Field& f, bool& present, Part part) override {
+    if (part == Part::group) add(f);
     present = true;
   }
 
@@ -69,15 +65,8 @@ class SetField : public OptionVisitor {
   void integer(const Field& f, int64_t& value, int64_t least, int64_t most) override {
     if (is(f)) value = in_range<int64_t>(value_, least, most);
   }
-  void integers(const Field& f, std::vector<int64_t>& values, int64_t least,
-                int64_t most) override {
-    if (is(f)) values = list<int64_t>(least, most);
-  }
   void number(const Field& f, double& value, double least, double most) override {
     if (is(f)) value = in_range<double>(value_, least, most);
-  }
-  void numbers(const Field& f, std::vector<double>& values, double least, double most) override {
-    if (is(f)) values = list<double>(least, most);
   }
   void boolean(const Field& f, bool& value) override {
     if (is(f)) value = parse_truth(name_, value_);
@@ -91,19 +80,20 @@ class SetField : public OptionVisitor {
   void text(const Field& f, std::string& value) override {
     if (is(f)) value = value_;
   }
-  void texts(const Field& f, std::vector<std::string>& values) override {
-    if (is(f)) values.emplace_back(value_);
+  void list(const Field& f, const List& list) override {
+    if (is(f)) std::visit([&](const auto& each) { set(each); }, list);
   }
-  void bytes(const Field& f, uint64_t& value) override {
-    if (is(f)) value = parse<uint64_t>(name_, value_, "a number of bytes");
-  }
-  void seed(const Field& f, uint64_t& value) override {
-    if (is(f)) value = parse<uint64_t>(name_, value_, "a number from 0 to 2^64 - 1");
-  }
-  void optional(const Field& f, bool& present) override { present = present || f.name == name_; }
-  // The name of a field of the encoder adds an encoder.
-  void group(const Field& f, bool& present) override {
+  void unsigned_integer(const Field& f, uint64_t& value, Unit unit) override {
+    const bool bytes = unit == Unit::bytes;
     if (is(f))
+      value = parse<uint64_t>(name_, value_,
+                              bytes ? "a number of bytes" : "a number from 0 to 2^64 - 1");
+  }
+  // The name of a field of the encoder adds an encoder.
+  void optional(const Field& f, bool& present, Part part) override {
+    if (part == Part::field)
+      present = present || f.name == name_;
+    else if (is(f))
       present = parse_truth(name_, value_);
     else
       present = present || name_.starts_with(f.name + "_");
@@ -123,15 +113,16 @@ class SetField : public OptionVisitor {
     return value;
   }
 
-  template <class Number>
-  std::vector<Number> list(Number least, Number most) const {
-    std::vector<Number> values;
+  // Numbers are separated by commas; a text is added to the list.
+  template <class Numbers>
+  void set(const Numbers& list) const {
+    list.values.clear();
     for (size_t begin = 0, end = 0; begin < value_.size(); begin = end + 1) {
       end = std::min(value_.find(',', begin), value_.size());
-      values.push_back(in_range(value_.substr(begin, end - begin), least, most));
+      list.values.push_back(in_range(value_.substr(begin, end - begin), list.least, list.most));
     }
-    return values;
   }
+  void set(const Texts& list) const { list.values.emplace_back(value_); }
 
   std::string name_;
   std::string_view value_;

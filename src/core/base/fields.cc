@@ -54,19 +54,20 @@ void RangeCheck::check_range(const Field& field, T value, T least, T most) {
   found = OutOfRange{field, fmt::format("{}", value), range_text(least, most)};
 }
 
+template <class Values>
+void RangeCheck::check_each(const Field& field, const Values& list) {
+  for (const auto value : list.values) check_range(field, value, list.least, list.most);
+}
+
 void RangeCheck::integer(const Field& field, int64_t& value, int64_t least, int64_t most) {
   check_range(field, value, least, most);
-}
-void RangeCheck::integers(const Field& field, std::vector<int64_t>& values, int64_t least,
-                          int64_t most) {
-  for (const int64_t value : values) check_range(field, value, least, most);
 }
 void RangeCheck::number(const Field& field, double& value, double least, double most) {
   check_range(field, value, least, most);
 }
-void RangeCheck::numbers(const Field& field, std::vector<double>& values, double least,
-                         double most) {
-  for (const double value : values) check_range(field, value, least, most);
+void RangeCheck::list(const Field& field, const List& list) {
+  if (const auto* integers = std::get_if<Integers>(&list)) check_each(field, *integers);
+  if (const auto* numbers = std::get_if<Numbers>(&list)) check_each(field, *numbers);
 }
 void RangeCheck::choice(const Field& field, int& value, const Names& names) {
   check_range<int64_t>(field, value, 0, std::ssize(names) - 1);

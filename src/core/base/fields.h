@@ -33,14 +33,15 @@ class RangeCheck : public OptionVisitor {
  public:
   std::optional<OutOfRange> found;
   void integer(const Field&, int64_t& value, int64_t least, int64_t most) override;
-  void integers(const Field&, std::vector<int64_t>&, int64_t least, int64_t most) override;
   void number(const Field&, double& value, double least, double most) override;
-  void numbers(const Field&, std::vector<double>&, double least, double most) override;
+  void list(const Field&, const List&) override;
   void choice(const Field&, int& value, const Names&) override;
 
  private:
   template <class T>
   void check_range(const Field&, T value, T least, T most);
+  template <class Values>
+  void check_each(const Field&, const Values& list);
 };
 
 template <class Options>

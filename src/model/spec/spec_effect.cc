@@ -26,9 +26,10 @@ class OtherValue : public OptionVisitor {
     else
       found(f);
   }
-  void integers(const Field& f, std::vector<int64_t>& values, int64_t, int64_t) override {
-    if (!found(f) || n_ > 1) return;
-    values = n_ == 0 ? std::vector<int64_t>() : std::vector<int64_t>{1};
+  void list(const Field& f, const List& list) override {
+    const auto* const integers = std::get_if<Integers>(&list);
+    if (integers == nullptr || !found(f) || n_ > 1) return;
+    integers->values = n_ == 0 ? std::vector<int64_t>() : std::vector<int64_t>{1};
     changed = true;
   }
 

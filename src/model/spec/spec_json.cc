@@ -37,36 +37,10 @@ class Reader : public OptionVisitor {
     }
     value = found->get<double>();
   }
-  void integers(const Field& field, std::vector<int64_t>& values, int64_t least,
-                int64_t most) override {
+  void list(const Field& field, const List& list) override {
     const auto* found = find(field.path);
     if (found == nullptr) return;
-    values.clear();
-    for (const auto& value : found->is_array() ? *found : nlohmann::json::array({*found})) {
-      if (!is_whole(value, least, most))
-        refuse(field.path, *found, fmt::format("integers from {} to {}", least, most));
-      values.push_back(value.get<int64_t>());
-    }
-  }
-  void numbers(const Field& field, std::vector<double>& values, double least,
-               double most) override {
-    const auto* found = find(field.path);
-    if (found == nullptr) return;
-    values.clear();
-    for (const auto& value : found->is_array() ? *found : nlohmann::json::array({*found})) {
-      if (!value.is_number() || !(value.get<double>() >= least && value.get<double>() <= most))
-        refuse(field.path, *found, fmt::format("numbers from {} to {}", least, most));
-      values.push_back(value.get<double>());
-    }
-  }
-  void texts(const Field& field, std::vector<std::string>& values) override {
-    const auto* found = find(field.path);
-    if (found == nullptr) return;
-    values.clear();
-    for (const auto& value : found->is_array() ? *found : nlohmann::json::array({*found})) {
-      if (!value.is_string()) refuse(field.path, *found, "a string or a list of strings");
-      values.push_back(value.get<std::string>());
-    }
+    std::visit([&](const auto& each) { read(field, each, *found); }, list);
   }
   void boolean(const Field& field, bool& value) override {
     const auto* found = find(field.path);
@@ -87,7 +61,7 @@ class Reader : public OptionVisitor {
 
   // A file with only one stack describes a model with that stack; a file without stacks has the
   // default stacks.
-  void group(const Field& field, bool& present) override {
+  void optional(const Field& field, bool& present, Part) override {
     groups_.push_back(field.path);
     if (json_.is_object() && json_.contains(field.path))
       present = !json_[field.path].is_null();
@@ -99,6 +73,35 @@ class Reader : public OptionVisitor {
   void refuse_unknown() const { refuse_unknown(json_, ""); }
 
  private:
+  // Read a list, or a single value as a list of one.
+  void read(const Field& field, const Integers& list, const nlohmann::json& found) {
+    list.values.clear();
+    for (const auto& value : elements_of(found)) {
+      if (!is_whole(value, list.least, list.most))
+        refuse(field.path, found, fmt::format("integers from {} to {}", list.least, list.most));
+      list.values.push_back(value.get<int64_t>());
+    }
+  }
+  void read(const Field& field, const Numbers& list, const nlohmann::json& found) {
+    list.values.clear();
+    for (const auto& value : elements_of(found)) {
+      if (!value.is_number() ||
+          !(value.get<double>() >= list.least && value.get<double>() <= list.most))
+        refuse(field.path, found, fmt::format("numbers from {} to {}", list.least, list.most));
+      list.values.push_back(value.get<double>());
+    }
+  }
+  void read(const Field& field, const Texts& list, const nlohmann::json& found) {
+    list.values.clear();
+    for (const auto& value : elements_of(found)) {
+      if (!value.is_string()) refuse(field.path, found, "a string or a list of strings");
+      list.values.push_back(value.get<std::string>());
+    }
+  }
+  static nlohmann::json elements_of(const nlohmann::json& found) {
+    return found.is_array() ? found : nlohmann::json::array({found});
+  }
+
   const nlohmann::json* find(const std::string& path) {
     known_.push_back(path);
     const nlohmann::json* at = &json_;
@@ -155,16 +158,9 @@ class Writer : public OptionVisitor {
   void number(const Field& field, double& value, double, double) override {
     put(field.path, value);
   }
-  void integers(const Field& field, std::vector<int64_t>& values, int64_t, int64_t) override {
-    put(field.path, values);
+  void list(const Field& field, const List& list) override {
+    std::visit([&](const auto& each) { put(field.path, each.values); }, list);
   }
-  void numbers(const Field& field, std::vector<double>& values, double, double) override {
-    put(field.path, values);
-  }
-  void texts(const Field& field, std::vector<std::string>& values) override {
-    put(field.path, values);
-  }
-  void group(const Field&, bool&) override {}
   void boolean(const Field& field, bool& value) override { put(field.path, value); }
   void choice(const Field& field, int& value, const std::vector<std::string>& names) override {
     put(field.path, names[static_cast<size_t>(value)]);

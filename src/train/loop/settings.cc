@@ -8,9 +8,6 @@ class Settings : public OptionVisitor {
   nlohmann::ordered_json all;
 
   void integer(const Field& field, int64_t& value, int64_t, int64_t) override { put(field, value); }
-  void integers(const Field& field, std::vector<int64_t>& values, int64_t, int64_t) override {
-    put(field, values);
-  }
   void number(const Field& field, double& value, double, double) override { put(field, value); }
   void boolean(const Field& field, bool& value) override { put(field, value); }
   void choice(const Field& field, int& value, const Names& names) override {
@@ -18,8 +15,10 @@ class Settings : public OptionVisitor {
     put(field, names.at(static_cast<size_t>(value)));
   }
   void text(const Field& field, std::string& value) override { put(field, value); }
-  void texts(const Field& field, std::vector<std::string>& values) override { put(field, values); }
-  void seed(const Field& field, uint64_t& value) override { put(field, value); }
+  void list(const Field& field, const List& list) override {
+    std::visit([&](const auto& each) { put(field, each.values); }, list);
+  }
+  void unsigned_integer(const Field& field, uint64_t& value, Unit) override { put(field, value); }
 
  private:
   template <class T>

@@ -231,8 +231,9 @@ class FieldValues : public OptionVisitor {
   void boolean(const Field& f, bool& v) override { put(f, v); }
   void choice(const Field& f, int& v, const Names&) override { put(f, v); }
   void text(const Field& f, std::string& v) override { put(f, v); }
-  void texts(const Field& f, std::vector<std::string>& v) override {
-    put(f, fmt::format("{}", fmt::join(v, "\n")));
+  void list(const Field& f, const List& list) override {
+    std::visit([&](const auto& each) { put(f, fmt::format("{}", fmt::join(each.values, "\n"))); },
+               list);
   }
 
  private:

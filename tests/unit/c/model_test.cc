@@ -301,16 +301,15 @@ class FieldNames : public OptionVisitor {
  public:
   std::vector<std::string> found;
   void integer(const Field& f, int64_t&, int64_t, int64_t) override { found.push_back(f.name); }
-  void integers(const Field& f, std::vector<int64_t>&, int64_t, int64_t) override {
-    found.push_back(f.name);
-  }
   void number(const Field& f, double&, double, double) override { found.push_back(f.name); }
   void boolean(const Field& f, bool&) override { found.push_back(f.name); }
   void choice(const Field& f, int&, const Names&) override { found.push_back(f.name); }
   void text(const Field& f, std::string&) override { found.push_back(f.name); }
-  void texts(const Field& f, std::vector<std::string>&) override { found.push_back(f.name); }
-  void seed(const Field& f, uint64_t&) override { found.push_back(f.name); }
-  void optional(const Field&, bool& present) override { present = true; }
+  void list(const Field& f, const List&) override { found.push_back(f.name); }
+  void unsigned_integer(const Field& f, uint64_t&, Unit unit) override {
+    if (unit == Unit::none) found.push_back(f.name);
+  }
+  void optional(const Field&, bool& present, Part) override { present = true; }
 };
 
 // Returns the fields of the C++ options that a struct of the C header lacks.

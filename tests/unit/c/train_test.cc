@@ -21,25 +21,26 @@ class Values : public OptionVisitor {
   void integer(const Field& f, int64_t& v, int64_t least, int64_t) override {
     add(f, std::max(v, least));
   }
-  void integers(const Field& f, std::vector<int64_t>& v, int64_t least, int64_t) override {
-    add(f, v.empty() ? least : v[0]);
-  }
   void number(const Field& f, double& v, double, double) override { add(f, v); }
-  void numbers(const Field& f, std::vector<double>& v, double, double) override {
-    add(f, v.empty() ? 1 : v[0]);
+  void list(const Field& f, const List& list) override {
+    if (const auto* integers = std::get_if<Integers>(&list))
+      add(f, integers->values.empty() ? integers->least : integers->values[0]);
+    if (const auto* numbers = std::get_if<Numbers>(&list))
+      add(f, numbers->values.empty() ? 1 : numbers->values[0]);
+    if (const auto* texts = std::get_if<Texts>(&list)) {
+      const std::string usual = f.name.ends_with("mixer") ? "lstm" : "text";
+      add(f, texts->values.empty() ? usual : texts->values[0]);
+    }
   }
   void boolean(const Field& f, bool& v) override { add(f, v); }
   void choice(const Field& f, int& v, const Names& names) override {
     add(f, names[static_cast<size_t>(v)]);
   }
   void text(const Field& f, std::string& v) override { add(f, v); }
-  void texts(const Field& f, std::vector<std::string>& v) override {
-    const bool mixers = f.name.ends_with("mixer");
-    add(f, !v.empty() ? v[0] : mixers ? "lstm" : "text");
+  void unsigned_integer(const Field& f, uint64_t& v, Unit) override { add(f, v); }
+  void optional(const Field& f, bool& present, Part part) override {
+    if (part == Part::group) add(f, present = true);
   }
-  void bytes(const Field& f, uint64_t& v) override { add(f, v); }
-  void seed(const Field& f, uint64_t& v) override { add(f, v); }
-  void group(const Field& f, bool& present) override { add(f, present = true); }
 
  private:
   template <class T>

@@ -45,8 +45,13 @@ class Survey : public OptionVisitor {
     const bool has_most = most < std::numeric_limits<int64_t>::max();
     if (f.name == wanted_) value = has_most ? most + 1 : least - 1;
   }
-  void integers(const Field& f, std::vector<int64_t>& values, int64_t least,
-                int64_t most) override {
+  void list(const Field& f, const List& list) override {
+    const auto* const integers = std::get_if<Integers>(&list);
+    if (integers == nullptr) {
+      if (std::holds_alternative<Texts>(list)) look(f);
+      return;
+    }
+    const auto [values, least, most] = *integers;
     look(f, least <= most, range_text(least, most));
     if (f.name == wanted_) values = {least, least - 1};
   }
@@ -61,11 +66,8 @@ class Survey : public OptionVisitor {
     if (f.name == wanted_) value = static_cast<int>(choices.size());
   }
   void text(const Field& f, std::string&) override { look(f); }
-  void texts(const Field& f, std::vector<std::string>&) override { look(f); }
-  void bytes(const Field& f, uint64_t&) override { look(f); }
-  void seed(const Field& f, uint64_t&) override { look(f); }
-  void optional(const Field&, bool& present) override { present = true; }
-  void group(const Field&, bool& present) override { present = true; }
+  void unsigned_integer(const Field& f, uint64_t&, Unit) override { look(f); }
+  void optional(const Field&, bool& present, Part) override { present = true; }
 
  private:
   void look(const Field& f, bool sane = true, const std::string& range = {}) {

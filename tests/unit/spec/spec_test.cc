@@ -33,13 +33,17 @@ class Fields : public OptionVisitor {
     add(field, {least, most},
         {least - 0.001, most + std::abs(most) / 1000, 1e300, "1", true, Json::array()});
   }
-  void integers(const Field& field, std::vector<int64_t>&, int64_t least, int64_t most) override {
-    add(field, {Json::array(), least, {least, most}},
-        {{least - 1}, {least, most + 1}, {1.5}, {UINT64_MAX}, "1", {"1"}, true, {{least}}});
-  }
-  void numbers(const Field& field, std::vector<double>&, double least, double most) override {
-    add(field, {Json::array(), least, {least, most}},
-        {{least - 0.001}, {least, most * 1.001}, {1e300}, "1", {"1"}, true, {{least}}});
+  void list(const Field& field, const List& list) override {
+    if (const auto* integers = std::get_if<Integers>(&list)) {
+      const auto [values, least, most] = *integers;
+      add(field, {Json::array(), least, {least, most}},
+          {{least - 1}, {least, most + 1}, {1.5}, {UINT64_MAX}, "1", {"1"}, true, {{least}}});
+    }
+    if (const auto* numbers = std::get_if<Numbers>(&list)) {
+      const auto [values, least, most] = *numbers;
+      add(field, {Json::array(), least, {least, most}},
+          {{least - 0.001}, {least, most * 1.001}, {1e300}, "1", {"1"}, true, {{least}}});
+    }
   }
   void boolean(const Field& field, bool&) override {
     add(field, {true, false}, {0, 1, "true", Json::array()});
@@ -47,7 +51,7 @@ class Fields : public OptionVisitor {
   void choice(const Field& field, int&, const std::vector<std::string>& names) override {
     add(field, {names.front(), names.back()}, {"nonsense", "", 0, true, Json::array()});
   }
-  void group(const Field& field, bool&) override { look(field); }
+  void optional(const Field& field, bool&, Part) override { look(field); }
 
  private:
   static void look(const Field& field) {
@@ -86,22 +90,23 @@ class Randomiser : public OptionVisitor {
   void number(const Field&, double& value, double least, double most) override {
     value = least + (most - least) * static_cast<double>(random_.uniform());
   }
-  void integers(const Field& field, std::vector<int64_t>& values, int64_t least,
-                int64_t most) override {
-    values.resize(random_.word() % 3);
-    for (int64_t& value : values) integer(field, value, least, most);
-  }
-  void numbers(const Field& field, std::vector<double>& values, double least,
-               double most) override {
-    values.resize(random_.word() % 3);
-    for (double& value : values) number(field, value, least, most);
+  void list(const Field& field, const List& list) override {
+    if (const auto* integers = std::get_if<Integers>(&list)) {
+      integers->values.resize(random_.word() % 3);
+      for (int64_t& value : integers->values)
+        integer(field, value, integers->least, integers->most);
+    }
+    if (const auto* numbers = std::get_if<Numbers>(&list)) {
+      numbers->values.resize(random_.word() % 3);
+      for (double& value : numbers->values) number(field, value, numbers->least, numbers->most);
+    }
   }
   void boolean(const Field&, bool& value) override { value = random_.word() % 2 == 0; }
   void choice(const Field&, int& value, const std::vector<std::string>& names) override {
     value = static_cast<int>(random_.word() % names.size());
   }
   // Keeps the decoder if there is no encoder, since every model needs a stack.
-  void group(const Field& field, bool& present) override {
+  void optional(const Field& field, bool& present, Part) override {
     present = field.path == "encoder" ? (encodes_ = random_.word() % 2 == 0)
                                       : !encodes_ || random_.word() % 2 == 0;
   }
@@ -121,17 +126,17 @@ class Values : public OptionVisitor {
   void number(const Field&, double& value, double, double) override {
     all.push_back(fmt::format("{:a}", value));
   }
-  void integers(const Field&, std::vector<int64_t>& values, int64_t, int64_t) override {
-    all.push_back(fmt::format("{}", fmt::join(values, " ")));
-  }
-  void numbers(const Field&, std::vector<double>& values, double, double) override {
-    all.push_back(fmt::format("{:a}", fmt::join(values, " ")));
+  void list(const Field&, const List& list) override {
+    if (const auto* integers = std::get_if<Integers>(&list))
+      all.push_back(fmt::format("{}", fmt::join(integers->values, " ")));
+    if (const auto* numbers = std::get_if<Numbers>(&list))
+      all.push_back(fmt::format("{:a}", fmt::join(numbers->values, " ")));
   }
   void boolean(const Field&, bool& value) override { all.push_back(value ? "true" : "false"); }
   void choice(const Field&, int& value, const std::vector<std::string>&) override {
     all.push_back(std::to_string(value));
   }
-  void group(const Field& field, bool& present) override {
+  void optional(const Field& field, bool& present, Part) override {
     all.push_back(field.path + (present ? " is there" : " is absent"));
   }
 };
