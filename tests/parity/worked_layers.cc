@@ -232,7 +232,7 @@ model::LayerPass pass_of(const Example& e, bool causal = false) {
 Tensor batch_of_one(const Tensor& x) { return x.view({1, x.dim(0), x.dim(1)}); }
 
 void heads_by_hand(Example& e) {
-  model::Attention layer(stack_of(4, 2), 8, 0, false, {});
+  model::Attention layer(stack_of(4, 2), 8, 0, {});
   fill(e, layer);
   const Tensor y = layer(batch_of_one(e.tensor("X")), pass_of(e));
   e.expect_shape("output_shape", {y.dim(1), y.dim(2)});
@@ -289,7 +289,7 @@ void post_norm_block(Example& e) {
 }
 
 void cached(Example& e) {
-  model::Attention layer(stack_of(2, 4), 8, 0, false, {});
+  model::Attention layer(stack_of(2, 4), 8, 0, {});
   fill(e, layer);
   const Tensor x = e.tensor("X");
   e.expect("mha_causal", layer(batch_of_one(x), pass_of(e, true)));
@@ -348,7 +348,7 @@ void shapes_across(Example& e) {
 }
 
 void layers_fit(Example& e) {
-  model::Attention layer(stack_of(4, 2), 8, 0, false, {});
+  model::Attention layer(stack_of(4, 2), 8, 0, {});
   const auto set = [](const std::string&, model::Parameter& p) { p.value = zeros(p.shape); };
   layer.each(set, "attention");
   EXPECT_EQ(layer(zeros({2, 3, 8}), {}).shape(), (Shape{2, 3, 8}));

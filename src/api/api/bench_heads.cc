@@ -4,10 +4,10 @@
 #include "base/fields.h"
 #include "base/float_mode.h"
 #include "base/threads.h"
-#include "cache/mixers.h"
 #include "fovea/bench.h"
 #include "fovea/core/random.h"
 #include "kernels/isa.h"
+#include "spec/mixers.h"
 #include "tensor/tape.h"
 #include "transformer/transformer.h"
 

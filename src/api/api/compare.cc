@@ -83,7 +83,7 @@ TokenResult compare_row(const float* logits, const float* full_logits, int64_t s
 // Reads a text as generation reads a prompt: keys and values are stored in a cache, in its dtype.
 // ids [1, T] -> [1, T, C]
 Tensor read(const model::Transformer& model, DType cache_type, const Tensor& ids) {
-  model::KvCache cache(model::PagePool::layout_for(*model.spec.decoder, cache_type), 1, ids.size());
+  model::KvCache cache(model::page_layout(*model.spec.decoder, cache_type), 1, ids.size());
   model::Pass pass;
   pass.cache = &cache;
   return model.hidden(ids, pass);

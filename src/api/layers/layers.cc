@@ -87,7 +87,7 @@ Layer attention(const model::StackSpec& spec, int64_t width, int64_t context, ui
         "attention: the first mixer is another one; expected attention");
   auto inner = std::make_shared<PlacedAttention>(
       PlacedAttention{model::Positions(whole, context, width, whole.causal),
-                      fovea::model::Attention(whole, width, 0, false, {})});
+                      fovea::model::Attention(whole, width, 0, {})});
   return layer_of(std::move(inner), "attention",
                   {.stack = &whole, .norm = whole.norm, .seed = seed},
                   [causal = whole.causal](const PlacedAttention& layer, const Tensor& x,

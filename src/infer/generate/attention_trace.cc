@@ -4,8 +4,8 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "cache/mixers.h"
 #include "kernels/layout/kv_page.h"
+#include "spec/mixers.h"
 
 namespace fovea::infer {
 namespace {

@@ -46,8 +46,7 @@ Drafter::Drafter(const model::Transformer& model, DType compute, DType cache,
                  const model::PagePool::Size& size)
     : model_(model),
       compute_(compute),
-      pool_(model::PagePool::layout_for(*model.spec.decoder, cache), size,
-            model.token_embedding.device()),
+      pool_(model::page_layout(*model.spec.decoder, cache), size, model.token_embedding.device()),
       prefixes_(pool_) {}
 
 bool Drafter::reserve(Text& text, int64_t tokens) {

@@ -15,7 +15,7 @@ namespace fovea::infer {
 namespace {
 
 model::PagePool::Layout layout_of(const model::Transformer& model, DType cache) {
-  return model::PagePool::layout_for(*checked_writer(model.spec).decoder, cache);
+  return model::page_layout(*checked_writer(model.spec).decoder, cache);
 }
 
 model::PagePool::Size pool_size(const SchedulerOptions& options) {

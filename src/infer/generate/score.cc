@@ -73,7 +73,7 @@ std::vector<TokenLogprob> score(const model::Model& model, const std::vector<int
   std::vector<TokenLogprob> scores(1);
   const VocabularySize vocabulary = vocabulary_of(model);
   constexpr int64_t kChunk = 256;  // the logits of a long text may take more memory than the model
-  model::KvCache cache(model::PagePool::layout_for(*spec.decoder, model::parts_of(model).cache), 1,
+  model::KvCache cache(model::page_layout(*spec.decoder, model::parts_of(model).cache), 1,
                        std::ssize(ids));
   model::Pass pass;
   pass.cache = &cache;
@@ -108,7 +108,7 @@ std::vector<double> score(const model::Model& model, const ImagePrompt& prompt,
   const NoGradient off;
   constexpr int64_t kStep = 512;
   const int64_t pages = model::pages_for(total) + model::pages_for(total - P) + 1;
-  model::PagePool pool(model::PagePool::layout_for(*spec.decoder, model::parts_of(model).cache),
+  model::PagePool pool(model::page_layout(*spec.decoder, model::parts_of(model).cache),
                        {pages, 2, kStep}, transformer.token_embedding.device());
   ReadText text(transformer, pool, {}, total);
   Tensor last;  // logits [1, V]

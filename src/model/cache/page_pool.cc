@@ -2,33 +2,12 @@
 
 #include <algorithm>
 
-#include "cache/mixers.h"
-
 namespace fovea::model {
 
 int64_t PagePool::Layout::most_rejected() const {
   const bool recurrent = std::any_of(layers.begin(), layers.end(),
                                      [](const Layer& layer) { return layer.state_size > 0; });
   return recurrent ? kStateSlots - 1 : kMostRejected;
-}
-
-PagePool::Layout PagePool::layout_for(const StackSpec& decoder, DType dtype) {
-  const AttentionSpec& a = decoder.attention;
-  const PageLayout keys{a.kv_heads, a.head_width, dtype}, values{a.kv_heads, a.value_width, dtype};
-  const PageLayout latent{1, decoder.latent.width + decoder.latent.rotary, dtype};
-  constexpr Reach kPreviousState{.window = 2};  // a token reads the state after the one before it
-  Layout layout{dtype, {}, keys, values};
-  for (int64_t i = 0; i < decoder.layers; ++i) {
-    const int64_t window = window_of(a, i);
-    const Reach reach{window, window > 0 ? a.global : 0};
-    if (is_recurrent(decoder, i))
-      layout.layers.push_back({{}, {}, state_size(decoder, i), kPreviousState});
-    else if (mixer_of(decoder, i) == MixerKind::latent)
-      layout.layers.push_back({latent, {}, 0, reach});
-    else
-      layout.layers.push_back({keys, values, 0, reach});
-  }
-  return layout;
 }
 
 int64_t PagePool::pages_of(const Reach& reach, const Size& size) {

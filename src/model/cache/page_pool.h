@@ -5,6 +5,7 @@
 #include "fovea/model/spec.h"
 #include "kernels/layout/kv_page.h"
 #include "ops/common.h"
+#include "spec/mixers.h"
 #include "tensor/tensor.h"
 
 namespace fovea::model {
@@ -27,6 +28,11 @@ struct Reach {
   int64_t window = 0, global = 0;
   bool operator==(const Reach&) const = default;
 
+  // That of an attention layer with this window.
+  static Reach of(const AttentionSpec& spec, int64_t layer) {
+    const int64_t window = window_of(spec, layer);
+    return {window, window > 0 ? spec.global : 0};
+  }
   // Returns whether tokens after the first `length` ones read page number `page` of the text.
   bool reads(int64_t page, int64_t length) const {
     return window == 0 || page < pages_for(global) ||
@@ -76,8 +82,6 @@ class PagePool {
     int64_t step_tokens = 512;  // maximum number of prompt tokens per pass, for all texts together
   };
 
-  // Returns the layout of a decoder's layers, with keys and values of `dtype`.
-  static Layout layout_for(const StackSpec& decoder, DType dtype);
   // Returns the number of pages of a group: as many as `texts` texts of any length can use between
   // and during passes, but at most size.pages. Texts that fit into group 0 therefore fit into every
   // group.

@@ -15,8 +15,8 @@ Norm norm_of(const StackSpec& stack, int64_t heads) {
 
 }  // namespace
 
-Attention::Attention(const StackSpec& stack, int64_t width, int64_t layer_, bool across_,
-                     Dropout place_)
+Attention::Attention(const StackSpec& stack, int64_t width, int64_t layer_, Dropout place_,
+                     bool across_)
     : spec(stack.attention),
       query(width, spec.heads * spec.head_width, spec.bias),
       key(width, spec.kv_heads * spec.head_width, spec.bias && spec.key_bias),
@@ -28,6 +28,27 @@ Attention::Attention(const StackSpec& stack, int64_t width, int64_t layer_, bool
       window(window_of(spec, layer_)),
       across(across_),
       place(place_) {}
+
+PagePool::Layer Attention::cached(const StackSpec& stack, int64_t layer, DType dtype) {
+  const AttentionSpec& a = stack.attention;
+  return {.keys = {a.kv_heads, a.head_width, dtype},
+          .values = {a.kv_heads, a.value_width, dtype},
+          .reach = Reach::of(a, layer)};
+}
+
+// Query, key, value, the outputs of the heads, and the sums of the softmax.
+double Attention::kept_bytes(const StackSpec& stack, int64_t, double element) {
+  const AttentionSpec& a = stack.attention;
+  const int64_t elements =
+      a.heads * (a.head_width + a.value_width) + a.kv_heads * (a.head_width + a.value_width);
+  return element * static_cast<double>(elements) + 4 * static_cast<double>(a.heads);
+}
+
+// One product with the key, and one with the value.
+double Attention::pair_flops(const StackSpec& stack) {
+  const AttentionSpec& a = stack.attention;
+  return 2 * static_cast<double>(a.heads * (a.head_width + a.value_width));
+}
 
 // projected [B, T, heads D] -> [B, T, heads, D], with queries and keys normalised and rotated
 Tensor Attention::heads_of(const Tensor& projected, const Norm& norm, int64_t heads,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "cache/page_pool.h"
 #include "fovea/model/spec.h"
 #include "nn/norm.h"
 #include "nn/packed_linear.h"
@@ -11,6 +12,7 @@ namespace fovea::model {
 // self-attention, or with `across` cross-attention to the encoder's output.
 struct Attention {
   static constexpr const char* kName = "attention";
+  static constexpr bool kAttends = true;
   AttentionSpec spec;
   Linear query, key, value, output;
   Norm query_norm, key_norm;
@@ -20,7 +22,12 @@ struct Attention {
   Tensor head_factors;  // [H D'], factors of the outputs of the heads; empty = all 1
 
   Attention() = default;
-  Attention(const StackSpec& stack, int64_t width, int64_t layer, bool across, Dropout place);
+  Attention(const StackSpec& stack, int64_t width, int64_t layer, Dropout place,
+            bool across = false);
+  // See MixerFacts.
+  static PagePool::Layer cached(const StackSpec& stack, int64_t layer, DType dtype);
+  static double kept_bytes(const StackSpec& stack, int64_t layer, double element);
+  static double pair_flops(const StackSpec& stack);
 
   // x [B, T, C] -> [B, T, C]; plus the residual, if there is one.
   Tensor operator()(const Tensor& x, const LayerPass& pass, const Tensor& residual = {}) const;

@@ -6,10 +6,10 @@
 namespace fovea::model {
 namespace {
 
-// Where a sublayer is in its layer: the points of its input and output, the dtype of its input, its
-// norms and its dropout.
+// Where a sublayer is in its layer: its probe points, the dtype of its input, its norms and its
+// dropout.
 struct Frame {
-  ProbePoint input, output;
+  ProbePoint input, unnormed, output, sum;
   DType operands;
   const Norms& norms;
   const Dropout& place;
@@ -18,7 +18,9 @@ struct Frame {
 // dropout(output_norm(sublayer(input_norm(x)))), where sublayer(y, residual) may add a residual.
 template <class Sublayer>
 Tensor branch(const Frame& frame, const Tensor& in, const Pass& pass, const Sublayer& sublayer) {
-  const Tensor y = probed(pass, frame.output, frame.norms.output(sublayer(in, {}), pass.compute));
+  Tensor y = sublayer(in, {});
+  if (frame.norms.output.present()) y = probed(pass, frame.unnormed, std::move(y));
+  y = probed(pass, frame.output, frame.norms.output(y, pass.compute));
   return dropout(y, pass.dropout_at(frame.place.probability, frame.place.substream));
 }
 
@@ -32,11 +34,12 @@ Tensor through(const Block& block, const Tensor& x, const Frame& frame, const Pa
                const Sublayer& sublayer) {
   const Tensor in = input_of(frame, x, pass);
   // The last product adds the residual if nothing else reads its result.
-  const bool reads_output =
-      frame.norms.output.weight.present() || pass.training || pass.probe != nullptr;
+  const bool reads_output = frame.norms.output.present() || pass.training || pass.probe != nullptr;
   if (block.residual && block.residual_scale == 1 && !reads_output)
     return frame.norms.sum(sublayer(in, x), x.dtype());
-  return frame.norms.sum(block.added(x, branch(frame, in, pass, sublayer)), x.dtype());
+  Tensor sum = block.added(x, branch(frame, in, pass, sublayer));
+  if (frame.norms.sum.present()) sum = probed(pass, frame.sum, std::move(sum));
+  return frame.norms.sum(sum, x.dtype());
 }
 
 Dropout place_of(float probability, uint32_t places, int64_t layer, Sublayer which) {
@@ -68,9 +71,9 @@ Block::Block(const StackSpec& spec, const DropoutSpec& dropout, int64_t width, i
   const auto weights = [&](uint32_t first) {
     return place_of(dropout.attention, first, layer, Sublayer::attention_weights);
   };
-  mixer = make_mixer(spec, width, layer, weights(places));
+  mixer = mixer_facts(mixer_of(spec, layer)).make(spec, width, layer, weights(places));
   if (with_cross) {
-    cross = Attention(spec, width, layer, true, weights(kCrossPlaces));
+    cross = Attention(spec, width, layer, weights(kCrossPlaces), true);
     cross_norm = Norms(spec.norm, spec.placement, width);
   }
   const Parameter factors{{width}, Role::layer_scale, {}};
@@ -113,11 +116,20 @@ Tensor Block::operator()(const Tensor& x, const LayerPass& pass) const {
     const bool narrow = reads_bf16 && pass.compute == DType::f32 && pass.cache == nullptr;
     return narrow ? DType::bf16 : pass.compute;
   };
-  const Frame mixer_frame{at(What::mixer_input), at(What::mixer_output),
+  const Frame mixer_frame{at(What::mixer_input),
+                          at(What::mixer_unnormed),
+                          at(What::mixer_output),
+                          at(What::mixer_sum),
                           operands(std::visit([](const auto& m) { return m.reads_bf16(); }, mixer)),
-                          attention_norm, attention_place};
-  const Frame ffn_frame{at(What::mlp_input), at(What::mlp_output),
-                        operands(ffn && ffn->reads_bf16()), ffn_norm, ffn_place};
+                          attention_norm,
+                          attention_place};
+  const Frame ffn_frame{at(What::mlp_input),
+                        at(What::mlp_unnormed),
+                        at(What::mlp_output),
+                        at(What::mlp_sum),
+                        operands(ffn && ffn->reads_bf16()),
+                        ffn_norm,
+                        ffn_place};
   const auto mixes = [&](const Tensor& y, const Tensor& with) { return mix(y, pass, with); };
   const auto feeds = [&](const Tensor& y, const Tensor& with) { return feed(y, pass, with); };
   if (parallel) {
@@ -126,8 +138,13 @@ Tensor Block::operator()(const Tensor& x, const LayerPass& pass) const {
   }
   Tensor h = probed(pass, at(What::hidden_mid), through(*this, x, mixer_frame, pass, mixes));
   if (cross) {
-    const Frame frame{cross_at(What::mixer_input), cross_at(What::mixer_output), pass.compute,
-                      cross_norm, cross_place};
+    const Frame frame{cross_at(What::mixer_input),
+                      cross_at(What::mixer_unnormed),
+                      cross_at(What::mixer_output),
+                      cross_at(What::mixer_sum),
+                      pass.compute,
+                      cross_norm,
+                      cross_place};
     h = probed(pass, cross_at(What::hidden_mid),
                through(*this, h, frame, pass, [&](const Tensor& y, const Tensor& with) {
                  return (*cross)(y, pass, with);

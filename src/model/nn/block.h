@@ -47,6 +47,10 @@ struct Block {
   M* mixer_as() {
     return std::get_if<M>(&mixer);
   }
+  // Whether the mixer has attention weights.
+  bool attends() const {
+    return std::visit([](const auto& m) { return m.kAttends; }, mixer);
+  }
   // Returns the matrix of the outputs of the mixer.
   const Linear& mixer_output() const {
     return std::visit([](const auto& m) -> const Linear& { return m.output; }, mixer);

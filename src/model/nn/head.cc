@@ -26,7 +26,7 @@ Tensor joined(const Tensor& a, const Tensor& b) {
 
 AttentionPooling::AttentionPooling(const StackSpec& stack, int64_t width)
     : query{{1, width}, Role::position_embedding, {}},
-      attention(without_windows(stack), width, 0, true, {}),
+      attention(without_windows(stack), width, 0, {}, true),
       norm(stack.norm, width),
       ffn(stack, width, 0) {}
 

@@ -27,6 +27,28 @@ LatentAttention::LatentAttention(const StackSpec& stack, int64_t width, int64_t 
   if (spec.rotary > 0) rotary_key = Linear(width, spec.rotary, false);
 }
 
+// The key of all heads, whose first elements are the value.
+PagePool::Layer LatentAttention::cached(const StackSpec& stack, int64_t layer, DType dtype) {
+  return {.keys = {1, stack.latent.width + stack.latent.rotary, dtype},
+          .values = {},
+          .reach = Reach::of(stack.attention, layer)};
+}
+
+// As attention, whose keys and values belong to all heads, and each latent before and after its
+// norm.
+double LatentAttention::kept_bytes(const StackSpec& stack, int64_t, double element) {
+  const AttentionSpec& a = stack.attention;
+  const LatentSpec& l = stack.latent;
+  const int64_t of_head = 2 * (l.rotary + a.head_width) + 2 * a.value_width;
+  return element * static_cast<double>(a.heads * of_head + 2 * (l.width + l.query_width)) +
+         4 * static_cast<double>(a.heads);
+}
+
+double LatentAttention::pair_flops(const StackSpec& stack) {
+  const AttentionSpec& a = stack.attention;
+  return 2 * static_cast<double>(a.heads * (a.head_width + stack.latent.rotary + a.value_width));
+}
+
 float LatentAttention::score_scale() const {
   if (attention.scale > 0) return attention.scale;
   return 1.0f / std::sqrt(static_cast<float>(spec.rotary + attention.head_width));

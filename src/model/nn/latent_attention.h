@@ -1,5 +1,6 @@
 #pragma once
 
+#include "cache/page_pool.h"
 #include "fovea/model/spec.h"
 #include "nn/linear.h"
 #include "nn/norm.h"
@@ -19,6 +20,7 @@ namespace fovea::model {
 // and sums (2.1.2): q_h . K_h c = (K_h^T q_h) . c. The cache stores only this key.
 struct LatentAttention {
   static constexpr const char* kName = "latent";
+  static constexpr bool kAttends = true;
   AttentionSpec attention;
   LatentSpec spec;
   Linear query;  // [H (N + D), C], or [W', C]
@@ -36,6 +38,10 @@ struct LatentAttention {
 
   LatentAttention() = default;
   LatentAttention(const StackSpec& stack, int64_t width, int64_t layer, Dropout place);
+  // See MixerFacts.
+  static PagePool::Layer cached(const StackSpec& stack, int64_t layer, DType dtype);
+  static double kept_bytes(const StackSpec& stack, int64_t layer, double element);
+  static double pair_flops(const StackSpec& stack);
 
   // x [B, T, C] -> [B, T, C]; plus the residual, if there is one.
   Tensor operator()(const Tensor& x, const LayerPass& pass, const Tensor& residual = {}) const;

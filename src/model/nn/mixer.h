@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <variant>
 
 #include "nn/attention.h"
@@ -10,14 +11,33 @@ namespace fovea::model {
 
 // What mixes the tokens of a layer. Each type M has
 //
+//   M(stack, width, layer, dropout)        `dropout` of its attention weights, if it has any
 //   Tensor operator()(x, pass, residual)   x [B, T, C], normalised -> [B, T, C], plus the residual,
 //                                          if there is one
 //   bool reads_bf16()                      whether x may be bf16, see Linear
-//   Dropout place                          optional: of its attention weights
-//   each(visitor, name), kName             its parameters, and its part of their names
+//   each(visitor, name)                    its parameters
+//   kName, kAttends, cached(), kept_bytes(), pair_flops(): see MixerFacts
+//
+// A new mixer is a file with its type, and a row of the table in mixer.cc.
 using Mixer = std::variant<Attention, LatentAttention, Recurrence>;
 
-// Returns the mixer of a layer.
-Mixer make_mixer(const StackSpec& stack, int64_t width, int64_t layer, const Dropout& weights);
+// What is known about a kind of mixer without its weights.
+struct MixerFacts {
+  const char* name;  // the part of parameter names
+  bool attends;      // has attention weights
+  Mixer (*make)(const StackSpec& stack, int64_t width, int64_t layer, const Dropout& weights);
+  // What decoding keeps of each token.
+  PagePool::Layer (*cached)(const StackSpec& stack, int64_t layer, DType dtype);
+  // Bytes that training keeps of each token for the backward pass; `element`: size of the dtype of
+  // matrix products.
+  double (*kept_bytes)(const StackSpec& stack, int64_t layer, double element);
+  // Operations of one token for each token that it sees.
+  double (*pair_flops)(const StackSpec& stack);
+};
+const MixerFacts& mixer_facts(MixerKind kind);
+std::span<const MixerFacts> all_mixers();  // by MixerKind
+
+// Returns the layout of the cache of a decoder, with keys and values of `dtype`.
+PagePool::Layout page_layout(const StackSpec& decoder, DType dtype);
 
 }  // namespace fovea::model

@@ -24,8 +24,9 @@ struct Norm {
              {}},
         alpha{present && norm.kind == NormKind::dyt ? Shape{1} : Shape{}, Role::tanh_scale, {}} {}
 
+  bool present() const { return weight.present(); }
   Tensor operator()(const Tensor& x, DType out) const {
-    if (!weight.present()) return cast(x, out);
+    if (!present()) return cast(x, out);
     const Tensor gain = spec.unit_offset ? shift(weight.value, 1) : weight.value;
     switch (spec.kind) {
       case NormKind::rms: return rms_norm(x, gain, spec.epsilon, out);

@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "cache/kv_cache.h"
-#include "cache/mixers.h"
 #include "fovea/model/spec.h"
 #include "nn/probe.h"
 #include "ops/ops.h"
+#include "spec/mixers.h"
 
 namespace fovea::model {
 

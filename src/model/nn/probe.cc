@@ -21,12 +21,16 @@ const char* name_of(ProbePoint::What what) {
     case heads: return "heads";
     case gates: return "gates";
     case state: return "state";
+    case mixer_unnormed: return "mixer_unnormed";
     case mixer_output: return "mixer_output";
+    case mixer_sum: return "mixer_sum";
     case hidden_mid: return "hidden_mid";
     case mlp_input: return "mlp_input";
     case mlp_pre: return "mlp_pre";
     case mlp_hidden: return "mlp_hidden";
+    case mlp_unnormed: return "mlp_unnormed";
     case mlp_output: return "mlp_output";
+    case mlp_sum: return "mlp_sum";
     case logits: return "logits";
   }
   return "";

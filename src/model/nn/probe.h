@@ -30,13 +30,17 @@ struct ProbePoint {
     heads,        // outputs of the heads, before the output projection, [B, T, H, D']
     gates,        // the input's part of the gates of a recurrence, [B, T, gates * W]
     state,        // states h of a recurrence, [B, T, W]
-    mixer_output,  // what the mixer adds to the residual stream, [B, T, C]
-    hidden_mid,    // the residual stream after the mixer, [B, T, C]
-    mlp_input,     // of the feed-forward layer, after the norm, [B, T, C]
-    mlp_pre,       // before the activation; not in a layer of experts, [B, T, F]
-    mlp_hidden,    // after it and, if gated, the product; not in a layer of experts, [B, T, F]
-    mlp_output,    // what the feed-forward layer adds to the residual stream, [B, T, C]
-    logits,        // output of the head
+    mixer_unnormed,  // output of the mixer before its output norm, if it has one, [B, T, C]
+    mixer_output,    // what the mixer adds to the residual stream, [B, T, C]
+    mixer_sum,       // the residual stream plus the mixer before the norm of the sum, if any
+    hidden_mid,      // the residual stream after the mixer, [B, T, C]
+    mlp_input,       // of the feed-forward layer, after the norm, [B, T, C]
+    mlp_pre,         // before the activation; not in a layer of experts, [B, T, F]
+    mlp_hidden,      // after it and, if gated, the product; not in a layer of experts, [B, T, F]
+    mlp_unnormed,    // as mixer_unnormed, of the feed-forward layer
+    mlp_output,      // what the feed-forward layer adds to the residual stream, [B, T, C]
+    mlp_sum,         // as mixer_sum, of the feed-forward layer
+    logits,          // output of the head
   };
 
   What what = What::hidden;

@@ -25,12 +25,28 @@ void check_no_adapter(const Linear& hidden) {
 
 }  // namespace
 
-Recurrence::Recurrence(const StackSpec& stack, int64_t model_width, int64_t layer_)
+Recurrence::Recurrence(const StackSpec& stack, int64_t model_width, int64_t layer_, const Dropout&)
     : cell(cell_of(mixer_of(stack, layer_))), width(stack.recurrence.width), layer(layer_) {
   const int64_t gates = gates_of(cell) * width;
   input = Linear(model_width, gates, stack.recurrence.bias);
   hidden = Linear(width, gates, stack.recurrence.bias);
   if (width != model_width) output = Linear(width, model_width, false, Role::residual_matrix);
+}
+
+PagePool::Layer Recurrence::cached(const StackSpec& stack, int64_t layer, DType) {
+  constexpr Reach kPreviousState{.window = 2};  // a token reads the state after the one before it
+  return {.keys = {},
+          .values = {},
+          .state_size = states_of(cell_of(mixer_of(stack, layer))) * stack.recurrence.width,
+          .reach = kPreviousState};
+}
+
+// The states, and the gates in the working type and as the product wrote them.
+double Recurrence::kept_bytes(const StackSpec& stack, int64_t layer, double element) {
+  const Cell cell = cell_of(mixer_of(stack, layer));
+  return static_cast<double>(stack.recurrence.width) *
+         (4 * static_cast<double>(states_of(cell) + kept_of(cell)) +
+          element * static_cast<double>(1 + gates_of(cell)));
 }
 
 Tensor Recurrence::operator()(const Tensor& x, const Pass& pass, const Tensor& residual) const {

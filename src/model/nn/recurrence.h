@@ -1,8 +1,9 @@
 #pragma once
 
-#include "cache/mixers.h"
+#include "cache/page_pool.h"
 #include "nn/linear.h"
 #include "nn/pass.h"
+#include "spec/mixers.h"
 
 namespace fovea::model {
 
@@ -10,6 +11,7 @@ namespace fovea::model {
 // is the width of the state, G the number of gates.
 struct Recurrence {
   static constexpr const char* kName = "recurrence";
+  static constexpr bool kAttends = false;
   Cell cell = Cell::lstm;
   int64_t width = 0, layer = 0;
   Linear input;   // [G W, C]
@@ -17,7 +19,11 @@ struct Recurrence {
   Linear output;  // [C, W]; empty if W = C
 
   Recurrence() = default;
-  Recurrence(const StackSpec& stack, int64_t model_width, int64_t layer);
+  Recurrence(const StackSpec& stack, int64_t model_width, int64_t layer, const Dropout& = {});
+  // See MixerFacts.
+  static PagePool::Layer cached(const StackSpec& stack, int64_t layer, DType dtype);
+  static double kept_bytes(const StackSpec& stack, int64_t layer, double element);
+  static double pair_flops(const StackSpec&) { return 0; }
 
   // x [B, T, C] -> [B, T, C]; plus the residual, if there is one.
   Tensor operator()(const Tensor& x, const Pass& pass, const Tensor& residual = {}) const;

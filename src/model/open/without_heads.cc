@@ -44,8 +44,8 @@ Model Model::without_heads(const std::vector<HeadPlace>& muted) const {
                 place.layer, layers - 1);
     Block& block = stack.blocks[static_cast<size_t>(place.layer)];
     if (place.kind != AttentionKind::cross)
-      check_field(block.mixer_as<Recurrence>() == nullptr, "layer",
-                  "{} is recurrent; expected one with heads", place.layer);
+      check_field(block.attends(), "layer", "{} is recurrent; expected one with heads",
+                  place.layer);
     auto* const latent = block.mixer_as<LatentAttention>();
     if (place.kind != AttentionKind::cross && latent != nullptr) {
       const AttentionSpec& spec = latent->attention;

@@ -4,6 +4,7 @@
 
 #include "base/fields.h"
 #include "base/float_mode.h"
+#include "spec/mixers.h"
 
 namespace fovea::model {
 namespace {
@@ -136,10 +137,6 @@ void complete_position(const std::string& name, const Spec& whole, StackSpec& s)
   p = plain;
 }
 
-bool is_recurrent(MixerKind mixer) {
-  return mixer != MixerKind::attention && mixer != MixerKind::latent;
-}
-
 void complete_latent(const std::string& name, StackSpec& s) {
   LatentSpec& l = s.latent;
   if (l.width == 0) l.width = 4 * s.attention.head_width;
@@ -157,7 +154,8 @@ void complete_mixers(const std::string& name, const Spec& whole, StackSpec& s) {
   check(mixers.size() <= layers,
         "spec: {}.mixers has {} elements; expected at most {}, one per layer", name, mixers.size(),
         layers);
-  const bool recurrent = std::any_of(mixers.begin(), mixers.end(), is_recurrent);
+  const bool recurrent =
+      std::any_of(mixers.begin(), mixers.end(), [](MixerKind each) { return is_recurrent(each); });
   const bool latent = std::find(mixers.begin(), mixers.end(), MixerKind::latent) != mixers.end();
   check(!recurrent || name == "decoder",
         "spec: {}.mixers has a recurrent layer, which is causal; expected attention", name);
@@ -180,8 +178,10 @@ void complete_mixers(const std::string& name, const Spec& whole, StackSpec& s) {
 // Resets what has no effect if all layers are recurrent, so that equal models have equal Specs.
 void reset_attention(const Spec& whole, StackSpec& s) {
   const bool crosses = whole.encoder && whole.decoder;
-  if (s.mixers.empty() || crosses || !std::all_of(s.mixers.begin(), s.mixers.end(), is_recurrent))
-    return;
+  const bool attends =
+      s.mixers.empty() || !std::all_of(s.mixers.begin(), s.mixers.end(),
+                                       [](MixerKind each) { return is_recurrent(each); });
+  if (attends || crosses) return;
   s.attention = {.heads = 1, .head_width = 1};
   if (s.position.kind == PositionKind::rotary) s.position.kind = PositionKind::none;
   s.position.bias = DistanceBias::none;

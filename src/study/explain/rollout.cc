@@ -65,7 +65,7 @@ const model::Stack& main_stack(const model::Transformer& model) {
 int64_t first_without_weights(const model::Transformer& model) {
   const model::Stack& stack = main_stack(model);  // recurrent layers are in decoders only
   for (size_t i = 0; i < stack.blocks.size(); ++i)
-    if (stack.blocks[i].mixer_as<model::Recurrence>() != nullptr) return static_cast<int64_t>(i);
+    if (!stack.blocks[i].attends()) return static_cast<int64_t>(i);
   return -1;
 }
 

@@ -173,7 +173,7 @@ RotaryAngles rotary_angles(const Inspection& inspection, model::AttentionKind ki
   const model::Angles& angles = attention == nullptr    ? pass.latent_angles
                                 : attention->window > 0 ? pass.local_angles
                                                         : pass.angles;
-  if (!angles.cosines || block.mixer_as<model::Recurrence>() != nullptr)
+  if (!angles.cosines || !block.attends())
     fail(ErrorKind::Unsupported, "layer: {} rotates no queries; expected rotary positions", layer);
   return {angles.cosines.dim(1), pass.pairing == Pairing::halves, to_floats(angles.cosines),
           to_floats(angles.sines)};

@@ -44,7 +44,26 @@ size_t bytes_of(const AttentionMap& a) {
   return a.q.bytes() + a.k.bytes() + a.v.bytes() + a.heads.bytes();
 }
 
+// Whether the values of a layer have this point. Those of attention are in AttentionMap.
+bool is_kept(model::ProbePoint::What what) {
+  switch (what) {
+    using enum model::ProbePoint::What;
+    case query:
+    case key:
+    case value:
+    case scores:
+    case attention:
+    case mlp_pre: return false;
+    default: return true;
+  }
+}
+
 }  // namespace
+
+Tensor LayerValues::row(What what, int64_t token, bool cross) const {
+  const auto found = points.find({what, cross});
+  return found == points.end() ? Tensor() : row_of(found->second, token);
+}
 
 Inspection::State::State(const model::Transformer& given, std::vector<int32_t> source_ids,
                          std::vector<int32_t> ids, std::vector<model::HeadPlace> muted,
@@ -215,15 +234,36 @@ const AttentionMap& Inspection::State::attended(model::AttentionKind kind, int64
   pass.probe = &probe;
   pass.first_values = run.first_values_of(layer);
   const model::Block& block = run.stack->blocks[static_cast<size_t>(layer)];
-  check_field(kind == model::AttentionKind::cross || block.mixer_as<model::Recurrence>() == nullptr,
-              "layer", "{} is recurrent and has no attention weights; expected an attention layer",
-              layer);
+  check_field(kind == model::AttentionKind::cross || block.attends(), "layer",
+              "{} is recurrent and has no attention weights; expected an attention layer", layer);
   const Tensor& x = run.stream[static_cast<size_t>(layer)];
   if (kind == model::AttentionKind::cross)
     block(x, pass);
   else
     block.mix(block.attention_norm.input(x, pass.compute), pass);
   return kept_.at({kind, layer});
+}
+
+const LayerValues& Inspection::State::values(model::AttentionKind kind, int64_t layer) const {
+  check_layer(kind, layer);
+  const StackRun& run = this->run(kind);
+  if (const auto found = values_.find({run.stack, layer}); found != values_.end())
+    return found->second;
+  const NoGradient off;
+  size_t bytes = 0;
+  for (const auto& [place, values] : values_)
+    for (const auto& [point, value] : values.points) bytes += value.bytes();
+  if (bytes > kKeptBytes) values_.clear();
+  LayerValues& values = values_[{run.stack, layer}];
+  const model::Probe probe = this->probe([&](const model::ProbePoint& point, const Tensor& value) {
+    if (is_kept(point.what))
+      values.points[{point.what, point.stack == model::ProbePoint::Stack::cross}] = value.detach();
+  });
+  model::LayerPass pass = run.pass;
+  pass.probe = &probe;
+  pass.first_values = run.first_values_of(layer);
+  run.stack->blocks[static_cast<size_t>(layer)](run.stream[static_cast<size_t>(layer)], pass);
+  return values;
 }
 
 Inspection::Inspection(std::unique_ptr<State> state) : state_(std::move(state)) {}

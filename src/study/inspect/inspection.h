@@ -42,6 +42,21 @@ struct StackRun {
   int64_t tokens() const { return static_cast<int64_t>(ids.size()); }
 };
 
+// The values of one layer at its probe points, for all tokens; `cross` says whether a point is one
+// of cross-attention.
+struct LayerValues {
+  using What = model::ProbePoint::What;
+  std::map<std::pair<What, bool>, Tensor> points;  // [1, T, ...]
+
+  // Returns the value of a token, [1, 1, width]; empty if the layer has no such point.
+  Tensor row(What what, int64_t token, bool cross = false) const;
+  // Returns the output of a sublayer, before its output norm if it has one.
+  Tensor result(What unnormed, What output, int64_t token, bool cross = false) const {
+    const Tensor y = row(unnormed, token, cross);
+    return y ? y : row(output, token, cross);
+  }
+};
+
 // The computation of a model for one text. The residual stream of every layer is kept. Other values
 // are computed from it again on request, by the same blocks, so that they have the same bits as in
 // the run.
@@ -65,6 +80,8 @@ struct Inspection::State {
 
   // Returns the inputs and outputs of a layer's attention, which are cached.
   const AttentionMap& attended(model::AttentionKind kind, int64_t layer) const;
+  // Returns the values of the layer in the stack that computes the queries of `kind`; cached.
+  const LayerValues& values(model::AttentionKind kind, int64_t layer) const;
   // Return the attention weights, and the inputs of their softmax, of one head for R query rows.
   // -> f32 [R, S]
   Tensor weights(model::AttentionKind kind, int64_t layer, int64_t head, Interval rows) const;
@@ -96,6 +113,7 @@ struct Inspection::State {
   std::vector<model::HeadPlace> muted_;
   std::vector<NeuronPlace> muted_neurons_;
   mutable std::map<std::pair<model::AttentionKind, int64_t>, AttentionMap> kept_;
+  mutable std::map<std::pair<const model::Stack*, int64_t>, LayerValues> values_;
 };
 
 // Returns row t of x [1, T, ...] as [1, 1, rest].

@@ -1,7 +1,5 @@
 #include "inspect/layer_rows.h"
 
-#include <algorithm>
-
 #include "tensor/host_values.h"
 #include "tensor/tape.h"
 
@@ -9,42 +7,17 @@ namespace fovea::study {
 
 LayerRows layer_rows(const Inspection::State& all, model::AttentionKind kind, int64_t layer,
                      int64_t token) {
-  const NoGradient off;
-  const StackRun& run = all.run(kind);
-  const model::Block& block = run.stack->blocks[static_cast<size_t>(layer)];
-  const Tensor& stream = run.stream[static_cast<size_t>(layer)];
-  const Tensor x = row_of(stream, token);
+  using What = model::ProbePoint::What;
+  const LayerValues& values = all.values(kind, layer);
   LayerRows rows;
-  const model::Probe probe = all.probe([&](const model::ProbePoint& point, Tensor& value) {
-    if (point.what == model::ProbePoint::What::mlp_hidden) rows.hidden = value.detach();
-  });
-  model::LayerPass pass;
-  pass.probe = &probe;
-  pass.stack = run.pass.stack;
-  const auto scaled = [](const Tensor& y, const model::Parameter& factors) {
-    return factors.present() ? scale_columns(y, factors.value) : y;
-  };
-  if (block.mixer_as<model::Recurrence>() != nullptr) {
-    rows.mixed = row_of(block.mix(block.attention_norm.input(stream, DType::f32), run.pass), token);
-  } else {
-    rows.heads = row_of(all.attended(kind, layer).heads, token);
-    rows.mixed = scaled(block.mixer_output()(rows.heads), block.attention_scale);
-  }
-  if (block.parallel) {
-    rows.fed = block.feed(block.ffn_norm.input(x, DType::f32), pass);
-    return rows;
-  }
-  rows.mixed_sum = block.added(x, block.attention_norm.output(rows.mixed, DType::f32));
-  Tensor h = block.attention_norm.sum(rows.mixed_sum, DType::f32);
-  if (block.cross) {
-    rows.cross =
-        block.cross->output(row_of(all.attended(model::AttentionKind::cross, layer).heads, token));
-    rows.cross_sum = block.added(h, block.cross_norm.output(rows.cross, DType::f32));
-    h = block.cross_norm.sum(rows.cross_sum, DType::f32);
-  }
-  if (!block.ffn) return rows;
-  rows.fed = block.feed(block.ffn_norm.input(h, DType::f32), pass);
-  rows.fed_sum = block.added(h, block.ffn_norm.output(rows.fed, DType::f32));
+  rows.heads = values.row(What::heads, token);
+  rows.mixed = values.result(What::mixer_unnormed, What::mixer_output, token);
+  rows.mixed_sum = values.row(What::mixer_sum, token);
+  rows.cross = values.result(What::mixer_unnormed, What::mixer_output, token, true);
+  rows.cross_sum = values.row(What::mixer_sum, token, true);
+  rows.hidden = values.row(What::mlp_hidden, token);
+  rows.fed = values.result(What::mlp_unnormed, What::mlp_output, token);
+  rows.fed_sum = values.row(What::mlp_sum, token);
   return rows;
 }
 

@@ -10,7 +10,8 @@ struct LayerRows {
   Tensor heads, mixed;  // outputs of the heads, and of the mixer, before its output norm
   Tensor cross;         // of cross-attention
   Tensor hidden, fed;   // the hidden layer of the feed-forward layer (no experts), its output
-  Tensor mixed_sum, cross_sum, fed_sum;  // the sums with the residual stream, before their norm
+  // The sums with the residual stream before their norm; unset if they have none.
+  Tensor mixed_sum, cross_sum, fed_sum;
 };
 LayerRows layer_rows(const Inspection::State& all, model::AttentionKind kind, int64_t layer,
                      int64_t token);

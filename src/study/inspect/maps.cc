@@ -219,8 +219,7 @@ std::vector<double> induction(const Inspection::State& state, int64_t layer, int
   const StackRun& here = state.run(model::AttentionKind::self);
   const int64_t T = here.tokens(), H = state.stack_spec(model::AttentionKind::self).attention.heads;
   std::vector<double> scores;
-  if (here.stack->blocks[static_cast<size_t>(layer)].mixer_as<model::Recurrence>() != nullptr)
-    return scores;
+  if (!here.stack->blocks[static_cast<size_t>(layer)].attends()) return scores;
   for (int64_t h = 0; h < H; ++h) {
     const HostValues<float> w(state.weights(model::AttentionKind::self, layer, h, {0, T}));
     double sum = 0;
@@ -266,8 +265,7 @@ std::vector<LayerSizes> Inspection::sizes(model::AttentionKind kind, bool gradie
     double squares = 0;
     for (const float each : x) squares += double{each} * double{each};
     sizes.stream = static_cast<float>(std::sqrt(squares / static_cast<double>(x.size())));
-    if (here.stack->blocks[static_cast<size_t>(layer)].mixer_as<model::Recurrence>() != nullptr)
-      continue;
+    if (!here.stack->blocks[static_cast<size_t>(layer)].attends()) continue;
     for (int64_t h = 0; h < state->stack_spec(kind).attention.heads; ++h) {
       const Mask mask = state->attended(kind, layer).options.mask;
       Diffuseness diffuse(mask, S);

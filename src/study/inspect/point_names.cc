@@ -37,6 +37,10 @@ const char* hook_of(What what, const NamingRules& rules) {
     case What::latent:
     case What::gates:
     case What::state:
+    case What::mixer_unnormed:
+    case What::mixer_sum:
+    case What::mlp_unnormed:
+    case What::mlp_sum:
     case What::logits: return nullptr;
   }
   return nullptr;

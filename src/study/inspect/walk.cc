@@ -15,6 +15,8 @@
 namespace fovea::study {
 namespace {
 
+using What = model::ProbePoint::What;
+
 constexpr int64_t kLikeliest = 10;  // number of tokens in the steps with logits and probabilities
 
 class Steps {
@@ -51,28 +53,24 @@ std::vector<float> head_of(const Tensor& row, int64_t head, int64_t width) {
   return {all.begin() + head * width, all.begin() + (head + 1) * width};
 }
 
-// A sublayer of a block: its norms, and the names of the steps for its output, the norm of its
-// output, and the residual stream.
-struct Sublayer {
-  const model::Block& block;
-  const model::Norms& norms;
+// The names of the steps of a sublayer: its output, the norm of its output, and the residual
+// stream.
+struct SublayerSteps {
   const char *output, *output_norm, *stream;
 };
 
-Tensor join(Steps& steps, const Sublayer& part, const Tensor& x, const Tensor& y,
-            const std::vector<int64_t>& shape) {
-  steps.add(part.output, shape, y);
-  const Tensor normed = part.norms.output(y, DType::f32);
-  if (part.norms.output.weight.present()) steps.add(part.output_norm, shape, normed);
-  const Tensor sum = part.norms.sum(part.block.added(x, normed), DType::f32);
-  steps.add(part.stream, shape, sum);
-  return sum;
+// Adds the steps from the output of a sublayer to the residual stream after it. `unnormed` is empty
+// if the output has no norm.
+void join(Steps& steps, const SublayerSteps& names, const std::vector<int64_t>& shape,
+          const Tensor& unnormed, const Tensor& output, const Tensor& stream) {
+  steps.add(names.output, shape, unnormed ? unnormed : output);
+  if (unnormed) steps.add(names.output_norm, shape, output);
+  steps.add(names.stream, shape, stream);
 }
 
-// Adds the steps from the queries, keys and values to the outputs of the heads, and returns these
-// outputs.
-Tensor attend_step(Steps& steps, const Inspection::State& all, model::AttentionKind kind,
-                   const WalkQuery& query) {
+// Adds the steps from the queries, keys and values to the outputs of the heads.
+void attend_step(Steps& steps, const Inspection::State& all, model::AttentionKind kind,
+                 const WalkQuery& query) {
   const bool cross = kind == model::AttentionKind::cross;
   const AttentionMap& here = all.attended(kind, query.layer);
   const int64_t T = here.q.dim(1), H = here.q.dim(2), D = here.q.dim(3), S = here.k.dim(1),
@@ -114,31 +112,23 @@ Tensor attend_step(Steps& steps, const Inspection::State& all, model::AttentionK
   };
   add_strongest(steps.add(name("scores", "cross_scores"), {H, T, S}, scores), scores);
   add_strongest(steps.add(name("weights", "cross_weights"), {H, T, S}, weights), weights);
-  const Tensor heads = row_of(here.heads, t);
-  steps.add(name("sum", "cross_sum"), {T, H, value_width}, head_of(heads, query.head, value_width));
-  return heads;
+  steps.add(name("sum", "cross_sum"), {T, H, value_width},
+            head_of(row_of(here.heads, t), query.head, value_width));
 }
 
-// Adds the steps of a recurrent layer: the two parts of the gates and the state h. Returns the
-// layer's output.
-Tensor recurrence_step(Steps& steps, const model::Block& block, const StackRun& run,
-                       const WalkQuery& query) {
-  const auto& layer = std::get<model::Recurrence>(block.mixer);
-  const Tensor x = block.attention_norm.input(run.stream[static_cast<size_t>(query.layer)],
-                                              DType::f32);  // [1, T, C]
-  const int64_t T = run.tokens(), t = query.token;
-  const Tensor gates = layer.input(x), states = layer.states(gates, run.pass);  // [1, T, W]
-  const Tensor before = t == 0 ? zeros({1, layer.width}) : row_of(states, t - 1);
+// Adds the steps of a recurrent layer: the two parts of the gates and the state h.
+void recurrence_step(Steps& steps, const model::Recurrence& layer, const LayerValues& values,
+                     int64_t tokens, int64_t t) {
+  const Tensor gates = values.row(What::gates, t);  // [1, 1, G]
+  const Tensor before = t == 0 ? zeros({1, layer.width}) : values.row(What::state, t - 1);
   const int64_t G = gates.dim(2);
-  steps.add("gates_input", {T, G}, row_of(gates, t));
-  steps.add("gates_recurrent", {T, G},
+  steps.add("gates_input", {tokens, G}, gates);
+  steps.add("gates_recurrent", {tokens, G},
             layer.recurrent_part(before.view({1, layer.width}), DType::f32));
-  const Tensor state = row_of(states, t);
-  steps.add("state", {T, layer.width}, state);
-  return layer.projected(state);
+  steps.add("state", {tokens, layer.width}, values.row(What::state, t));
 }
 
-Tensor experts_step(Steps& steps, const model::FeedForward& ffn, const Tensor& x, int64_t tokens) {
+void experts_step(Steps& steps, const model::FeedForward& ffn, const Tensor& x, int64_t tokens) {
   const Tensor row = x.view({1, x.dim(2)});
   const Tensor logits = ffn.router_logits(row);
   steps.add("router", {tokens, ffn.spec.count}, ffn.router_scores(logits));
@@ -148,75 +138,72 @@ Tensor experts_step(Steps& steps, const model::FeedForward& ffn, const Tensor& x
   const HostValues<int32_t> chosen(routing.experts);
   step.ids.assign(chosen.begin(), chosen.end());
   if (ffn.has_shared()) steps.add("shared_experts", {tokens, x.dim(2)}, ffn.shared_output(row));
-  return ffn(x, {});
 }
 
-Tensor ffn_step(Steps& steps, const Inspection::State& all, const model::FeedForward& ffn,
-                const Tensor& x, const StackRun& run) {
-  const int64_t tokens = run.tokens();
+// `hidden`: the hidden layer, without the muted neurons.
+void ffn_step(Steps& steps, const model::FeedForward& ffn, const Tensor& x, const Tensor& hidden,
+              int64_t tokens) {
   if (!ffn.experts.empty()) return experts_step(steps, ffn, x, tokens);
   const Tensor up = ffn.up(x);
   const std::vector<int64_t> wide{tokens, up.dim(2)};
-  Tensor hidden;  // without the muted neurons
-  const model::Probe probe = all.probe([&](const model::ProbePoint& point, Tensor& value) {
-    if (point.what == model::ProbePoint::What::mlp_hidden) hidden = value.detach();
-  });
-  model::Pass pass;
-  pass.probe = &probe;
-  pass.stack = run.pass.stack;
-  const Tensor y = ffn(x, pass);
   if (ffn.gated) steps.add("ffn_gate", wide, activation(ffn.gate(x), ffn.kind));
   steps.add("ffn_up", wide, up);
   steps.add(ffn.gated ? "ffn_product" : "ffn_activation", wide, hidden);
-  return y;
 }
 
 Tensor normed(Steps& steps, const model::Norm& norm, const Tensor& x, const char* name,
               const std::vector<int64_t>& shape) {
   const Tensor y = norm(x, DType::f32);
-  if (norm.weight.present()) steps.add(name, shape, y);
+  if (norm.present()) steps.add(name, shape, y);
   return y;
 }
 
 void layer_steps(Steps& steps, const Inspection::State& all, const WalkQuery& query) {
   const StackRun& run = all.run(query.kind);
-  const model::Block& block = run.stack->blocks[static_cast<size_t>(query.layer)];
+  const auto l = static_cast<size_t>(query.layer);
+  const model::Block& block = run.stack->blocks[l];
+  const LayerValues& values = all.values(query.kind, query.layer);
+  const auto row = [&](What what, bool cross = false) {
+    return values.row(what, query.token, cross);
+  };
   const std::vector<int64_t> shape{run.tokens(), all.model.spec.width};
-  const Tensor x = row_of(run.stream[static_cast<size_t>(query.layer)], query.token);
+  const Tensor x = row_of(run.stream[l], query.token),
+               next = row_of(run.stream[l + 1], query.token);
   steps.add("stream", shape, x);
-  const bool recurrent = block.mixer_as<model::Recurrence>() != nullptr;
-  const Sublayer mixer = recurrent ? Sublayer{block, block.attention_norm, "recurrence_output",
-                                              "recurrence_output_norm", "recurrence_stream"}
-                                   : Sublayer{block, block.attention_norm, "attention_output",
-                                              "attention_output_norm", "attention_stream"};
-  normed(steps, block.attention_norm.input, x, recurrent ? "recurrence_norm" : "attention_norm",
+  const auto* recurrence = block.mixer_as<model::Recurrence>();
+  normed(steps, block.attention_norm.input, x, recurrence ? "recurrence_norm" : "attention_norm",
          shape);
-  if (const auto* latent = block.mixer_as<model::LatentAttention>()) {
-    const Tensor c = latent->latent_of(block.attention_norm.input(x, DType::f32), run.pass);
-    steps.add("latent", {run.tokens(), c.dim(2)}, c);
-  }
-  const Tensor a = recurrent ? recurrence_step(steps, block, run, query)
-                             : block.mixer_output()(attend_step(steps, all, query.kind, query));
+  if (const Tensor c = row(What::latent)) steps.add("latent", {run.tokens(), c.dim(2)}, c);
+  if (recurrence != nullptr)
+    recurrence_step(steps, *recurrence, values, run.tokens(), query.token);
+  else
+    attend_step(steps, all, query.kind, query);
+  const SublayerSteps mixer =
+      recurrence ? SublayerSteps{"recurrence_output", "recurrence_output_norm", "recurrence_stream"}
+                 : SublayerSteps{"attention_output", "attention_output_norm", "attention_stream"};
   if (block.parallel) {
-    steps.add(mixer.output, shape, a);
+    steps.add(mixer.output, shape, row(What::mixer_output));
     const Tensor y = normed(steps, block.ffn_norm.input, x, "ffn_norm", shape);
-    const Tensor f = ffn_step(steps, all, *block.ffn, y, run);
-    steps.add("ffn_output", shape, f);
-    steps.add("ffn_stream", shape, add(block.added(x, a), f));
+    ffn_step(steps, *block.ffn, y, row(What::mlp_hidden), run.tokens());
+    steps.add("ffn_output", shape, row(What::mlp_output));
+    steps.add("ffn_stream", shape, next);
     return;
   }
-  Tensor h = join(steps, mixer, x, a, shape);
+  join(steps, mixer, shape, row(What::mixer_unnormed), row(What::mixer_output),
+       row(What::hidden_mid));
+  Tensor h = row(What::hidden_mid);
   if (block.cross) {
     normed(steps, block.cross_norm.input, h, "cross_norm", shape);
-    const Tensor c =
-        block.cross->output(attend_step(steps, all, model::AttentionKind::cross, query));
-    h = join(steps, {block, block.cross_norm, "cross_output", "cross_output_norm", "cross_stream"},
-             h, c, shape);
+    attend_step(steps, all, model::AttentionKind::cross, query);
+    h = row(What::hidden_mid, true);
+    join(steps, {"cross_output", "cross_output_norm", "cross_stream"}, shape,
+         row(What::mixer_unnormed, true), row(What::mixer_output, true), h);
   }
   if (!block.ffn) return;
   const Tensor y = normed(steps, block.ffn_norm.input, h, "ffn_norm", shape);
-  const Tensor f = ffn_step(steps, all, *block.ffn, y, run);
-  join(steps, {block, block.ffn_norm, "ffn_output", "ffn_output_norm", "ffn_stream"}, h, f, shape);
+  ffn_step(steps, *block.ffn, y, row(What::mlp_hidden), run.tokens());
+  join(steps, {"ffn_output", "ffn_output_norm", "ffn_stream"}, shape, row(What::mlp_unnormed),
+       row(What::mlp_output), next);
 }
 
 void embedding_steps(Steps& steps, const Inspection::State& all, const WalkQuery& query) {

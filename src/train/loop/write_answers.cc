@@ -102,8 +102,7 @@ uint64_t writing_bytes(const model::Transformer& model, int64_t prompts, int64_t
   options.pages = infer::pages_within(available_memory() / 4, model, options);
   int64_t bytes = infer::cache_bytes(model, options);
   if (spec.encoder) {
-    const model::PagePool::Layout layout =
-        model::PagePool::layout_for(*spec.decoder, options.cache);
+    const model::PagePool::Layout layout = model::page_layout(*spec.decoder, options.cache);
     bytes += asked * model::pages_for(longest) * spec.decoder->layers *
              (layout.memory_keys.page_bytes() + layout.memory_values.page_bytes());
   }

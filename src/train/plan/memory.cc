@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "cache/mixers.h"
-#include "cache/page_pool.h"
+#include "nn/mixer.h"
 #include "ops/ops.h"
+#include "spec/mixers.h"
 
 namespace fovea::train {
 namespace {
@@ -21,19 +21,6 @@ Widths widths_of(const model::Spec& s, const model::StackSpec& stack) {
           static_cast<double>(a.kv_heads * a.value_width),
           static_cast<double>(a.heads * a.value_width),
           static_cast<double>(a.heads)};
-}
-
-// The same for latent attention, whose keys and values belong to all heads.
-Widths latent_widths_of(const model::Spec& s, const model::StackSpec& stack) {
-  Widths w = widths_of(s, stack);
-  w.queries = w.keys = static_cast<double>(stack.attention.heads *
-                                           (stack.latent.rotary + stack.attention.head_width));
-  w.values = w.results;
-  return w;
-}
-
-int64_t latent_layers(const model::StackSpec& stack) {
-  return std::count(stack.mixers.begin(), stack.mixers.end(), model::MixerKind::latent);
 }
 
 // Hidden elements per token in the feed-forward layers: the sum over all layers, and the number in
@@ -53,46 +40,17 @@ Hidden hidden_of(const model::StackSpec& stack) {
   return {without * dense + (layers - without) * chosen, std::max(without > 0 ? dense : 0, chosen)};
 }
 
-// The number of recurrent layers, and the bytes that all of them keep for the backward pass
-// of one token: their states, and their gates in the working type and as the product wrote them.
-struct Recurrent {
-  int64_t layers = 0;
-  double bytes = 0;
-};
-
-Recurrent recurrent_of(const model::StackSpec& stack, double element) {
-  Recurrent all;
-  for (int64_t layer = 0; layer < stack.layers; ++layer) {
-    if (!model::is_recurrent(stack, layer)) continue;
-    const Cell cell = model::cell_of(model::mixer_of(stack, layer));
-    ++all.layers;
-    all.bytes += static_cast<double>(stack.recurrence.width) *
-                 (4 * static_cast<double>(states_of(cell) + kept_of(cell)) +
-                  element * static_cast<double>(1 + gates_of(cell)));
-  }
-  return all;
-}
-
 // Returns the bytes kept for the backward pass of one sequence. Per layer and token: two states of
-// the residual stream and the statistics of their norms; query, key and value; the output of
-// attention and the sum of its softmax; the hidden elements of the feed-forward layer before and
-// after the activation, or the two factors of a gated one. Norms are computed again.
+// the residual stream and the statistics of their norms; what its mixer keeps; the hidden elements
+// of the feed-forward layer before and after the activation, or the two factors of a gated one.
+// Norms are computed again.
 double kept(const model::Spec& s, const model::StackSpec& stack, double tokens, double element) {
-  const Widths w = widths_of(s, stack);
-  const double stream = 8 * w.model + 16;
-  const auto attention = [element](const Widths& of) {
-    return element * (of.queries + of.keys + of.values + of.results) + 4 * of.heads;
-  };
-  // The latents as well: each before and after its norm.
-  const double latent =
-      attention(latent_widths_of(s, stack)) +
-      2 * element * static_cast<double>(stack.latent.width + stack.latent.query_width);
-  const int64_t latents = latent_layers(stack);
-  const Recurrent recurrent = recurrent_of(stack, element);
-  const double ffn = 2 * element * hidden_of(stack).all;
-  return tokens * (static_cast<double>(stack.layers) * stream +
-                   static_cast<double>(stack.layers - recurrent.layers - latents) * attention(w) +
-                   static_cast<double>(latents) * latent + recurrent.bytes + ffn + 4 * w.model);
+  const auto width = static_cast<double>(s.width);
+  double mixers = 0;
+  for (int64_t layer = 0; layer < stack.layers; ++layer)
+    mixers += model::mixer_facts(model::mixer_of(stack, layer)).kept_bytes(stack, layer, element);
+  const double streams = static_cast<double>(stack.layers) * (8 * width + 16);
+  return tokens * (streams + mixers + 2 * element * hidden_of(stack).all + 4 * width);
 }
 
 // Returns the bytes that cross-attention keeps for the backward pass of one sequence.
@@ -164,7 +122,7 @@ double cached_in(const model::PagePool::Layer& layer) {
 double cached_per_token(const model::Spec& s) {
   if (!s.decoder) return 0;
   double elements = 0;
-  for (const auto& layer : model::PagePool::layout_for(*s.decoder, DType::f32).layers)
+  for (const auto& layer : model::page_layout(*s.decoder, DType::f32).layers)
     elements += cached_in(layer);
   return elements;
 }
@@ -172,7 +130,7 @@ double cached_per_token(const model::Spec& s) {
 double cached(const model::Spec& s, const Lengths& lengths, int64_t batch) {
   if (!s.decoder) return 0;
   const model::StackSpec& d = *s.decoder;
-  const model::PagePool::Layout layout = model::PagePool::layout_for(d, DType::f32);
+  const model::PagePool::Layout layout = model::page_layout(d, DType::f32);
   const model::PagePool::Size size{batch * model::pages_for(lengths.target), batch};
   double elements = 0;
   for (const auto& layer : layout.layers) {

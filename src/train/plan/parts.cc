@@ -6,7 +6,8 @@
 #include <tuple>
 
 #include "base/fields.h"
-#include "cache/mixers.h"
+#include "nn/mixer.h"
+#include "spec/mixers.h"
 #include "transformer/transformer.h"
 
 namespace fovea::train {
@@ -36,7 +37,7 @@ constexpr const char* kNames[kParts] = {
     "attention scores", "recurrence",     "cross-attention", "feed-forward", "router",
     "experts",          "shared experts", "norms",           "head"};
 
-bool contains(const std::string& name, const char* part) {
+bool contains(const std::string& name, std::string_view part) {
   return name.find(part) != std::string::npos;
 }
 
@@ -47,8 +48,9 @@ PartIndex part_of(const std::string& name) {
   if (!name.starts_with("encoder.") && !name.starts_with("decoder.")) return kHead;
   if (contains(name, "norm.")) return kNorms;
   if (contains(name, ".cross.")) return kCross;
-  if (contains(name, ".attention.") || contains(name, ".latent.")) return kAttention;
-  if (contains(name, ".recurrence.")) return kRecurrence;
+  for (const model::MixerFacts& mixer : model::all_mixers())
+    if (contains(name, fmt::format(".{}.", mixer.name)))
+      return mixer.attends ? kAttention : kRecurrence;
   if (contains(name, ".router.")) return kRouter;
   if (contains(name, ".experts.")) return kExperts;
   if (contains(name, ".ffn.shared")) return kSharedExperts;
@@ -160,25 +162,13 @@ void each_parameter(const model::Spec& s, const Visitor& f) {
   each_of_stack(s, *s.decoder, kind, "decoder", f);
 }
 
-// One product with the key, which has `rotary` more elements in latent attention, and one with the
-// value.
-double pair_flops(const model::AttentionSpec& a, int64_t rotary = 0) {
-  return 2 * static_cast<double>(a.heads * (a.head_width + rotary + a.value_width));
-}
-
 double self_score_flops(const model::StackSpec& stack, int64_t length, bool causal) {
   const model::AttentionSpec& a = stack.attention;
-  // The number of attention layers by window and width of the rotated key.
-  std::map<std::pair<int64_t, int64_t>, int64_t> layers;
-  for (int64_t layer = 0; layer < stack.layers; ++layer) {
-    if (model::is_recurrent(stack, layer)) continue;
-    const bool latent = model::mixer_of(stack, layer) == model::MixerKind::latent;
-    ++layers[{model::window_of(a, layer), latent ? stack.latent.rotary : 0}];
-  }
   double flops = 0;
-  for (const auto& [kind, count] : layers)
-    flops += pair_flops(a, kind.second) * static_cast<double>(count) *
-             static_cast<double>(attention_pairs(length, causal, kind.first, a.global));
+  for (int64_t layer = 0; layer < stack.layers; ++layer)
+    flops +=
+        model::mixer_facts(model::mixer_of(stack, layer)).pair_flops(stack) *
+        static_cast<double>(attention_pairs(length, causal, model::window_of(a, layer), a.global));
   return flops;
 }
 
@@ -219,7 +209,7 @@ double score_flops(const model::Spec& s, const Lengths& lengths) {
   if (s.encoder) flops += self_score_flops(*s.encoder, lengths.source, false);
   if (!s.decoder) return flops;
   flops += self_score_flops(*s.decoder, lengths.target, s.decoder->causal);
-  return flops + pair_flops(s.decoder->attention) * static_cast<double>(s.decoder->layers) *
+  return flops + model::Attention::pair_flops(*s.decoder) * static_cast<double>(s.decoder->layers) *
                      static_cast<double>(lengths.source * lengths.target);
 }
 

@@ -4,9 +4,9 @@
 
 #include "base/fields.h"
 #include "base/files.h"
-#include "cache/mixers.h"
 #include "chat/builtin_templates.h"
 #include "loop/special_tokens.h"
+#include "spec/mixers.h"
 
 namespace fovea::train {
 namespace {

@@ -110,10 +110,10 @@ void TextTask::check_document_mask(const model::Spec& spec) const {
               "the data is one document; expected several files, or JSON lines");
   if (!spec.decoder) return;
   const std::vector<model::MixerKind>& mixers = spec.decoder->mixers;
-  const auto recurrent = std::find_if(mixers.begin(), mixers.end(), [](model::MixerKind mixer) {
-    return mixer != model::MixerKind::attention && mixer != model::MixerKind::latent;
+  const bool recurrent = std::any_of(mixers.begin(), mixers.end(), [](model::MixerKind mixer) {
+    return model::is_recurrent(mixer);
   });
-  check_field(recurrent == mixers.end(), "document_mask",
+  check_field(!recurrent, "document_mask",
               "does not suit recurrent layers, whose state continues in the next document; "
               "expected a model without them");
 }

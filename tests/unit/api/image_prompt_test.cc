@@ -41,7 +41,7 @@ Tensor last_logits(const model::Model& model, const infer::ImagePrompt& prompt, 
   const NoGradient off;
   const model::Transformer& transformer = model::parts_of(model).transformer;
   const int64_t n = std::ssize(prompt.ids);
-  model::PagePool pool(model::PagePool::layout_for(*transformer.spec.decoder, DType::f32),
+  model::PagePool pool(model::page_layout(*transformer.spec.decoder, DType::f32),
                        {model::pages_for(n) + 1, 1, n}, cpu_device());
   model::CachedText text;
   EXPECT_TRUE(model::make_room(pool, text, n));

@@ -175,8 +175,8 @@ TEST_P(Mixtures, HaveTheSameGradientsIfLayersAreComputedAgain) {
 std::vector<float> read_in_pieces(const model::Transformer& model, const TextBatch& batch,
                                   const model::Pass& pass, int64_t piece) {
   const Tensor ids = batch.tokens.ids;
-  model::KvCache cache(model::PagePool::layout_for(*model.spec.decoder, pass.compute), 1,
-                       model.spec.context, model.token_embedding.device());
+  model::KvCache cache(model::page_layout(*model.spec.decoder, pass.compute), 1, model.spec.context,
+                       model.token_embedding.device());
   model::Pass cached = pass;
   cached.cache = &cache;
   std::vector<float> all;

@@ -136,7 +136,7 @@ TEST(Layers, ListTheirParameters) {
   EXPECT_EQ(gated.down.weight.role, Role::residual_matrix);
   EXPECT_EQ(gated.up.weight.shape, (Shape{6, 4}));
   spec.attention.output_bias = false;
-  Attention attention(spec, 8, 0, false, {});
+  Attention attention(spec, 8, 0, {});
   EXPECT_EQ(names_of(attention).size(), 7u);
   EXPECT_EQ(attention.key.weight.shape, (Shape{6, 8}));
   EXPECT_EQ(attention.output.weight.shape, (Shape{8, 12}));
@@ -147,14 +147,14 @@ TEST(Layers, ListOptionalParameters) {
   spec.attention.key_bias = false;
   spec.attention.norm = QueryKeyNorm::head;
   spec.norm.kind = NormKind::rms;
-  Attention heads(spec, 8, 0, false, {});
+  Attention heads(spec, 8, 0, {});
   EXPECT_EQ(names_of(heads),
             (std::vector<std::string>{"x.query.weight", "x.query.bias", "x.key.weight",
                                       "x.value.weight", "x.value.bias", "x.query_norm.weight",
                                       "x.key_norm.weight", "x.output.weight", "x.output.bias"}));
   EXPECT_EQ(heads.query_norm.weight.shape, (Shape{3}));
   spec.attention.norm = QueryKeyNorm::all;
-  Attention all(spec, 8, 0, false, {});
+  Attention all(spec, 8, 0, {});
   EXPECT_EQ(all.query_norm.weight.shape, (Shape{12}));
   EXPECT_EQ(all.key_norm.weight.shape, (Shape{6}));
   spec.ffn.experts = {.count = 2, .width = 5, .dense_layers = {1}};
@@ -324,10 +324,10 @@ TEST(Attentions, ShareKeysAndValuesAmongGroupedHeads) {
   StackSpec spec = small_stack();
   spec.attention = {
       .heads = kHeads, .kv_heads = kGroups, .head_width = kWidth, .value_width = kWidth};
-  Attention grouped(spec, kModel, 0, false, {});
+  Attention grouped(spec, kModel, 0, {});
   test::randomise(grouped, 3);
   spec.attention.kv_heads = kHeads;
-  Attention full_heads(spec, kModel, 0, false, {});
+  Attention full_heads(spec, kModel, 0, {});
   full_heads.query = grouped.query;
   full_heads.output = grouped.output;
   const auto repeat = [](const Tensor& x) {

@@ -41,7 +41,7 @@ Tensor piece(const Tensor& ids, int64_t begin, int64_t end) {  // of [B, T]
 }
 
 KvCache cache_for(const Spec& spec, int64_t batch, DType compute) {
-  return KvCache(PagePool::layout_for(*spec.decoder, compute), batch, spec.context);
+  return KvCache(page_layout(*spec.decoder, compute), batch, spec.context);
 }
 
 // Returns the logits of all tokens of `ids`, computed in one pass: [B * T, V].
