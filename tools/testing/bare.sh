@@ -48,6 +48,7 @@ enter() {
   shift
   if [[ -d $system/ccache ]]; then
     keep+=(CCACHE_DIR=/ccache CCACHE_BASEDIR=/opt/fovea CCACHE_NOHASHDIR=1)
+    if [[ -n ${CCACHE_IGNOREOPTIONS:-} ]]; then keep+=("CCACHE_IGNOREOPTIONS=$CCACHE_IGNOREOPTIONS"); fi
     if [[ -n $cache_size ]]; then keep+=("CCACHE_MAXSIZE=$cache_size"); fi
   fi
   chroot "$system" env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
