@@ -43,7 +43,7 @@ const std::vector<Verb>& verbs() {
       {"generate", "generate text with a model", make_generate, "Use a model"},
       {"chat", "chat with a model", make_chat},
       {"translate", "translate lines of text", make_translate},
-      {"transcribe", "convert the speech in sound files to text", make_transcribe},
+      {"transcribe", "convert the speech in audio files to text", make_transcribe},
       {"classify", "predict labels, entities, answers or masked words", make_classify},
       {"embed", "compute embedding vectors of texts, or train an embedder", make_embed},
       {"rerank", "sort lines by relevance to a query", make_rerank},
@@ -176,12 +176,12 @@ int list_options() {
 void settle_threads(int64_t option) {
   if (option > 0) set_threads(static_cast<int>(option));
   const char* variable = std::getenv("OMP_NUM_THREADS");
-  const int64_t asked = option > 0            ? option
-                        : variable == nullptr ? 0
-                                              : std::strtol(variable, nullptr, 10);
-  if (asked > 0 && thread_count() < asked) {
+  const int64_t requested = option > 0            ? option
+                            : variable == nullptr ? 0
+                                                  : std::strtol(variable, nullptr, 10);
+  if (requested > 0 && thread_count() < requested) {
     note(fmt::format("warning: {}: {} threads requested, but only {} are available\n",
-                     option > 0 ? "--threads" : "OMP_NUM_THREADS", asked, thread_count()));
+                     option > 0 ? "--threads" : "OMP_NUM_THREADS", requested, thread_count()));
   }
 }
 

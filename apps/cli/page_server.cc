@@ -15,7 +15,7 @@ constexpr const char* kPagePolicy =
     "frame-ancestors 'self'";
 
 void handle(inspector::Routes& routes, http::Request request, http::Exchange& exchange) {
-  inspector::Answer found = routes.answer(
+  inspector::Response found = routes.respond(
       {request.method, request.rest, std::move(request.query), std::move(request.body)});
   http::Response response{found.status, std::move(found.type), {}, std::move(found.body)};
   response.headers = {{"Content-Security-Policy", kPagePolicy},
@@ -33,14 +33,14 @@ http::Router router_for(inspector::Routes& routes) {
     handle(routes, std::move(request), *exchange);
   };
   router.add({"GET", "/", true, handler});
-  http::Route picture{
-      "POST", std::string("/") + inspector::kPicturePath, true,
+  http::Route image{
+      "POST", std::string("/") + inspector::kImagePath, true,
       [&routes](http::Request request, const std::shared_ptr<http::Exchange>& exchange) {
-        request.rest = inspector::kPicturePath;
+        request.rest = inspector::kImagePath;
         handle(routes, std::move(request), *exchange);
       }};
-  picture.most_body = inspector::kMostPictureBody;
-  router.add(std::move(picture));
+  image.most_body = inspector::kMostImageBody;
+  router.add(std::move(image));
   for (const char* method : {"GET", "POST"}) router.add({method, "/{rest}", true, handler});
   return router;
 }
@@ -54,10 +54,10 @@ http::ServerOptions options_for(int64_t port) {
 }  // namespace
 
 PageServer::PageServer(std::vector<std::string> folders, int64_t port,
-                       std::vector<model::AdapterUse> adapters, std::string picture)
+                       std::vector<model::AdapterUse> adapters, std::string image)
     : routes_(std::move(folders), std::move(adapters)),
       server_(router_for(routes_), options_for(port)) {
-  routes_.begin_with(std::move(picture));
+  routes_.begin_with(std::move(image));
   server_.start();
 }
 

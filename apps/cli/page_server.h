@@ -14,9 +14,9 @@ namespace fovea::cli {
 class PageServer {
  public:
   // Port 0 = any free port. The adapters are those of the first directory's model.
-  // `picture`: the file of the picture with which the page of pictures begins; empty = none.
+  // `image`: the file of the image with which the page of images begins; empty = none.
   PageServer(std::vector<std::string> folders, int64_t port,
-             std::vector<model::AdapterUse> adapters = {}, std::string picture = {});
+             std::vector<model::AdapterUse> adapters = {}, std::string image = {});
   ~PageServer();
   std::string address() const;
 

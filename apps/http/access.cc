@@ -107,10 +107,11 @@ void Access::add_cors_headers(const Request& request, Response& response) const 
   if (request.method != "OPTIONS") return;
   response.headers.emplace_back("Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS");
   // Clients send headers of their own, which are harmless from an allowed origin.
-  const std::string_view asked = request.header("access-control-request-headers");
-  response.headers.emplace_back(
-      "Access-Control-Allow-Headers",
-      asked.empty() ? "Authorization, Content-Type, X-Api-Key, X-Request-Id" : std::string(asked));
+  const std::string_view requested = request.header("access-control-request-headers");
+  response.headers.emplace_back("Access-Control-Allow-Headers",
+                                requested.empty()
+                                    ? "Authorization, Content-Type, X-Api-Key, X-Request-Id"
+                                    : std::string(requested));
   response.headers.emplace_back("Access-Control-Max-Age", "600");
 }
 

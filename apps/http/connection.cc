@@ -127,7 +127,7 @@ void Connection::on_head(const RequestHead& head) {
   const bool needs_key = route_ == nullptr || route_->needs_key;
   if (const auto refusal = all_.options.access.refuse(request, needs_key)) return refuse(*refusal);
   if (const auto* refusal = std::get_if<Refusal>(&found)) return refuse(*refusal);
-  if (auto* response = std::get_if<Response>(&found)) return answer_unread(std::move(*response));
+  if (auto* response = std::get_if<Response>(&found)) return respond_unread(std::move(*response));
   const size_t most = route_->most_body > 0 ? route_->most_body : all_.options.limits.body;
   try {
     body_.emplace(head.body_bytes, head.chunked, most);
@@ -148,10 +148,10 @@ void Connection::on_head(const RequestHead& head) {
                     });
 }
 
-void Connection::refuse(const Refusal& refusal) { answer_unread(response_to(refusal)); }
+void Connection::refuse(const Refusal& refusal) { respond_unread(response_to(refusal)); }
 
 // An unread body cannot be distinguished from the next request, so the connection is then closed.
-void Connection::answer_unread(Response response) {
+void Connection::respond_unread(Response response) {
   if (head_ && (head_->chunked || head_->body_bytes > 0)) head_->keep_alive = false;
   idle_ = false;
   const auto exchange = open_exchange();
@@ -170,7 +170,7 @@ void Connection::read_body() {
 
 std::shared_ptr<LiveExchange> Connection::open_exchange() {
   outbox_ = std::make_shared<Outbox>(all_.held);
-  AnswerTo to;
+  ResponseTo to;
   to.keep_alive = head_ && head_->keep_alive;
   to.format_error = error_format();
   if (head_) {
@@ -201,17 +201,17 @@ Response Connection::response_to(const Refusal& refusal) const {
 }
 
 void Connection::start_deadline(const std::shared_ptr<LiveExchange>& exchange) {
-  if (all_.options.times.answer.count() == 0) return;
-  deadline_.expires_after(all_.options.times.answer);
+  if (all_.options.times.response.count() == 0) return;
+  deadline_.expires_after(all_.options.times.response);
   deadline_.async_wait([self = shared_from_this(), outbox = outbox_,
                         weak = std::weak_ptr(exchange)](error_code stopped) {
     const auto waiting = weak.lock();
-    if (!stopped && waiting && self->outbox_ == outbox) self->answer_too_late(*waiting);
+    if (!stopped && waiting && self->outbox_ == outbox) self->respond_too_late(*waiting);
   });
 }
 
 // Responds to a request that took too long. A started stream is ended by its writer.
-void Connection::answer_too_late(LiveExchange& exchange) {
+void Connection::respond_too_late(LiveExchange& exchange) {
   {
     const std::lock_guard lock(outbox_->mutex);
     if (outbox_->begun) return;
@@ -231,7 +231,7 @@ void Connection::dispatch() {
   watch();
   auto handle = [route = route_, format = error_format(), request = std::move(request),
                  held = std::move(body_held_), exchange]() mutable {
-    if (exchange->answered()) return;  // its time limit was exceeded while it waited
+    if (exchange->responded()) return;  // its time limit was exceeded while it waited
     const StopScope scope([&exchange] { return exchange->gone(); });
     try {
       route->handler(std::move(request), exchange);
@@ -288,7 +288,7 @@ void Connection::flush() {
   written_ = 0;
   if (!writing_.empty()) return write_piece();
   if (cut) return close();
-  if (last) end_answer();
+  if (last) end_response();
 }
 
 void Connection::write_piece() {
@@ -306,7 +306,7 @@ void Connection::write_piece() {
                            });
 }
 
-void Connection::end_answer() {
+void Connection::end_response() {
   deadline_.cancel();
   log(true);
   const bool close_now = outbox_->close;

@@ -47,7 +47,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void read_more_head();
   void on_head(const RequestHead& head);
   void refuse(const Refusal& refusal);
-  void answer_unread(Response response);
+  void respond_unread(Response response);
   const ErrorFormat& error_format() const;
   Response response_to(const Refusal& refusal) const;
   void read_body();
@@ -58,12 +58,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
   template <class Next>
   void read_some(Next next);
   void start_deadline(const std::shared_ptr<LiveExchange>& exchange);
-  void answer_too_late(LiveExchange& exchange);
+  void respond_too_late(LiveExchange& exchange);
   std::shared_ptr<LiveExchange> open_exchange();
   void watch();
   void flush();
   void write_piece();
-  void end_answer();
+  void end_response();
   void call_off();
   void log(bool whole);
   void linger();

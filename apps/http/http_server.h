@@ -12,7 +12,7 @@
 
 namespace fovea::http {
 
-// Maximum times; the connection is closed if one is exceeded, except `answer`.
+// Maximum times; the connection is closed if one is exceeded, except `response`.
 struct Times {
   // To receive a head: from the start of the connection to its first byte, and from there to its
   // end.
@@ -22,7 +22,7 @@ struct Times {
   std::chrono::milliseconds idle{60'000};   // between two requests
   // From the end of a request to the start of its response. If it is exceeded, the response is 503
   // and the work is cancelled. 0 = unlimited.
-  std::chrono::milliseconds answer{0};
+  std::chrono::milliseconds response{0};
 };
 
 // The record of a request in the log. It contains the path, but not the query or the body.

@@ -28,7 +28,7 @@ void add_header(std::string& head, std::string_view name, std::string_view value
 
 }  // namespace
 
-std::string response_head(const Response& response, const AnswerTo& to, bool close,
+std::string response_head(const Response& response, const ResponseTo& to, bool close,
                           Framing framing) {
   std::string head = fmt::format("HTTP/1.1 {} {}\r\n", response.status, reason_of(response.status));
   if (!response.content_type.empty()) add_header(head, "Content-Type", response.content_type);
@@ -48,7 +48,7 @@ std::string response_head(const Response& response, const AnswerTo& to, bool clo
   return head + "\r\n";
 }
 
-LiveExchange::LiveExchange(std::shared_ptr<Outbox> outbox, AnswerTo to,
+LiveExchange::LiveExchange(std::shared_ptr<Outbox> outbox, ResponseTo to,
                            std::function<void()> notify, std::function<bool()> draining)
     : outbox_(std::move(outbox)),
       to_(std::move(to)),
@@ -173,7 +173,7 @@ bool LiveExchange::hold(int64_t bytes) {
   return outbox_->kept.add(bytes);
 }
 
-bool LiveExchange::answered() const {
+bool LiveExchange::responded() const {
   const std::lock_guard lock(outbox_->mutex);
   return outbox_->begun;
 }

@@ -32,7 +32,7 @@ struct Outbox {
 };
 
 // The properties of a request that affect the head of its response.
-struct AnswerTo {
+struct ResponseTo {
   std::string id;
   int minor = 1;
   bool head_only = false;  // the request was HEAD
@@ -42,14 +42,14 @@ struct AnswerTo {
 };
 
 enum class Framing { length, chunks, until_close };
-std::string response_head(const Response& response, const AnswerTo& to, bool close,
+std::string response_head(const Response& response, const ResponseTo& to, bool close,
                           Framing framing);
 
 class LiveExchange : public Exchange {
  public:
   // `notify` makes the server's thread process the outbox; `draining` returns whether the server is
   // about to stop.
-  LiveExchange(std::shared_ptr<Outbox> outbox, AnswerTo to, std::function<void()> notify,
+  LiveExchange(std::shared_ptr<Outbox> outbox, ResponseTo to, std::function<void()> notify,
                std::function<bool()> draining);
   ~LiveExchange() override;
 
@@ -61,7 +61,7 @@ class LiveExchange : public Exchange {
   bool gone() const override;
   bool hold(int64_t bytes) override;
   void on_gone(std::function<void()> call) override;
-  bool answered() const;  // true also if a stream has started
+  bool responded() const;  // true also if a stream has started
 
  private:
   // Returns false, and cuts a response in pieces, if the server holds too much memory.
@@ -69,7 +69,7 @@ class LiveExchange : public Exchange {
   std::string framed(std::string_view piece) const;
 
   std::shared_ptr<Outbox> outbox_;
-  AnswerTo to_;
+  ResponseTo to_;
   std::function<void()> notify_;
   std::function<bool()> draining_;
   Framing framing_ = Framing::length;

@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int64_t kMostAnswer = 256;  // tokens
+constexpr int64_t kMostTokens = 256;  // of an answer
 
 void require(bool holds, const std::string& message) {
   if (!holds) throw Error(ErrorKind::InvalidArgument, message);
@@ -54,17 +54,17 @@ std::vector<int32_t> chat_ids(const text::ChatFormat& format, const text::Tokeni
 
 }  // namespace
 
-Json answer_json(const model::Model& model, const std::string& folder, const Json& asked) {
+Json generation_json(const model::Model& model, const std::string& folder, const Json& request) {
   require(model.spec().decoder && model.has_tokenizer(),
           "model: writes no text; expected a model that does");
-  const auto prompt = asked.value("prompt", std::string());
+  const auto prompt = request.value("prompt", std::string());
   require(!prompt.empty(), "prompt: is empty; expected a text");
-  const auto tokens = asked.value("tokens", int64_t{64});
-  require(tokens >= 1 && tokens <= kMostAnswer,
-          "tokens: expected an integer from 1 to " + std::to_string(kMostAnswer));
+  const auto tokens = request.value("tokens", int64_t{64});
+  require(tokens >= 1 && tokens <= kMostTokens,
+          "tokens: expected an integer from 1 to " + std::to_string(kMostTokens));
   const text::Tokenizer& tokenizer = model.tokenizer();
   const auto format = text::chat_format(folder, "", tokenizer);
-  const bool chat = asked.value("chat", true) && format && !model.spec().encoder;
+  const bool chat = request.value("chat", true) && format && !model.spec().encoder;
   const std::vector<int32_t> before =
       chat ? chat_ids(*format, tokenizer, prompt) : infer::prompt_ids(model, prompt);
   infer::GenerateOptions options;
@@ -74,12 +74,12 @@ Json answer_json(const model::Model& model, const std::string& folder, const Jso
                         std::to_string(model.spec().context) + ", the model's context");
   options.max_tokens = std::min<int64_t>(tokens, room);
   options.sampling.temperature = 0;
-  const infer::Generation answer = infer::generate(model, before, options)[0];
+  const infer::Generation generation = infer::generate(model, before, options)[0];
   std::vector<int32_t> ids = model.spec().encoder ? std::vector<int32_t>() : before;
   const size_t begin = ids.size();
-  ids.insert(ids.end(), answer.ids.begin(), answer.ids.end());
-  if (answer.end_id >= 0) ids.push_back(answer.end_id);
-  Json found = {{"text", answer.text}, {"ids", ids}, {"begin", begin}, {"chat", chat}};
+  ids.insert(ids.end(), generation.ids.begin(), generation.ids.end());
+  if (generation.end_id >= 0) ids.push_back(generation.end_id);
+  Json found = {{"text", generation.text}, {"ids", ids}, {"begin", begin}, {"chat", chat}};
   if (model.spec().encoder) found["source"] = before;
   return found;
 }
@@ -89,9 +89,9 @@ bool has_chat_format(const model::Model& model, const std::string& folder) {
          text::chat_format(folder, "", model.tokenizer()).has_value();
 }
 
-Json prompt_json(const model::Model& model, const std::string& folder, const Json& asked) {
+Json prompt_json(const model::Model& model, const std::string& folder, const Json& request) {
   require(has_chat_format(model, folder), "model: has no chat template; expected a chat model");
-  const auto prompt = asked.value("prompt", std::string());
+  const auto prompt = request.value("prompt", std::string());
   require(!prompt.empty(), "prompt: is empty; expected a text");
   const text::Tokenizer& tokenizer = model.tokenizer();
   const std::vector<int32_t> ids =
@@ -102,15 +102,15 @@ Json prompt_json(const model::Model& model, const std::string& folder, const Jso
 Json divergence_json(const study::Inspection& one, const study::Inspection& other) {
   require(same_tokens(one.tokens(), other.tokens()) && same_tokens(one.source(), other.source()),
           "other: has different tokens; expected two runs over the same tokens");
-  Json places = Json::array();
-  for (int64_t place = 0; place < static_cast<int64_t>(one.tokens().size()); ++place) {
-    const std::vector<float> a = one.logits(place), b = other.logits(place);
+  Json positions = Json::array();
+  for (int64_t position = 0; position < static_cast<int64_t>(one.tokens().size()); ++position) {
+    const std::vector<float> a = one.logits(position), b = other.logits(position);
     require(a.size() == b.size(), "other: has " + std::to_string(b.size()) + " outputs; expected " +
                                       std::to_string(a.size()));
     const std::vector<double> p = log_softmax(a), q = log_softmax(b);
-    places.push_back({{"kl", divergence(p, q)}, {"reverse", divergence(q, p)}});
+    positions.push_back({{"kl", divergence(p, q)}, {"reverse", divergence(q, p)}});
   }
-  return places;
+  return positions;
 }
 
 }  // namespace fovea::inspector

@@ -17,7 +17,7 @@ constexpr int64_t kAnswers = 3;       // to a question
 // Sets the fields that a request has.
 class RequestFields : public OptionVisitor {
  public:
-  explicit RequestFields(const Json& asked) : asked_(asked) {}
+  explicit RequestFields(const Json& request) : request_(request) {}
 
   void integer(const Field& field, int64_t& value, int64_t least, int64_t most) override {
     const Json* const given = find(field);
@@ -57,37 +57,37 @@ class RequestFields : public OptionVisitor {
 
  private:
   const Json* find(const Field& field) const {
-    const auto found = asked_.find(field.name);
-    return found == asked_.end() ? nullptr : &*found;
+    const auto found = request_.find(field.name);
+    return found == request_.end() ? nullptr : &*found;
   }
   static void expect(bool holds, const Field& field, const std::string& expected) {
     if (!holds) throw Error(ErrorKind::InvalidArgument, field.name + ": expected " + expected);
   }
 
-  const Json& asked_;
+  const Json& request_;
 };
 
-study::ExplainOptions explain_options(const Json& asked) {
+study::ExplainOptions explain_options(const Json& request) {
   study::ExplainOptions options;
-  RequestFields fields(asked);
+  RequestFields fields(request);
   visit(options, fields);
   fields.integer({"result", ""}, options.only = 0, 0, kMostSteps);
   return options;
 }
 
 // Returns the part of the text that an explanation is about, such as an entity.
-std::string text_in_places(const study::Explanation& explanation) {
+std::string text_at_positions(const study::Explanation& explanation) {
   std::string text;
-  for (const int64_t place : explanation.places)
-    text += explanation.tokens[static_cast<size_t>(place)].text;
+  for (const int64_t position : explanation.positions)
+    text += explanation.tokens[static_cast<size_t>(position)].text;
   return text;
 }
 
 }  // namespace
 
-Json explain_request(const model::Model& model, study::InspectInput input, const Json& asked) {
-  const study::ExplainOptions options = explain_options(asked);
-  input.target = asked.value("context", "");
+Json explain_request(const model::Model& model, study::InspectInput input, const Json& request) {
+  const study::ExplainOptions options = explain_options(request);
+  input.target = request.value("context", "");
   infer::ClassifyOptions how;
   how.top = kAnswers;
   how.name_of_text = [](size_t) { return "text"; };
@@ -99,7 +99,7 @@ Json explain_request(const model::Model& model, study::InspectInput input, const
   Json answer = all.empty() ? Json::object() : explanation_json(all[number]);
   Json& results = answer["results"] = Json::array();
   for (const study::Explanation& one : all)
-    results.push_back({{"target", one.target}, {"text", text_in_places(one)}});
+    results.push_back({{"target", one.target}, {"text", text_at_positions(one)}});
   return answer;
 }
 

@@ -33,17 +33,21 @@ Json tokens_json(const std::vector<study::InspectedToken>& tokens) {
 }
 
 Json explanation_json(const study::Explanation& explanation) {
-  Json answers = Json::array(), attributions = Json::array();
-  for (const study::ScoredAnswer& answer : explanation.answers) {
-    Json& one = answers.emplace_back(Json({{"name", answer.name}, {"score", answer.score}}));
-    if (answer.id) one["id"] = *answer.id;
+  Json outputs = Json::array(), attributions = Json::array();
+  for (const study::ScoredOutput& output : explanation.outputs) {
+    Json& one = outputs.emplace_back(Json({{"name", output.name}, {"score", output.score}}));
+    if (output.id) one["id"] = *output.id;
   }
   for (const study::Attribution& attribution : explanation.attributions)
     attributions.push_back(attribution_json(attribution, explanation.baseline));
-  return {{"target", explanation.target}, {"value_name", explanation.value_name},
-          {"value", explanation.value},   {"answers", answers},
-          {"cut", explanation.cut},       {"tokens", tokens_json(explanation.tokens)},
-          {"places", explanation.places}, {"attributions", attributions}};
+  return {{"target", explanation.target},
+          {"value_name", explanation.value_name},
+          {"value", explanation.value},
+          {"outputs", outputs},
+          {"cut", explanation.cut},
+          {"tokens", tokens_json(explanation.tokens)},
+          {"positions", explanation.positions},
+          {"attributions", attributions}};
 }
 
 }  // namespace fovea::inspector

@@ -26,14 +26,13 @@ Json in_steps(const std::vector<float>& values, float least, float most) {
 
 }  // namespace
 
-infer::Classifications labels_of_picture(const infer::ImageModel& model,
-                                         const media::Image& image) {
+infer::Classifications labels_of_image(const infer::ImageModel& model, const media::Image& image) {
   if (!model.has_labels()) return {};
   return model.classify(1, [&](size_t) { return image; });
 }
 
-std::string picture_json(const std::string& run, const study::PictureInspection& found,
-                         const infer::Classifications& labels) {
+std::string image_json(const std::string& run, const study::ImageInspection& found,
+                       const infer::Classifications& labels) {
   Json grids = Json::array(), best = Json::array();
   for (const study::PatchGrid& grid : found.grids)
     grids.push_back({{"rows", grid.rows}, {"columns", grid.columns}, {"tokens", grid.tokens}});
@@ -42,21 +41,21 @@ std::string picture_json(const std::string& run, const study::PictureInspection&
       if (best.size() == kShownLabels) break;
       best.push_back({{"label", labels.labels[label]}, {"score", labels.row(0)[label]}});
     }
-  const auto* pixels = reinterpret_cast<const char*>(found.picture.pixels.data());
+  const auto* pixels = reinterpret_cast<const char*>(found.image.pixels.data());
   return json_line({{"run", run},
                     {"tokens", tokens_json(found.inspection.tokens())},
                     {"answer", found.answer},
                     {"answer_begin", found.answer_begin},
-                    {"side", found.picture.width},
-                    {"pixels", base64({pixels, found.picture.pixels.size()})},
+                    {"side", found.image.width},
+                    {"pixels", base64({pixels, found.image.pixels.size()})},
                     {"ratio", found.ratio},
                     {"grids", grids},
                     {"labels", best}});
 }
 
-std::string speech_json(const model::Model& model, std::string sound) {
-  const auto bytes = std::make_shared<const std::string>(std::move(sound));
-  const infer::WordsInSound found = infer::words_in_sound(model, media::open_sound(bytes, "sound"));
+std::string speech_json(const model::Model& model, std::string audio) {
+  const auto bytes = std::make_shared<const std::string>(std::move(audio));
+  const infer::WordsInAudio found = infer::words_in_audio(model, media::open_audio(bytes, "audio"));
   Json words = Json::array();
   for (const infer::TranscribedWord& word : found.words)
     words.push_back({{"word", word.word},
@@ -72,7 +71,7 @@ std::string speech_json(const model::Model& model, std::string sound) {
                     {"frames", found.frames},
                     {"spectrogram", in_steps(found.spectrogram, -1, 1)},
                     {"words", words},
-                    {"places", found.places},
+                    {"positions", found.positions},
                     {"similarity", in_steps(found.similarity, 0, most)}});
 }
 

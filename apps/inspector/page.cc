@@ -55,13 +55,14 @@ std::string front_page() {
   return page.insert(page.find(kMain), preloads);
 }
 
-std::string captured(const std::map<std::string, Answer>& answers, const std::string& hash) {
+std::string captured(const std::map<std::string, Response>& responses, const std::string& hash) {
   nlohmann::ordered_json all = nlohmann::ordered_json::object();
-  for (const auto& [address, answer] : answers) {
-    const bool json = answer.type == "application/json";
-    all[address] = {{"type", answer.type}, {"body", json ? answer.body : base64(answer.body)}};
+  for (const auto& [address, response] : responses) {
+    const bool json = response.type == "application/json";
+    all[address] = {{"type", response.type},
+                    {"body", json ? response.body : base64(response.body)}};
   }
-  std::string text = nlohmann::ordered_json({{"hash", hash}, {"answers", all}}).dump();
+  std::string text = nlohmann::ordered_json({{"hash", hash}, {"responses", all}}).dump();
   replace_all(text, "<", "\\u003c");  // so that the user's text cannot close the script element
   return text;
 }
@@ -81,7 +82,7 @@ std::string base64(std::string_view bytes) {
   return text;
 }
 
-Answer page_file(const std::string& path) {
+Response page_file(const std::string& path) {
   if (path == "saved.html") return {200, "text/html; charset=utf-8", saved_page({}, "")};
   if (path.empty()) return {200, "text/html; charset=utf-8", front_page()};
   const std::string& name = path;
@@ -91,7 +92,7 @@ Answer page_file(const std::string& path) {
   return {200, std::string(type_of(name)), std::string(found->second)};
 }
 
-std::string saved_page(const std::map<std::string, Answer>& answers, const std::string& hash) {
+std::string saved_page(const std::map<std::string, Response>& responses, const std::string& hash) {
   std::string page(page_files().at("index.html"));
   const auto put = [&](std::string_view mark, const std::string& text) {
     const size_t at = page.find(mark);
@@ -100,7 +101,7 @@ std::string saved_page(const std::map<std::string, Answer>& answers, const std::
   put(R"(<link rel="stylesheet" href="style.css">)",
       "<style>" + std::string(page_files().at("style.css")) + "</style>");
   put(R"(<script type="module" src="main.js"></script>)",
-      "<script type=\"application/json\" id=\"captured\">" + captured(answers, hash) +
+      "<script type=\"application/json\" id=\"captured\">" + captured(responses, hash) +
           "</script>\n<script type=\"importmap\">" + import_map() +
           "</script>\n<script type=\"module\">import \"fovea/main.js\";</script>");
   return page;

@@ -30,14 +30,14 @@ static_assert(std::endian::native == std::endian::little, "binary responses are 
 constexpr size_t kRunsKept = 8;  // enough for two views side by side, with and without muted heads
 constexpr size_t kModelsKept = 4;
 
-Answer binary(std::string bytes) { return {200, "application/octet-stream", std::move(bytes)}; }
+Response binary(std::string bytes) { return {200, "application/octet-stream", std::move(bytes)}; }
 
 void append(std::string& bytes, const void* data, size_t size) {
   bytes.append(static_cast<const char*>(data), size);
 }
 
 // Returns the numbers of heads, rows and keys as int32, then the weights as float32.
-Answer map_answer(const study::Inspection& run, const Query& query) {
+Response map_response(const study::Inspection& run, const Query& query) {
   const auto [first_row, end_row] = query.span("q");
   const auto [first_key, end_key] = query.span("k");
   const study::AttentionWeights map = run.map(
@@ -94,11 +94,12 @@ Json surprise_json(const study::Inspection& run, const Query&) {
 }
 
 Json lens_json(const study::Inspection& run, const Query& query) {
-  const auto [first, end] = query.span("places");
+  const auto [first, end] = query.span("positions");
   Json layers = Json::array();
   for (const auto& layer : run.lens(first, end)) {
-    Json& places = layers.emplace_back(Json::array());
-    for (const study::LikelyToken& token : layer) places.push_back({token.id, token.probability});
+    Json& positions = layers.emplace_back(Json::array());
+    for (const study::LikelyToken& token : layer)
+      positions.push_back({token.id, token.probability});
   }
   return layers;
 }
@@ -120,7 +121,7 @@ Json walk_json(const study::Inspection& run, const Query& query) {
 }
 
 // Returns the numbers of vectors and of their elements as int32, then float32 elements.
-Answer vectors_answer(const study::Inspection& run, const Query& query) {
+Response vectors_response(const study::Inspection& run, const Query& query) {
   const auto all = run.vectors(query.kind(), query.number("token"));
   std::string bytes;
   for (const size_t size : {all.size(), all.front().size()}) {
@@ -131,14 +132,14 @@ Answer vectors_answer(const study::Inspection& run, const Query& query) {
   return binary(std::move(bytes));
 }
 
-Answer logits_answer(const study::Inspection& run, const Query& query) {
-  const std::vector<float> logits = run.logits(query.number("place"));
+Response logits_response(const study::Inspection& run, const Query& query) {
+  const std::vector<float> logits = run.logits(query.number("position"));
   std::string bytes;
   append(bytes, logits.data(), logits.size() * sizeof(float));
   return binary(std::move(bytes));
 }
 
-Answer rollout_answer(const study::Inspection& run, const Query& query) {
+Response rollout_response(const study::Inspection& run, const Query& query) {
   const std::vector<float> row = run.rollout(query.kind(), query.number("token"));
   std::string bytes;
   append(bytes, row.data(), row.size() * sizeof(float));
@@ -215,28 +216,28 @@ int64_t whole_number(const Json& value, const char* name) {
   return value.get<int64_t>();
 }
 
-std::vector<int32_t> ids_of(const Json& asked, const char* name) {
+std::vector<int32_t> ids_of(const Json& request, const char* name) {
   std::vector<int32_t> ids;
-  const Json list = asked.value(name, Json::array());
+  const Json list = request.value(name, Json::array());
   for (const Json& id : list.get_ref<const Json::array_t&>())
     ids.push_back(static_cast<int32_t>(whole_number(id, name)));
   return ids;
 }
 
-study::InspectInput input_of(const Json& asked) {
+study::InspectInput input_of(const Json& request) {
   study::InspectInput input;
-  input.text = asked.value("text", "");
-  input.target = asked.value("target", "");
-  input.ids = ids_of(asked, "ids");
-  input.target_ids = ids_of(asked, "target_ids");
-  input.special_tokens = asked.value("special", true);
-  input.parse_special = asked.value("parse_special", true);
-  const Json muted = asked.value("muted", Json::array());
+  input.text = request.value("text", "");
+  input.target = request.value("target", "");
+  input.ids = ids_of(request, "ids");
+  input.target_ids = ids_of(request, "target_ids");
+  input.special_tokens = request.value("special", true);
+  input.parse_special = request.value("parse_special", true);
+  const Json muted = request.value("muted", Json::array());
   for (const Json& head : muted.get_ref<const Json::array_t&>()) {
     const auto number = [&](size_t i) { return whole_number(head.at(i), "muted"); };
     input.muted.push_back({attention_kind(head.at(0)), number(1), number(2)});
   }
-  const Json neurons = asked.value("muted_neurons", Json::array());
+  const Json neurons = request.value("muted_neurons", Json::array());
   for (const Json& neuron : neurons.get_ref<const Json::array_t&>()) {
     const auto number = [&](size_t i) { return whole_number(neuron.at(i), "muted_neurons"); };
     input.muted_neurons.push_back({attention_kind(neuron.at(0)), number(1), number(2)});
@@ -244,7 +245,7 @@ study::InspectInput input_of(const Json& asked) {
   return input;
 }
 
-Answer failure(int status, const std::string& message) {
+Response failure(int status, const std::string& message) {
   return {status, "application/json", json_line({{"error", {{"message", message}}}})};
 }
 
@@ -359,20 +360,20 @@ std::string Routes::spec(const std::string& name) {
     return json_line({{"spec", Json::parse(model::write_spec(model->spec()))},
                       {"tokenizer", false},
                       {"chat", false},
-                      {"pictures", true}});
+                      {"images", true}});
   const model::Model model = this->model(name);
   return json_line({{"spec", Json::parse(model::write_spec(model.spec()))},
                     {"parameters", model.parameters()},
                     {"tokenizer", model.has_tokenizer()},
                     {"chat", has_chat_format(model, folders_[parts_of(name).first])},
-                    {"pictures", infer::reads_images(model)}});
+                    {"images", infer::reads_images(model)}});
 }
 
 // Reuses the run of an identical earlier request.
 std::string Routes::start(const std::string& body) {
-  const Json asked = parse_ordered_json(body, "request");
-  const model::Model model = this->model(asked.value("model", "0"));
-  const std::string wanted = asked.dump();
+  const Json request = parse_ordered_json(body, "request");
+  const model::Model model = this->model(request.value("model", "0"));
+  const std::string wanted = request.dump();
   std::shared_ptr<const study::Inspection> inspection;
   std::string id;
   {
@@ -386,7 +387,7 @@ std::string Routes::start(const std::string& body) {
     }
   }
   if (!inspection) {
-    inspection = std::make_shared<const study::Inspection>(model, input_of(asked));
+    inspection = std::make_shared<const study::Inspection>(model, input_of(request));
     id = keep(inspection, wanted, model.identity());
   }
   return json_line({{"run", id},
@@ -420,45 +421,44 @@ std::optional<infer::ImageModel> Routes::image_model(const std::string& name) {
   return model;
 }
 
-std::string Routes::picture(const Query& query, const std::string& file) {
+std::string Routes::image(const Query& query, const std::string& file) {
   const std::string name = query.text("model");
-  const media::Image image = media::decode_image(file, "picture");
-  const auto answer = [&](study::PictureInspection found, const infer::Classifications& labels) {
-    auto kept = std::make_shared<const study::PictureInspection>(std::move(found));
+  const media::Image image = media::decode_image(file, "image");
+  const auto respond = [&](study::ImageInspection found, const infer::Classifications& labels) {
+    auto kept = std::make_shared<const study::ImageInspection>(std::move(found));
     const std::shared_ptr<const study::Inspection> inspection(kept, &kept->inspection);
-    return picture_json(keep(inspection, "", nullptr), *kept, labels);
+    return image_json(keep(inspection, "", nullptr), *kept, labels);
   };
   if (const auto model = image_model(name))
-    return answer(study::inspect_picture(*model, image, "picture"),
-                  labels_of_picture(*model, image));
+    return respond(study::inspect_image(*model, image, "image"), labels_of_image(*model, image));
   const model::Model model = this->model(name);
   const std::string folder = folders_[parts_of(name).first];
-  return answer(
-      study::inspect_picture(model, infer::image_question(model, folder, query.text("question")),
-                             image, "picture"),
+  return respond(
+      study::inspect_image(model, infer::image_question(model, folder, query.text("question")),
+                           image, "image"),
       {});
 }
 
 std::string Routes::explain(const std::string& body) {
-  const Json asked = parse_ordered_json(body, "request");
+  const Json request = parse_ordered_json(body, "request");
   study::InspectInput input;
-  input.text = asked.value("text", "");
-  input.ids = ids_of(asked, "ids");
-  return json_line(explain_request(this->model(asked.value("model", "0")), input, asked));
+  input.text = request.value("text", "");
+  input.ids = ids_of(request, "ids");
+  return json_line(explain_request(this->model(request.value("model", "0")), input, request));
 }
 
-std::string Routes::written_answer(const std::string& body) {
-  const Json asked = parse_ordered_json(body, "request");
-  const auto name = asked.value("model", std::string("0"));
+std::string Routes::generation(const std::string& body) {
+  const Json request = parse_ordered_json(body, "request");
+  const auto name = request.value("model", std::string("0"));
   const model::Model model = this->model(name);
-  return json_line(answer_json(model, folders_[parts_of(name).first], asked));
+  return json_line(generation_json(model, folders_[parts_of(name).first], request));
 }
 
 std::string Routes::chat_prompt(const std::string& body) {
-  const Json asked = parse_ordered_json(body, "request");
-  const auto name = asked.value("model", std::string("0"));
+  const Json request = parse_ordered_json(body, "request");
+  const auto name = request.value("model", std::string("0"));
   const model::Model model = this->model(name);
-  return json_line(prompt_json(model, folders_[parts_of(name).first], asked));
+  return json_line(prompt_json(model, folders_[parts_of(name).first], request));
 }
 
 // Returns null if the run was evicted.
@@ -471,20 +471,20 @@ std::shared_ptr<const study::Inspection> Routes::run(const std::string& id) {
   return runs_.front().inspection;
 }
 
-Answer Routes::dispatch(const Question& question) {
-  const Query query(question.query);
-  const std::string& path = question.path;
-  if (question.method == "POST") {
-    if (path == "api/run") return {200, "application/json", start(question.body)};
-    if (path == "api/explain") return {200, "application/json", explain(question.body)};
-    if (path == "api/prompt") return {200, "application/json", chat_prompt(question.body)};
-    if (path == "api/answer") return {200, "application/json", written_answer(question.body)};
-    if (path == kPicturePath) return {200, "application/json", picture(query, question.body)};
+Response Routes::dispatch(const Request& request) {
+  const Query query(request.query);
+  const std::string& path = request.path;
+  if (request.method == "POST") {
+    if (path == "api/run") return {200, "application/json", start(request.body)};
+    if (path == "api/explain") return {200, "application/json", explain(request.body)};
+    if (path == "api/prompt") return {200, "application/json", chat_prompt(request.body)};
+    if (path == "api/generation") return {200, "application/json", generation(request.body)};
+    if (path == kImagePath) return {200, "application/json", image(query, request.body)};
     if (path == "api/speech")
-      return {200, "application/json", speech_json(model(query.text("model")), question.body)};
+      return {200, "application/json", speech_json(model(query.text("model")), request.body)};
     return failure(404, excerpt(path) + ": unknown route");
   }
-  if (path == "api/opening") return binary(picture_);
+  if (path == "api/opening") return binary(image_);
   if (path == "api/models") return {200, "application/json", models()};
   if (path == "api/spec") return {200, "application/json", spec(query.text("model"))};
   if (path == "api/induction")
@@ -508,12 +508,12 @@ Answer Routes::dispatch(const Question& question) {
   return about_run(path, query);
 }
 
-// Answers questions about one run, or about two.
-Answer Routes::about_run(const std::string& path, const Query& query) {
+// Responds to requests about one run, or about two.
+Response Routes::about_run(const std::string& path, const Query& query) {
   using About = std::function<Json(const study::Inspection&, const Query&)>;
   using AboutTwo =
       std::function<Json(const study::Inspection&, const study::Inspection&, const Query&)>;
-  using Bytes = std::function<Answer(const study::Inspection&, const Query&)>;
+  using Bytes = std::function<Response(const study::Inspection&, const Query&)>;
   static const std::map<std::string, About> about_one = {
       {"api/strongest", strongest_json}, {"api/scores", scores_json},
       {"api/lens", lens_json},           {"api/surprise", surprise_json},
@@ -523,10 +523,10 @@ Answer Routes::about_run(const std::string& path, const Query& query) {
       {"api/rotary", rotary_of}};
   static const std::map<std::string, AboutTwo> about_two = {
       {"api/divergence", divergence_of}, {"api/patched", patched_of}, {"api/steered", steered_of}};
-  static const std::map<std::string, Bytes> binaries = {{"api/map", map_answer},
-                                                        {"api/vectors", vectors_answer},
-                                                        {"api/logits", logits_answer},
-                                                        {"api/rollout", rollout_answer}};
+  static const std::map<std::string, Bytes> binaries = {{"api/map", map_response},
+                                                        {"api/vectors", vectors_response},
+                                                        {"api/logits", logits_response},
+                                                        {"api/rollout", rollout_response}};
   const auto one = about_one.find(path);
   const auto two = about_two.find(path);
   const auto bytes = binaries.find(path);
@@ -542,16 +542,16 @@ Answer Routes::about_run(const std::string& path, const Query& query) {
   return {200, "application/json", json_line(two->second(*inspection, *other, query))};
 }
 
-Answer Routes::answer(const Question& question) {
-  if (question.method != "GET" && question.method != "POST")
-    return failure(405, question.method + ": expected GET or POST");
-  // JSON escapes may use six bytes per byte. The server limits pictures.
-  if (question.body.size() > 6 * study::kInspectedBytes && question.path != kPicturePath)
-    return failure(413, "text: the request has " + std::to_string(question.body.size()) +
+Response Routes::respond(const Request& request) {
+  if (request.method != "GET" && request.method != "POST")
+    return failure(405, request.method + ": expected GET or POST");
+  // JSON escapes may use six bytes per byte. The server limits images.
+  if (request.body.size() > 6 * study::kInspectedBytes && request.path != kImagePath)
+    return failure(413, "text: the request has " + std::to_string(request.body.size()) +
                             " bytes; expected a text of at most " +
                             std::to_string(study::kInspectedBytes) + " bytes");
   try {
-    return dispatch(question);
+    return dispatch(request);
   } catch (const Error& error) {
     return failure(error.kind() == ErrorKind::Internal ? 500 : 400, error.what());
   } catch (const Json::exception&) {

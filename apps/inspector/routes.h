@@ -19,16 +19,16 @@ namespace fovea::inspector {
 
 class Query;
 
-constexpr const char* kPicturePath = "api/picture";  // its bodies are pictures
-constexpr size_t kMostPictureBody = size_t{64} << 20;
+constexpr const char* kImagePath = "api/image";  // its bodies are images
+constexpr size_t kMostImageBody = size_t{64} << 20;
 
-struct Question {
+struct Request {
   std::string method, path;  // relative to the page's path: "api/run"
   std::map<std::string, std::string> query;
   std::string body;
 };
 
-struct Answer {
+struct Response {
   int status = 200;
   std::string type = "application/json";
   std::string body;
@@ -42,12 +42,12 @@ class Routes {
   explicit Routes(std::vector<std::string> folders, std::vector<model::AdapterUse> adapters = {});
   Routes(std::string name, const model::Model& model);  // an opened model
 
-  // The file of the picture with which the page of pictures begins; call it before the first
-  // answer().
-  void begin_with(std::string picture) { picture_ = std::move(picture); }
+  // The file of the image with which the page of images begins; call it before the first
+  // respond().
+  void begin_with(std::string image) { image_ = std::move(image); }
 
   // May be called from several threads at once. Does not throw for invalid requests.
-  Answer answer(const Question& question);
+  Response respond(const Request& request);
 
  private:
   struct Run {
@@ -61,16 +61,16 @@ class Routes {
     model::Model model;
   };
 
-  Answer dispatch(const Question& question);
-  Answer about_run(const std::string& path, const Query& query);
+  Response dispatch(const Request& request);
+  Response about_run(const std::string& path, const Query& query);
   std::string models() const;
   std::string spec(const std::string& model);
   std::string start(const std::string& body);
-  std::string picture(const Query& query, const std::string& file);
+  std::string image(const Query& query, const std::string& file);
   std::string keep(std::shared_ptr<const study::Inspection> inspection, std::string wanted,
                    const void* of);  // returns the id of the run
   std::string explain(const std::string& body);
-  std::string written_answer(const std::string& body);
+  std::string generation(const std::string& body);
   std::string chat_prompt(const std::string& body);
   model::Model model(const std::string& name);
   // Returns an encoder of images; nothing if the model is another one.
@@ -80,7 +80,7 @@ class Routes {
   std::vector<std::string> folders_;
   std::vector<model::AdapterUse> adapters_;  // of the model in the first folder
   bool given_ = false;                       // the model was passed in; its folder is only a name
-  std::string picture_;                      // see begin_with()
+  std::string image_;                        // see begin_with()
   std::mutex mutex_;                         // protects the following members
   std::list<Opened> open_;                   // most recently used first
   std::map<size_t, std::pair<int64_t, infer::ImageModel>>

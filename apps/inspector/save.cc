@@ -45,11 +45,11 @@ std::string run_request(const study::InspectInput& input) {
 class Saving {
  public:
   Saving(Routes& routes, const std::string& request) : routes_(routes) {
-    const Answer run = ask("api/run " + request, {"POST", "api/run", {}, request});
-    const Json told = Json::parse(run.body);
-    run_ = told.at("run");
-    tokens_ = std::ssize(told.at("tokens"));
-    source_ = std::ssize(told.at("source"));
+    const Response run = ask("api/run " + request, {"POST", "api/run", {}, request});
+    const Json facts = Json::parse(run.body);
+    run_ = facts.at("run");
+    tokens_ = std::ssize(facts.at("tokens"));
+    source_ = std::ssize(facts.at("source"));
   }
 
   void add(const std::string& path) { ask(path, {"GET", path, {}, ""}); }
@@ -75,42 +75,42 @@ class Saving {
   int64_t keys(model::AttentionKind kind) const {
     return kind == model::AttentionKind::self ? tokens_ : source_;
   }
-  const std::map<std::string, Answer>& answers() const { return answers_; }
+  const std::map<std::string, Response>& responses() const { return responses_; }
 
  private:
-  Answer ask(const std::string& name, const Question& question) {
-    const Answer answer = routes_.answer(question);
-    if (answer.status != 200)
+  Response ask(const std::string& name, const Request& request) {
+    const Response response = routes_.respond(request);
+    if (response.status != 200)
       throw Error(ErrorKind::InvalidArgument,
-                  Json::parse(answer.body).at("error").at("message").get<std::string>());
-    return answers_[name] = answer;
+                  Json::parse(response.body).at("error").at("message").get<std::string>());
+    return responses_[name] = response;
   }
 
   Routes& routes_;
-  std::map<std::string, Answer> answers_;
+  std::map<std::string, Response> responses_;
   std::string run_;
   int64_t tokens_ = 0, source_ = 0;
 };
 
 // Returns the stack of a head. Throws InvalidArgument if the head does not exist.
-const model::StackSpec& stack_of(const model::Spec& spec, const model::HeadPlace& place) {
-  check_field(place.kind == model::AttentionKind::self || (spec.encoder && spec.decoder), "look",
+const model::StackSpec& stack_of(const model::Spec& spec, const model::HeadIndex& head) {
+  check_field(head.kind == model::AttentionKind::self || (spec.encoder && spec.decoder), "look",
               "encoder and cross need a model with an encoder and a decoder; expected self");
   const model::StackSpec& stack =
-      place.kind == model::AttentionKind::encoder || !spec.decoder ? *spec.encoder : *spec.decoder;
-  check_field(place.layer >= 0 && place.layer < stack.layers, "layer", "{}; expected 0 to {}",
-              place.layer, stack.layers - 1);
-  check_field(place.head >= 0 && place.head < stack.attention.heads, "head", "{}; expected 0 to {}",
-              place.head, stack.attention.heads - 1);
+      head.kind == model::AttentionKind::encoder || !spec.decoder ? *spec.encoder : *spec.decoder;
+  check_field(head.layer >= 0 && head.layer < stack.layers, "layer", "{}; expected 0 to {}",
+              head.layer, stack.layers - 1);
+  check_field(head.head >= 0 && head.head < stack.attention.heads, "head", "{}; expected 0 to {}",
+              head.head, stack.attention.heads - 1);
   return stack;
 }
 
 }  // namespace
 
 std::string saved_view(const std::string& name, const model::Model& model,
-                       const study::InspectInput& input, const model::HeadPlace& place) {
-  const model::AttentionKind kind = place.kind;
-  const model::StackSpec& stack = stack_of(model.spec(), place);
+                       const study::InspectInput& input, const model::HeadIndex& head) {
+  const model::AttentionKind kind = head.kind;
+  const model::StackSpec& stack = stack_of(model.spec(), head);
   Routes routes(name, model);
   Saving saving(routes, run_request(input));
   saving.add("api/models");
@@ -125,13 +125,13 @@ std::string saved_view(const std::string& name, const model::Model& model,
         stack.mixers.empty() ? model::MixerKind::attention : stack.mixers[static_cast<size_t>(l)];
     const bool attends = mixer == model::MixerKind::attention || mixer == model::MixerKind::latent;
     if (kind != model::AttentionKind::cross && !attends) continue;
-    if (small || l == place.layer) saving.add_map(kind, l, heads, 1);
+    if (small || l == head.layer) saving.add_map(kind, l, heads, 1);
     if (step > 1) saving.add_map(kind, l, heads, step);
   }
   const std::string hash =
       fmt::format("#text={}&target={}&look={}&layer={}&heads={}", encoded(input.text),
-                  encoded(input.target), name_of(kind), place.layer, place.head);
-  return saved_page(saving.answers(), hash);
+                  encoded(input.target), name_of(kind), head.layer, head.head);
+  return saved_page(saving.responses(), hash);
 }
 
 }  // namespace fovea::inspector

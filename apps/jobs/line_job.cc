@@ -118,14 +118,14 @@ std::optional<JobProgress> run_lines(const LineJob& job, const Compute& compute)
     if (ranks != nullptr)
       server = std::jthread([&] { or_fail(queue, [&] { serve(*ranks, job.key, queue); }); });
     or_fail(queue, [&] {
-      while (!cli::asked_to_stop()) {
+      while (!cli::stop_requested()) {
         const std::optional<LineBlock> block = queue.take();
         if (!block) break;
         queue.put(block->first, compute(*block));
       }
     });
   }
-  if (!cli::asked_to_stop()) return queue.finish();
+  if (!cli::stop_requested()) return queue.finish();
   if (!is_stream(job.out))
     cli::note("the finished output is kept; the same command resumes the job\n");
   return std::nullopt;

@@ -151,7 +151,7 @@ void Ranks::leave(int code) {
 // If one rank has ended unexpectedly, mpirun ends all ranks by SIGTERM, and by SIGKILL a second
 // later.
 void Ranks::watch(const std::stop_token& stop) {
-  while (!cli::asked_to_stop()) {
+  while (!cli::stop_requested()) {
     if (stop.stop_requested()) return;
     std::this_thread::sleep_for(10ms);
   }

@@ -13,13 +13,13 @@ Option of_model(Option option) {
   return option;
 }
 
-Option model_place(std::string& model, std::string help) {
+Option model_argument(std::string& model, std::string help) {
   return of_model(
-      place("MODEL", {"-m", "--model", "--model-name-or-path"}, std::move(help), model));
+      positional("MODEL", {"-m", "--model", "--model-name-or-path"}, std::move(help), model));
 }
 
-Option input_places(std::vector<std::string>& files) {
-  return places("FILE", {"-i", "--input"}, "text file; - = standard input", files);
+Option input_arguments(std::vector<std::string>& files) {
+  return positionals("FILE", {"-i", "--input"}, "text file; - = standard input", files);
 }
 
 Option job_output(std::string& out) {

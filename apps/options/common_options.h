@@ -11,10 +11,10 @@ namespace fovea::cli {
 // Hugging Face Hub.
 Option of_model(Option option);
 // MODEL, with the aliases of other programs.
-Option model_place(std::string& model, std::string help = "model directory");
+Option model_argument(std::string& model, std::string help = "model directory");
 
 // FILE..., the input of a job over lines.
-Option input_places(std::vector<std::string>& files);
+Option input_arguments(std::vector<std::string>& files);
 
 // --out FILE, the output of a job over lines.
 Option job_output(std::string& out);

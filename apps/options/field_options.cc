@@ -51,7 +51,7 @@ class FieldOptions : public OptionVisitor {
   }
   void text(const Field& f, std::string& value) override {
     if (const auto s = spelling_of_(f)) {
-      const auto declare = s->name.starts_with("--") ? &cli::text : &cli::place;
+      const auto declare = s->name.starts_with("--") ? &cli::text : &cli::positional;
       use_(f, *s, declare(s->name, s->aliases, help_of(f), value));
     }
   }
@@ -100,7 +100,7 @@ class FieldOptions : public OptionVisitor {
     const auto s = spelling_of_(f);
     if (!s) return;
     if (!s->name.starts_with("--"))
-      use_(f, *s, places(s->name, s->aliases, help_of(f), list.values));
+      use_(f, *s, positionals(s->name, s->aliases, help_of(f), list.values));
     else if (s->most > 1)
       use_(f, *s, files(s->name, s->aliases, help_of(f), list.values, s->most));
     else

@@ -36,7 +36,7 @@ std::pair<int32_t, float> bias_of(const std::string& typed) {
 // Returns whether a conversation may change this option between two answers.
 bool is_changeable(const Option& option) {
   const bool section = option.section == "Length" || option.section == "Sampling" ||
-                       option.section == "Penalties" || option.name == "--guess";
+                       option.section == "Penalties" || option.name == "--speculative-tokens";
   return section && option.name != "--logit-bias";  // read by settle() only
 }
 
@@ -73,7 +73,7 @@ void refuse_unused(const OptionTable& table, const infer::GenerateOptions& optio
           {"--dry-base", "--dry-allowed-length", "--dry-penalty-last-n", "--dry-sequence-breaker"},
           "--dry-multiplier above 0");
   require(table, beams, {"--length-penalty"}, "--beams above 1");
-  require(table, !beams, {"--guess"}, "--beams 1");
+  require(table, !beams, {"--speculative-tokens"}, "--beams 1");
   require(table, options.beam_groups > 1, {"--diversity-penalty"}, "--beam-groups above 1");
 }
 
@@ -101,12 +101,12 @@ void GenerationOptions::declare(OptionTable& table, const std::vector<std::strin
       {.field = "repetition_penalty", .aliases = {"--repeat-penalty"}, .section = "Penalties"},
       {"no_repeat_ngram", {"--no-repeat-ngram-size"}},
       {"dry_sequence_breakers", {}, "--dry-sequence-breaker"},
-      {.field = "guesses",
+      {.field = "speculative_tokens",
        .aliases = {"--speculate", "--prompt-lookup"},
-       .name = "--guess",
+       .name = "--speculative-tokens",
        .section = "Speculative decoding",
        .values = {"-1|auto"}},
-      {.field = "answers", .aliases = {"--num-return-sequences"}, .section = "Results"},
+      {.field = "generations", .aliases = {"--num-return-sequences"}, .section = "Results"},
       {"beams", {"--num-beams", "-b"}}};
   for (const std::string& field : omitted) spellings.push_back({.field = field, .omitted = true});
   add_fields(table, options, spellings);
@@ -123,7 +123,7 @@ void GenerationOptions::declare(OptionTable& table, const std::vector<std::strin
 }
 
 void GenerationOptions::declare_draft(OptionTable& table) {
-  constexpr int64_t kMostGuesses = 64;  // more are rarely accepted
+  constexpr int64_t kMostSpeculative = 64;  // more are rarely accepted
   table.section("Speculative decoding");
   table.add(
       of_model(as("DIR", text("--draft", {"--model-draft", "--assistant-model"},
@@ -134,7 +134,7 @@ void GenerationOptions::declare_draft(OptionTable& table) {
                        integer("--draft-tokens", {"--draft-max", "--num-assistant-tokens"},
                                "--draft: speculative tokens per pass; -1 = auto: as many as pay by "
                                "the acceptance so far; 0 = off",
-                               draft_tokens_, -1, kMostGuesses)));
+                               draft_tokens_, -1, kMostSpeculative)));
 }
 
 void GenerationOptions::settle(const model::Model& model, model::WeightPrecision precision,
@@ -184,18 +184,19 @@ void GenerationOptions::take_draft(model::WeightPrecision precision, const Optio
     if (table.given("--draft-tokens")) throw UsageError("--draft-tokens: requires --draft");
     return;
   }
-  if (table.given("--guess")) throw UsageError("--draft: cannot be combined with --guess");
+  if (table.given("--speculative-tokens"))
+    throw UsageError("--draft: cannot be combined with --speculative-tokens");
   if (options.beams > 1)
     throw UsageError("--draft: cannot be combined with beam search; expected --beams 1");
   draft = open_model(draft_, precision);
-  options.guesses = draft_tokens_;
+  options.speculative_tokens = draft_tokens_;
 }
 
-std::string guesses_line(const OptionTable& table, int64_t guessed, int64_t accepted) {
-  const bool asked = table.given("--guess") || table.given("--draft");
-  if (guessed == 0 || !asked) return {};
-  return fmt::format("; speculative tokens: {} of {} accepted ({}%)", accepted, guessed,
-                     100 * accepted / guessed);
+std::string speculation_line(const OptionTable& table, int64_t speculative, int64_t accepted) {
+  const bool is_requested = table.given("--speculative-tokens") || table.given("--draft");
+  if (speculative == 0 || !is_requested) return {};
+  return fmt::format("; speculative tokens: {} of {} accepted ({}%)", accepted, speculative,
+                     100 * accepted / speculative);
 }
 
 }  // namespace fovea::cli

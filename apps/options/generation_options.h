@@ -39,7 +39,7 @@ class GenerationOptions {
   std::vector<std::string> biases_;
 };
 
-// Returns a summary of speculative tokens; empty if there were none, or none were asked for.
-std::string guesses_line(const OptionTable& table, int64_t guessed, int64_t accepted);
+// Returns a summary of speculative tokens; empty if there were none, or none were requested.
+std::string speculation_line(const OptionTable& table, int64_t speculative, int64_t accepted);
 
 }  // namespace fovea::cli

@@ -62,15 +62,15 @@ std::string identity_of(const std::vector<model::AdapterUse>& adapters) {
   return text;
 }
 
-model::HeadPlace head_place(const char* option, std::string_view text) {
-  model::HeadPlace place;
+model::HeadIndex parse_head(const char* option, std::string_view text) {
+  model::HeadIndex found;
   const char* const end = text.data() + text.size();
-  const auto layer = std::from_chars(text.data(), end, place.layer);
+  const auto layer = std::from_chars(text.data(), end, found.layer);
   const bool dot = layer.ec == std::errc() && layer.ptr != end && *layer.ptr == '.';
-  const auto head = dot ? std::from_chars(layer.ptr + 1, end, place.head) : layer;
-  if (!dot || head.ec != std::errc() || head.ptr != end || place.layer < 0 || place.head < 0)
+  const auto head = dot ? std::from_chars(layer.ptr + 1, end, found.head) : layer;
+  if (!dot || head.ec != std::errc() || head.ptr != end || found.layer < 0 || found.head < 0)
     throw UsageError(fmt::format("{}: '{}'; expected LAYER.HEAD, such as 3.5", option, text));
-  return place;
+  return found;
 }
 
 Option mute_option(std::vector<std::string>& typed) {
@@ -85,16 +85,16 @@ Option mute_option(std::vector<std::string>& typed) {
 model::Model without_heads(const model::Model& model, const std::vector<std::string>& typed) {
   static constexpr std::pair<std::string_view, model::AttentionKind> kKinds[] = {
       {"encoder:", model::AttentionKind::encoder}, {"cross:", model::AttentionKind::cross}};
-  std::vector<model::HeadPlace> muted;
+  std::vector<model::HeadIndex> muted;
   for (const std::string& text : typed) {
-    model::HeadPlace place;
+    model::HeadIndex head;
     std::string_view rest = text;
     model::AttentionKind kind = model::AttentionKind::self;
     for (const auto& [name, named] : kKinds)
       if (rest.starts_with(name)) kind = named, rest.remove_prefix(name.size());
-    place = head_place("--mute", rest);
-    place.kind = kind;
-    muted.push_back(place);
+    head = parse_head("--mute", rest);
+    head.kind = kind;
+    muted.push_back(head);
   }
   try {
     return muted.empty() ? model : model.without_heads(muted);

@@ -27,7 +27,7 @@ Option mute_option(std::vector<std::string>& typed);
 // Returns the model without the output of these heads.
 model::Model without_heads(const model::Model& model, const std::vector<std::string>& typed);
 // Returns the head of a text such as "3.5": layer 3, head 5. `option` names it in errors.
-model::HeadPlace head_place(const char* option, std::string_view text);
+model::HeadIndex parse_head(const char* option, std::string_view text);
 
 // --mmproj FILE
 Option mmproj_option(std::string& file);

@@ -60,12 +60,12 @@ constexpr Foreign kForeign[] = {
     {"--eval-only --do-eval", "fovea eval evaluates a model"},
 };
 
-bool is_place(const Option& option) { return option.kind == Kind::positional; }
+bool is_positional(const Option& option) { return option.kind == Kind::positional; }
 
 // All accepted spellings: the name, the aliases, and both with '_' instead of inner '-'.
 std::vector<std::string> spellings(const Option& option) {
   std::vector<std::string> all;
-  if (!is_place(option)) all.push_back(option.name);
+  if (!is_positional(option)) all.push_back(option.name);
   all.insert(all.end(), option.aliases.begin(), option.aliases.end());
   const size_t plain = all.size();
   for (size_t i = 0; i < plain; ++i) {
@@ -114,7 +114,7 @@ void refuse_unknown(const std::vector<std::string>& rest, const std::vector<Opti
     for (const Option& option : options) {
       const auto all = spellings(option);
       const bool its = std::find(all.begin(), all.end(), near) != all.end();
-      if (its && !is_place(option)) near = option.name;
+      if (its && !is_positional(option)) near = option.name;
     }
     const std::string hint = near.empty() ? "see --help" : "did you mean " + near + "?";
     throw UsageError(fmt::format("{}: unknown option; {}", typed, hint));
@@ -196,7 +196,7 @@ std::vector<std::string> without_marks(std::vector<std::string> values) {
 // Declares an option to CLI11, which only collects strings; Option::set parses them.
 CLI::Option* declare(CLI::App& app, const Option& option) {
   std::string names;
-  if (is_place(option)) names = option.name;
+  if (is_positional(option)) names = option.name;
   for (const std::string& name : spellings(option)) names += (names.empty() ? "" : ",") + name;
   if (option.kind == Kind::flag) {
     return app.add_flag(names)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);

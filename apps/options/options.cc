@@ -335,7 +335,7 @@ Option with_words(const Names& values, Option option) {
   return option;
 }
 
-Option place(std::string name, Names aliases, std::string help, std::string& value) {
+Option positional(std::string name, Names aliases, std::string help, std::string& value) {
   Option option = text(std::move(name), std::move(aliases), std::move(help), value);
   option.kind = Kind::positional;
   option.placeholder = placeholder(option.kind);
@@ -343,7 +343,8 @@ Option place(std::string name, Names aliases, std::string help, std::string& val
   return option;
 }
 
-Option places(std::string name, Names aliases, std::string help, std::vector<std::string>& values) {
+Option positionals(std::string name, Names aliases, std::string help,
+                   std::vector<std::string>& values) {
   return words(
       make(std::move(name), std::move(aliases), std::move(help), Kind::positional, "one or more"),
       values);

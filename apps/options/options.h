@@ -38,7 +38,7 @@ struct Option {
   int most = 1;                                 // maximum values per occurrence
   std::string implied;                          // value of a number or a choice without one
   bool of_spec = false;                         // a field of the Spec
-  // The place in a Spec's JSON that replaces the option, such as "decoder.norm.alpha". The option
+  // The path in a Spec's JSON that replaces the option, such as "decoder.norm.alpha". The option
   // is hidden, gives a warning, and goes in the next version; empty = it stays.
   std::string replaced_by;
   std::vector<std::string> given;  // the typed values, set by OptionTable::parse()
@@ -73,10 +73,10 @@ constexpr int kMostFiles = 10'000;
 Option files(std::string name, std::vector<std::string> aliases, std::string help,
              std::vector<std::string>& values, int most);
 // Positional arguments. They may also be given by one of the aliases.
-Option place(std::string name, std::vector<std::string> aliases, std::string help,
-             std::string& value);
-Option places(std::string name, std::vector<std::string> aliases, std::string help,
-              std::vector<std::string>& values);
+Option positional(std::string name, std::vector<std::string> aliases, std::string help,
+                  std::string& value);
+Option positionals(std::string name, std::vector<std::string> aliases, std::string help,
+                   std::vector<std::string>& values);
 // Returns `option` with this placeholder for its value: as("FILE", text(...)).
 Option as(std::string placeholder, Option option);
 // Returns an option that also accepts words for values: with_words({"-1|auto"}, integer(...)).

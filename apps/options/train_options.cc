@@ -109,7 +109,7 @@ const Spellings& reinforcement_spellings() {
       {.field = "validation_prompts", .placeholder = "FILE...", .most = kMostFiles},
       {.field = "evaluation_prompts", .section = "RL (ppo, grpo)"},
       {.field = "prompts"},
-      {"answers", {"--num-generations"}},
+      {"generations", {"--num-generations"}},
       {"answer_tokens", {"--max-completion-length"}},
       {.field = "sampling_temperature"},
       {"batch_epochs", {"--num-ppo-epochs"}},
@@ -273,15 +273,15 @@ void TrainRequest::declare(OptionTable& table) {
   options.learning_rate =
       train::fine_tuning_options(preset).learning_rate;  // the help shows both cases
   if (distils) {
-    Option teacher = place("TEACHER", {}, "model directory or .gguf file of the teacher",
-                           options.distillation.teacher);
+    Option teacher = positional("TEACHER", {}, "model directory or .gguf file of the teacher",
+                                options.distillation.teacher);
     teacher.field = "teacher";
     table.add(teacher);
     Option student =
-        place("STUDENT", {},
-              "model to train: its directory, or for a new one a preset or a JSON file "
-              "with a Spec",
-              student_);
+        positional("STUDENT", {},
+                   "model to train: its directory, or for a new one a preset or a JSON file "
+                   "with a Spec",
+                   student_);
     student.field = "from";
     table.add(student);
   }

@@ -7,8 +7,6 @@
 
 #include "fovea/core/excerpt.h"
 #include "fovea/core/machine.h"
-#include "serve/answer_json.h"
-#include "serve/answer_limits.h"
 #include "serve/classification.h"
 #include "serve/fields.h"
 #include "serve/generation.h"
@@ -17,6 +15,8 @@
 #include "serve/openai_format.h"
 #include "serve/page.h"
 #include "serve/prompts.h"
+#include "serve/response_json.h"
+#include "serve/response_limits.h"
 #include "serve/translation.h"
 #include "serve/unknown_fields.h"
 #include "serve/vectors.h"
@@ -151,14 +151,14 @@ std::shared_ptr<ServedModel> Api::model(const Json& body, Able able) const {
   throw unknown_model(name->get_ref<const std::string&>());
 }
 
-void Api::list_models(const http::Request&, const Answer& answer) {
+void Api::list_models(const http::Request&, const ExchangePtr& exchange) {
   Json data = Json::array();
   for (const auto& model : models()) data.push_back(model_json(*model));
-  answer->send(json_response({{"object", "list"}, {"data", data}}));
+  exchange->send(json_response({{"object", "list"}, {"data", data}}));
 }
 
-void Api::one_model(const http::Request& request, const Answer& answer) {
-  answer->send(json_response(model_json(*model({{"model", request.rest}}, any))));
+void Api::one_model(const http::Request& request, const ExchangePtr& exchange) {
+  exchange->send(json_response(model_json(*model({{"model", request.rest}}, any))));
 }
 
 template <class Request, class Prepare>
@@ -187,103 +187,103 @@ void Api::check_unknown_fields(const Json& body, const char* path) const {
   }
 }
 
-void Api::complete(const http::Request& request, const Answer& answer) {
+void Api::complete(const http::Request& request, const ExchangePtr& exchange) {
   constexpr int64_t kTokens = 16;  // OpenAI's default
   auto [model, parsed] =
       read<CompletionRequest>(request, is<TextGenerator>, generation_defaults(kTokens));
-  const PreparedPrompts prompts = prepare(parsed, *model, *answer);
+  const PreparedPrompts prompts = prepare(parsed, *model, *exchange);
   auto format = openai_completion(parsed, model->facts.name, echoed_prompts(parsed, *model));
-  std::make_shared<GenerationJob>(std::move(parsed), std::move(format), model, answer, metrics_)
+  std::make_shared<GenerationJob>(std::move(parsed), std::move(format), model, exchange, metrics_)
       ->start(prompts);
 }
 
-void Api::chat(const http::Request& request, const Answer& answer) {
+void Api::chat(const http::Request& request, const ExchangePtr& exchange) {
   constexpr int64_t kTokens = -1;  // as many as the context has room for
   auto [model, parsed] =
       read<ChatRequest>(request, is<TextGenerator>, generation_defaults(kTokens));
   const PreparedPrompts prompts = prepare(parsed, *model);
   auto format = openai_chat(parsed, model->facts.name);
-  std::make_shared<GenerationJob>(std::move(parsed), std::move(format), model, answer, metrics_)
+  std::make_shared<GenerationJob>(std::move(parsed), std::move(format), model, exchange, metrics_)
       ->start(prompts);
 }
 
-void Api::openai_embeddings(const http::Request& request, const Answer& answer) {
+void Api::openai_embeddings(const http::Request& request, const ExchangePtr& exchange) {
   const auto [model, parsed] = read<OpenAIEmbedRequest>(request, is<ServedEmbedder>);
-  answer_openai_embeddings(parsed, model, answer);
+  serve_openai_embeddings(parsed, model, exchange);
 }
 
-void Api::embed(const http::Request& request, const Answer& answer) {
+void Api::embed(const http::Request& request, const ExchangePtr& exchange) {
   const auto [model, parsed] = read<EmbedRequest>(
       request, is<ServedEmbedder>,
       [](EmbedRequest& defaults, const ServedModel&) { defaults.options.normalise = true; });
-  answer_embed(parsed, model, answer);
+  serve_embed(parsed, model, exchange);
 }
 
-void Api::embed_sparse(const http::Request& request, const Answer& answer) {
+void Api::embed_sparse(const http::Request& request, const ExchangePtr& exchange) {
   const auto [model, parsed] = read<SparseEmbedRequest>(request, is<ServedSparseEmbedder>);
-  answer_embed_sparse(parsed, model, answer);
+  serve_embed_sparse(parsed, model, exchange);
 }
 
-void Api::embed_all(const http::Request& request, const Answer& answer) {
+void Api::embed_all(const http::Request& request, const ExchangePtr& exchange) {
   const auto [model, parsed] = read<TokenEmbedRequest>(request, is<ServedMultiVectorEmbedder>);
-  answer_embed_all(parsed, model, answer);
+  serve_embed_all(parsed, model, exchange);
 }
 
-void Api::rerank(const http::Request& request, const Answer& answer) {
+void Api::rerank(const http::Request& request, const ExchangePtr& exchange) {
   // text-embeddings-inference has texts; vLLM has documents, as in the other two routes.
   const Json body = parse_body(request.body);
-  if (!body.contains("texts") && body.contains("documents")) return ranks(request, answer);
+  if (!body.contains("texts") && body.contains("documents")) return ranks(request, exchange);
   const auto [model, parsed] = read<RerankRequest>(request, reranks);
-  answer_rerank(parsed, model, answer);
+  serve_rerank(parsed, model, exchange);
 }
 
-void Api::classify(const http::Request& request, const Answer& answer) {
+void Api::classify(const http::Request& request, const ExchangePtr& exchange) {
   const auto [model, parsed] = read<ClassifyRequest>(request, labels);
-  answer_classify(parsed, model, answer);
+  serve_classify(parsed, model, exchange);
 }
 
-void Api::predict(const http::Request& request, const Answer& answer) {
+void Api::predict(const http::Request& request, const ExchangePtr& exchange) {
   const auto [model, parsed] = read<PredictRequest>(request, labels);
-  answer_predict(parsed, model, answer);
+  serve_predict(parsed, model, exchange);
 }
 
-void Api::score(const http::Request& request, const Answer& answer) {
+void Api::score(const http::Request& request, const ExchangePtr& exchange) {
   const auto [model, parsed] = read<ScoreRequest>(request, scores);
-  answer_score(parsed, model, answer);
+  serve_score(parsed, model, exchange);
 }
 
-void Api::ranks(const http::Request& request, const Answer& answer) {
+void Api::ranks(const http::Request& request, const ExchangePtr& exchange) {
   const auto [model, parsed] = read<RankRequest>(request, scores);
-  answer_ranks(parsed, model, answer);
+  serve_ranks(parsed, model, exchange);
 }
 
-void Api::similarity(const http::Request& request, const Answer& answer) {
+void Api::similarity(const http::Request& request, const ExchangePtr& exchange) {
   const auto [model, parsed] = read<SimilarityRequest>(request, is<ServedEmbedder>);
-  answer_similarity(parsed, model, answer);
+  serve_similarity(parsed, model, exchange);
 }
 
-void Api::info(const http::Request&, const Answer& answer) {
-  answer->send(json_response(info_json(*models().front())));
+void Api::info(const http::Request&, const ExchangePtr& exchange) {
+  exchange->send(json_response(info_json(*models().front())));
 }
 
-void Api::translate(const http::Request& request, const Answer& answer) {
+void Api::translate(const http::Request& request, const ExchangePtr& exchange) {
   const std::string_view type = request.header("content-type");
   const bool form = type.substr(0, type.find(';')) == "application/x-www-form-urlencoded" &&
                     request.body.substr(0, 1) != "{";  // curl -d declares JSON as a form
   TranslateRequest parsed;
   read_fields(parse_body(form ? json_of_form(request.body) : request.body), 0, parsed);
-  answer_translation(parsed, models(), answer);
+  serve_translation(parsed, models(), exchange);
 }
 
-void Api::languages(const http::Request&, const Answer& answer) {
-  answer->send(json_response(languages_json(models())));
+void Api::languages(const http::Request&, const ExchangePtr& exchange) {
+  exchange->send(json_response(languages_json(models())));
 }
 
-void Api::tokenize(const http::Request& request, const Answer& answer) {
+void Api::tokenize(const http::Request& request, const ExchangePtr& exchange) {
   const auto [model, parsed] = read<TokenizeRequest>(request, reads_text);
   const text::Tokenizer& tokenizer = model->needs_tokenizer();
   if (!parsed.inputs.empty())
-    return answer->send({200, "application/json", {}, token_lists(parsed, tokenizer)});
+    return exchange->send({200, "application/json", {}, token_lists(parsed, tokenizer)});
   if (parsed.text.empty()) check_has_text(parse_body(request.body));
   text::EncodingOptions options;
   options.add_special_tokens = parsed.add_special;
@@ -301,45 +301,45 @@ void Api::tokenize(const http::Request& request, const Answer& answer) {
     } else {
       body += std::to_string(id);
     }
-    check_answer_bytes(std::ssize(body), "content", "with a shorter text");
+    check_response_bytes(std::ssize(body), "content", "with a shorter text");
   }
   body += fmt::format("],\"count\":{},\"max_model_len\":{}}}\n", ids.size(), model->facts.context);
-  answer->send({200, "application/json", {}, std::move(body)});
+  exchange->send({200, "application/json", {}, std::move(body)});
 }
 
-void Api::detokenize(const http::Request& request, const Answer& answer) {
+void Api::detokenize(const http::Request& request, const ExchangePtr& exchange) {
   const auto [model, parsed] = read<DetokenizeRequest>(request, reads_text);
   const text::Tokenizer& tokenizer = model->needs_tokenizer();
   int64_t bytes = 0;
   for (const int32_t id : parsed.ids) bytes += std::ssize(tokenizer.text_of(id));
-  check_answer_bytes(bytes, "tokens", "with fewer tokens");
+  check_response_bytes(bytes, "tokens", "with fewer tokens");
   const std::string text = tokenizer.decode(parsed.ids, parsed.skip_special);
-  answer->send(json_response({{"content", text}}));
+  exchange->send(json_response({{"content", text}}));
 }
 
 http::Router Api::router(size_t most_chat) {
   http::Router router;
-  const auto route_of = [&](const char* method, const char* path, Answerer answerer,
+  const auto route_of = [&](const char* method, const char* path, RouteFunction function,
                             ErrorShape shape = ErrorShape::openai) {
     return guarded_route(
         method, path,
-        [this, answerer](const http::Request& request, const Answer& answer) {
-          (this->*answerer)(request, answer);
+        [this, function](const http::Request& request, const ExchangePtr& exchange) {
+          (this->*function)(request, exchange);
         },
         shape);
   };
   const auto add = [&](const auto&... arguments) { router.add(route_of(arguments...)); };
-  const http::Handler well = [](const http::Request&, const Answer& answer) {
-    answer->send(json_response({{"status", "ok"}}));
+  const http::Handler well = [](const http::Request&, const ExchangePtr& exchange) {
+    exchange->send(json_response({{"status", "ok"}}));
   };
   router.add({"GET", "/health", false, well, true});
   router.add({"GET", "/v1/health", false, well, true});
-  const http::Handler program = [](const http::Request&, const Answer& answer) {
-    answer->send(json_response({{"version", version()}}));
+  const http::Handler program = [](const http::Request&, const ExchangePtr& exchange) {
+    exchange->send(json_response({{"version", version()}}));
   };
   router.add({"GET", "/version", true, program, true});
-  const http::Handler metrics = [this](const http::Request&, const Answer& answer) {
-    answer->send({200, "text/plain; version=0.0.4; charset=utf-8", {}, metrics_.text(models())});
+  const http::Handler metrics = [this](const http::Request&, const ExchangePtr& exchange) {
+    exchange->send({200, "text/plain; version=0.0.4; charset=utf-8", {}, metrics_.text(models())});
   };
   router.add({"GET", "/metrics", true, metrics, true});
   add_page(router);

@@ -18,7 +18,7 @@ class Api {
  public:
   using Models = std::vector<std::shared_ptr<ServedModel>>;
   explicit Api(Models models);  // at least one
-  // `most_chat`: maximum bytes of a chat if a model reads pictures, unless the server accepts more.
+  // `most_chat`: maximum bytes of a chat if a model reads images, unless the server accepts more.
   http::Router router(size_t most_chat = 0);
   // Serves one more model. Safe to call while requests are answered.
   void add(std::shared_ptr<ServedModel> model);
@@ -34,28 +34,28 @@ class Api {
   void set_warn(std::function<void(const std::string&)> warn) { warn_ = std::move(warn); }
 
  private:
-  using Answer = std::shared_ptr<http::Exchange>;
-  using Answerer = void (Api::*)(const http::Request& request, const Answer& answer);
+  using ExchangePtr = std::shared_ptr<http::Exchange>;
+  using RouteFunction = void (Api::*)(const http::Request& request, const ExchangePtr& exchange);
   using Able = bool (*)(const ServedModel& model);
-  void list_models(const http::Request& request, const Answer& answer);
-  void one_model(const http::Request& request, const Answer& answer);
-  void complete(const http::Request& request, const Answer& answer);
-  void chat(const http::Request& request, const Answer& answer);
-  void openai_embeddings(const http::Request& request, const Answer& answer);
-  void embed(const http::Request& request, const Answer& answer);
-  void embed_sparse(const http::Request& request, const Answer& answer);
-  void embed_all(const http::Request& request, const Answer& answer);
-  void rerank(const http::Request& request, const Answer& answer);
-  void classify(const http::Request& request, const Answer& answer);
-  void predict(const http::Request& request, const Answer& answer);
-  void score(const http::Request& request, const Answer& answer);
-  void ranks(const http::Request& request, const Answer& answer);
-  void similarity(const http::Request& request, const Answer& answer);
-  void info(const http::Request& request, const Answer& answer);
-  void translate(const http::Request& request, const Answer& answer);
-  void languages(const http::Request& request, const Answer& answer);
-  void tokenize(const http::Request& request, const Answer& answer);
-  void detokenize(const http::Request& request, const Answer& answer);
+  void list_models(const http::Request& request, const ExchangePtr& exchange);
+  void one_model(const http::Request& request, const ExchangePtr& exchange);
+  void complete(const http::Request& request, const ExchangePtr& exchange);
+  void chat(const http::Request& request, const ExchangePtr& exchange);
+  void openai_embeddings(const http::Request& request, const ExchangePtr& exchange);
+  void embed(const http::Request& request, const ExchangePtr& exchange);
+  void embed_sparse(const http::Request& request, const ExchangePtr& exchange);
+  void embed_all(const http::Request& request, const ExchangePtr& exchange);
+  void rerank(const http::Request& request, const ExchangePtr& exchange);
+  void classify(const http::Request& request, const ExchangePtr& exchange);
+  void predict(const http::Request& request, const ExchangePtr& exchange);
+  void score(const http::Request& request, const ExchangePtr& exchange);
+  void ranks(const http::Request& request, const ExchangePtr& exchange);
+  void similarity(const http::Request& request, const ExchangePtr& exchange);
+  void info(const http::Request& request, const ExchangePtr& exchange);
+  void translate(const http::Request& request, const ExchangePtr& exchange);
+  void languages(const http::Request& request, const ExchangePtr& exchange);
+  void tokenize(const http::Request& request, const ExchangePtr& exchange);
+  void detokenize(const http::Request& request, const ExchangePtr& exchange);
 
   // A request, and the model that it names.
   template <class Request>
@@ -75,7 +75,7 @@ class Api {
   // capability, or else the first model. Throws ApiError 404 if the name is unknown.
   std::shared_ptr<ServedModel> model(const Json& body, Able able) const;
 
-  // Refuses unknown fields of a route that restrict the answer, and reports the others.
+  // Refuses unknown fields of a route that restrict the response, and reports the others.
   void check_unknown_fields(const Json& body, const char* path) const;
 
   std::function<void(const std::string&)> warn_;

@@ -9,7 +9,7 @@
 #include "fovea/core/excerpt.h"
 #include "fovea/core/options.h"
 #include "http/request_head.h"
-#include "serve/answer_json.h"
+#include "serve/response_json.h"
 
 namespace fovea::serve {
 namespace {

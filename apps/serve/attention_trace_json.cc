@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "serve/answer_json.h"
+#include "serve/response_json.h"
 
 namespace fovea::serve {
 
@@ -25,10 +25,10 @@ std::string AttentionTraceList::text(int32_t id) const {
 void AttentionTraceList::add(int32_t id, const infer::AttentionTrace& trace) {
   if (trace_options_.attention) {
     std::string keys;
-    for (const auto& [place, weight] : trace.keys) {
+    for (const auto& [position, weight] : trace.keys) {
       if (!keys.empty()) keys += ',';
-      keys += fmt::format("{{\"place\":{},\"token\":{},\"weight\":{}}}", place,
-                          text(ids_[static_cast<size_t>(place)]), json_number(weight));
+      keys += fmt::format("{{\"position\":{},\"token\":{},\"weight\":{}}}", position,
+                          text(ids_[static_cast<size_t>(position)]), json_number(weight));
     }
     if (!attention_.empty()) attention_ += ',';
     attention_ += fmt::format("{{\"token\":{},\"keys\":[{}]}}", text(id), keys);

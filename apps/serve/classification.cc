@@ -6,9 +6,9 @@
 #include <ctime>
 #include <numeric>
 
-#include "serve/answer_json.h"
-#include "serve/answer_limits.h"
-#include "serve/queue_answer.h"
+#include "serve/queue_response.h"
+#include "serve/response_json.h"
+#include "serve/response_limits.h"
 #include "tuning/random_id.h"
 
 namespace fovea::serve {
@@ -59,7 +59,7 @@ void classify(const LabelRequest& request, const ServedPtr& model, const Exchang
   int64_t row_bytes = 64;
   for (const std::string& label : classifier.model.labels())
     row_bytes += 64 + 2 * std::ssize(label);
-  check_answer_bytes(std::ssize(request.inputs) * row_bytes, param, "with fewer texts");
+  check_response_bytes(std::ssize(request.inputs) * row_bytes, param, "with fewer texts");
   for (const infer::TextInput& input : request.inputs)
     if (input.text.empty())
       throw ApiError{400, fmt::format("{}: expected at least one character in each text", param),
@@ -67,7 +67,7 @@ void classify(const LabelRequest& request, const ServedPtr& model, const Exchang
   infer::ClassifyOptions options = request.options;
   options.name_of_text = [param](size_t i) { return fmt::format("{}[{}]", param, i); };
   options.stop = [exchange] { return exchange->gone(); };
-  answer_from<infer::Classifications>(
+  respond_from<infer::Classifications>(
       classifier.queue, exchange, shape,
       [&](const auto& done) { return classifier.queue->submit(request.inputs, options, done); },
       render);
@@ -120,7 +120,7 @@ void score_pairs(const std::vector<std::string>& first, const std::vector<std::s
                  const ServedPtr& model, const ExchangePtr& exchange, ErrorShape shape,
                  const std::function<std::string(const infer::RerankScores&)>& render) {
   if (const auto* late = model->find<ServedMultiVectorEmbedder>()) {
-    return answer_from<infer::RerankScores>(
+    return respond_from<infer::RerankScores>(
         late->queue, exchange, shape,
         [&](const auto& done) { return late->queue->submit_scores(first, second, {}, done); },
         render);
@@ -130,22 +130,22 @@ void score_pairs(const std::vector<std::string>& first, const std::vector<std::s
     const auto& queue = model->needs<ServedReranker>().queue;
     infer::RerankOptions options;
     options.stop = [exchange] { return exchange->gone(); };
-    return answer_from<infer::RerankScores>(
+    return respond_from<infer::RerankScores>(
         queue, exchange, shape,
         [&](const auto& done) { return queue->submit(first, second, options, done); }, render);
   }
   std::vector<std::string> texts;  // of equal texts in a row only one
-  const auto place = [&](const std::string& text) {
+  const auto index_of = [&](const std::string& text) {
     if (texts.empty() || texts.back() != text) texts.push_back(text);
     return texts.size() - 1;
   };
   std::vector<size_t> firsts, seconds;
-  for (const std::string& text : first) firsts.push_back(place(text));
-  for (const std::string& text : second) seconds.push_back(place(text));
+  for (const std::string& text : first) firsts.push_back(index_of(text));
+  for (const std::string& text : second) seconds.push_back(index_of(text));
   firsts.resize(seconds.size(), firsts.front());
   infer::EmbedOptions options;
   options.stop = [exchange] { return exchange->gone(); };
-  answer_from<infer::Embeddings>(
+  respond_from<infer::Embeddings>(
       embedder->queue, exchange, shape,
       [&](const auto& done) { return embedder->queue->submit(texts, options, done); },
       [=, model = embedder->model](const infer::Embeddings& vectors) {
@@ -155,20 +155,19 @@ void score_pairs(const std::vector<std::string>& first, const std::vector<std::s
 
 }  // namespace
 
-void answer_classify(const ClassifyRequest& request, const ServedPtr& model,
-                     const ExchangePtr& exchange) {
+void serve_classify(const ClassifyRequest& request, const ServedPtr& model,
+                    const ExchangePtr& exchange) {
   classify(request, model, exchange, ErrorShape::openai, "input",
            [name = model->facts.name](const auto& result) { return classify_body(result, name); });
 }
 
-void answer_predict(const PredictRequest& request, const ServedPtr& model,
-                    const ExchangePtr& exchange) {
+void serve_predict(const PredictRequest& request, const ServedPtr& model,
+                   const ExchangePtr& exchange) {
   classify(request, model, exchange, ErrorShape::embeddings, "inputs",
            [many = request.many](const auto& result) { return predict_body(result, many); });
 }
 
-void answer_score(const ScoreRequest& request, const ServedPtr& model,
-                  const ExchangePtr& exchange) {
+void serve_score(const ScoreRequest& request, const ServedPtr& model, const ExchangePtr& exchange) {
   const std::vector<std::string>& first = request.first;
   if (first.size() != 1 && first.size() != request.second.size())
     throw ApiError{400,
@@ -179,15 +178,15 @@ void answer_score(const ScoreRequest& request, const ServedPtr& model,
               [name = model->facts.name](const auto& scores) { return score_body(scores, name); });
 }
 
-void answer_ranks(const RankRequest& request, const ServedPtr& model, const ExchangePtr& exchange) {
+void serve_ranks(const RankRequest& request, const ServedPtr& model, const ExchangePtr& exchange) {
   score_pairs({request.query}, request.documents, model, exchange, ErrorShape::openai,
               [request, name = model->facts.name](const auto& scores) {
                 return ranks_body(scores.values, request, name);
               });
 }
 
-void answer_similarity(const SimilarityRequest& request, const ServedPtr& model,
-                       const ExchangePtr& exchange) {
+void serve_similarity(const SimilarityRequest& request, const ServedPtr& model,
+                      const ExchangePtr& exchange) {
   model->needs<ServedEmbedder>();
   score_pairs({request.text}, request.others, model, exchange, ErrorShape::embeddings,
               [](const infer::RerankScores& scores) { return json_line(Json(scores.values)); });

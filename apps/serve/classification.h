@@ -15,19 +15,19 @@ using ExchangePtr = std::shared_ptr<http::Exchange>;
 
 // /v1/classify, in vLLM's format: {"id", "object": "list", "created", "model", "data": [{"index",
 // "label", "probs", "num_classes"}], "usage"}
-void answer_classify(const ClassifyRequest& request, const ServedPtr& model,
-                     const ExchangePtr& exchange);
-// /predict: [{"score", "label"}, ...], best first; for an array of inputs an array of these
-void answer_predict(const PredictRequest& request, const ServedPtr& model,
+void serve_classify(const ClassifyRequest& request, const ServedPtr& model,
                     const ExchangePtr& exchange);
+// /predict: [{"score", "label"}, ...], best first; for an array of inputs an array of these
+void serve_predict(const PredictRequest& request, const ServedPtr& model,
+                   const ExchangePtr& exchange);
 // /v1/score, in vLLM's format: {"id", "object": "list", "created", "model", "data": [{"index",
 // "object": "score", "score"}]}; the score of a cross-encoder, or the cosine of an embedding model
-void answer_score(const ScoreRequest& request, const ServedPtr& model, const ExchangePtr& exchange);
+void serve_score(const ScoreRequest& request, const ServedPtr& model, const ExchangePtr& exchange);
 // /v1/rerank, in the format of Cohere, Jina and vLLM: {"id", "model", "results": [{"index",
 // "relevance_score", "document"?}]}, best first
-void answer_ranks(const RankRequest& request, const ServedPtr& model, const ExchangePtr& exchange);
+void serve_ranks(const RankRequest& request, const ServedPtr& model, const ExchangePtr& exchange);
 // /similarity: [similarity, ...] of the other texts to the first one
-void answer_similarity(const SimilarityRequest& request, const ServedPtr& model,
-                       const ExchangePtr& exchange);
+void serve_similarity(const SimilarityRequest& request, const ServedPtr& model,
+                      const ExchangePtr& exchange);
 
 }  // namespace fovea::serve

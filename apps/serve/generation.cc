@@ -27,9 +27,9 @@ void GenerationJob::start(const PreparedPrompts& prepared) {
   // In an encoder-decoder, the encoder reads the prompt; the decoder begins with a token of empty
   // text.
   const std::vector<int32_t> start = {-1};
-  open_ = prompts.size() * static_cast<size_t>(request_.options.answers);
+  open_ = prompts.size() * static_cast<size_t>(request_.options.generations);
   for (size_t i = 0; i < open_; ++i) {
-    const auto& prompt = prompts[i / static_cast<size_t>(request_.options.answers)];
+    const auto& prompt = prompts[i / static_cast<size_t>(request_.options.generations)];
     choices_.push_back({LogprobList(model_->tokenizer, format_->logprob_style),
                         AttentionTraceList(request_.trace, model_->tokenizer,
                                            model_->facts.encoder ? start : prompt)});
@@ -90,8 +90,8 @@ bool GenerationJob::take(size_t prompt, const infer::Event& event) {
     fail({503, "the request took longer than --max-time", "", ""});
     return false;
   }
-  const size_t index =
-      prompt * static_cast<size_t>(request_.options.answers) + static_cast<size_t>(event.answer);
+  const size_t index = prompt * static_cast<size_t>(request_.options.generations) +
+                       static_cast<size_t>(event.generation);
   Choice& choice = choices_[index];
   if (event.id >= 0) {
     const double now = seconds();
@@ -115,10 +115,10 @@ bool GenerationJob::take(size_t prompt, const infer::Event& event) {
 
 void GenerationJob::score_prompts(const std::vector<std::vector<int32_t>>& prompts) {
   const auto& score = model_->needs<TextGenerator>().score;
-  const auto answers = static_cast<size_t>(request_.options.answers);
+  const auto generations = static_cast<size_t>(request_.options.generations);
   for (size_t p = 0; p < prompts.size(); ++p) {
     const auto found = score(prompts[p], request_.options.logprobs);
-    for (size_t i = p * answers; i < (p + 1) * answers; ++i) {
+    for (size_t i = p * generations; i < (p + 1) * generations; ++i) {
       LogprobList& list = choices_[i].logprobs;
       list.add_first(prompts[p][0]);
       for (size_t n = 1; n < found.size(); ++n) list.add(prompts[p][n], found[n]);
@@ -128,11 +128,11 @@ void GenerationJob::score_prompts(const std::vector<std::vector<int32_t>>& promp
 
 void GenerationJob::finish_choice(size_t index, const infer::Event& event) {
   const infer::Generation& generation = *event.finished;
-  if (event.answer == 0) {
+  if (event.generation == 0) {
     totals_.counts.prompt += generation.prompt_tokens;
     totals_.counts.cached += generation.cached_tokens;
   }
-  totals_.counts.written += static_cast<int64_t>(generation.ids.size());
+  totals_.counts.generated += static_cast<int64_t>(generation.ids.size());
   if (totals_.timings.is_null()) totals_.timings = timings_json(generation);
   if (request_.stream) {
     stream_end(index, generation);

@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "http/http.h"
-#include "serve/answer_limits.h"
 #include "serve/attention_trace_json.h"
 #include "serve/generation_format.h"
 #include "serve/metrics.h"
 #include "serve/prompts.h"
+#include "serve/response_limits.h"
 #include "serve/submissions.h"
 #include "serve/tool_calls.h"
 

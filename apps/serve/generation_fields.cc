@@ -98,7 +98,7 @@ Fields<Generation> length_fields() {
            put_max_tokens),
       option("min_tokens", "min_tokens", "model"),
       renamed("n", "number of independent choices",
-              bounded(1, kMostChoices, option("n", "answers"))),
+              bounded(1, kMostChoices, option("n", "generations"))),
       // The server searches for each string after every token.
       bounded(0, 16, option("stop", "stop", "none"), ", of at most 256 bytes each"),
       bounded(0, 64, option("stop_token_ids", "stop_ids", "none")),
@@ -138,7 +138,7 @@ Fields<Generation> sampling_fields() {
         "added to the logits of tokens, by id; at most 1024 entries"},
        put_biases},
       with(option("seed", "seed", "random"), put_seed),
-      option("guesses", "guesses", "model"),
+      option("speculative_tokens", "speculative_tokens", "model"),
   };
 }
 

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "serve/answer_json.h"
 #include "serve/api_error.h"
+#include "serve/response_json.h"
 
 namespace fovea::serve {
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "fovea/core/machine.h"
-#include "serve/answer_limits.h"
+#include "serve/response_limits.h"
 
 namespace fovea::serve {
 namespace {
@@ -53,11 +53,12 @@ std::string token_lists(const TokenizeRequest& request, const text::Tokenizer& t
     body += body.size() > 1 ? ",[" : "[";
     for (size_t i = 0; i < found.ids.size(); ++i) {
       const bool added = found.special_mask[i] != 0;
-      const auto place = [&](uint32_t at) { return added ? "null" : std::to_string(at); };
+      const auto offset_text = [&](uint32_t at) { return added ? "null" : std::to_string(at); };
       body += fmt::format("{}{{\"id\":{},\"text\":{},\"special\":{},\"start\":{},\"stop\":{}}}",
                           i > 0 ? "," : "", found.ids[i], json_line(std::string(found.tokens[i])),
-                          added, place(found.offsets[i].begin), place(found.offsets[i].end));
-      check_answer_bytes(std::ssize(body), "inputs", "with shorter texts");
+                          added, offset_text(found.offsets[i].begin),
+                          offset_text(found.offsets[i].end));
+      check_response_bytes(std::ssize(body), "inputs", "with shorter texts");
     }
     body += ']';
   }

@@ -37,10 +37,10 @@ constexpr Gauge<infer::EngineStatus> kEngineGauges[] = {
     {"fovea_cached_tokens_total", "counter", "Prompt tokens found in the cache.",
      &infer::EngineStatus::cached_tokens},
     {"fovea_generated_tokens_total", "counter", "Generated tokens.",
-     &infer::EngineStatus::written_tokens},
+     &infer::EngineStatus::generated_tokens},
     {"fovea_steps_total", "counter", "Forward passes.", &infer::EngineStatus::steps},
-    {"fovea_guessed_tokens_total", "counter", "Speculative tokens checked.",
-     &infer::EngineStatus::guessed_tokens},
+    {"fovea_speculative_tokens_total", "counter", "Speculative tokens checked.",
+     &infer::EngineStatus::speculative_tokens},
     {"fovea_accepted_tokens_total", "counter", "Speculative tokens accepted.",
      &infer::EngineStatus::accepted_tokens},
 };

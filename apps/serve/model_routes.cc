@@ -86,7 +86,7 @@ void unload(Api& api, const std::string& name) {
     return true;
   };
   try {
-    while (waits()) stop_if_asked();
+    while (waits()) stop_if_requested();
   } catch (...) {
     api.add(std::move(model));
     throw;
@@ -100,28 +100,30 @@ void unload(Api& api, const std::string& name) {
 }  // namespace
 
 void add_model_routes(http::Router& router, Api& api, const ModelFolder& folder) {
-  using Answer = std::shared_ptr<http::Exchange>;
+  using ExchangePtr = std::shared_ptr<http::Exchange>;
   using Change = std::function<bool(const std::string& name)>;  // returns whether it is loaded now
-  router.add(
-      guarded_route("GET", "/models", [&api, &folder](const http::Request&, const Answer& answer) {
-        answer->send(json_response(list_json(api, folder.folder)));
-      }));
+  router.add(guarded_route("GET", "/models",
+                           [&api, &folder](const http::Request&, const ExchangePtr& exchange) {
+                             exchange->send(json_response(list_json(api, folder.folder)));
+                           }));
   // One change at a time, on a thread of its own: reading a model, or waiting for the requests of
   // one, would keep a handler from other clients.
   constexpr size_t kMostWaiting = 16;
   const auto worker = std::make_shared<http::HandlerPool>(1, kMostWaiting);
   const auto add = [&router, worker](const char* path, const Change& change) {
-    router.add(guarded_route("POST", path, [=](const http::Request& request, const Answer& answer) {
-      const auto work = [=, pool = worker.get(), name = name_in(request)] {
-        const StopScope scope([&] { return answer->gone() || pool->stopping(); });
-        try {
-          answer->send(json_response(state_json(name, change(name))));
-        } catch (...) {
-          answer->send(error_response(ErrorShape::openai, api_error(std::current_exception())));
-        }
-      };
-      if (!worker->run(work)) throw too_busy();
-    }));
+    router.add(
+        guarded_route("POST", path, [=](const http::Request& request, const ExchangePtr& exchange) {
+          const auto work = [=, pool = worker.get(), name = name_in(request)] {
+            const StopScope scope([&] { return exchange->gone() || pool->stopping(); });
+            try {
+              exchange->send(json_response(state_json(name, change(name))));
+            } catch (...) {
+              exchange->send(
+                  error_response(ErrorShape::openai, api_error(std::current_exception())));
+            }
+          };
+          if (!worker->run(work)) throw too_busy();
+        }));
   };
   add("/models/load", [&api, &folder](const std::string& name) {
     load(api, folder, name);

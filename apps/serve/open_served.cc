@@ -24,7 +24,9 @@ TextEngine text_engine(const std::shared_ptr<infer::Engine>& engine, size_t mode
   };
   text.cancel = [engine](uint64_t request) { engine->cancel(request); };
   text.status = [engine] { return engine->status(); };
-  text.room = [engine](int64_t prompt, int64_t answers) { return engine->room(prompt, answers); };
+  text.room = [engine](int64_t prompt, int64_t generations) {
+    return engine->room(prompt, generations);
+  };
   return text;
 }
 
@@ -57,15 +59,15 @@ infer::TranslationDirection direction_in(const std::string& folder) {
 std::vector<infer::TranslationDirection> directions_of(const model::Model& model,
                                                        const std::string& folder,
                                                        const std::string& languages) {
-  std::vector<infer::TranslationDirection> told = infer::translation_directions(model);
+  std::vector<infer::TranslationDirection> directions = infer::translation_directions(model);
   const infer::TranslationDirection one =
       languages.empty() ? direction_in(folder) : direction_of(languages);
-  for (infer::TranslationDirection& each : told) {
+  for (infer::TranslationDirection& each : directions) {
     if (each.source.empty()) each.source = one.source;
     if (!languages.empty() && each.source == one.source && each.target == one.target) return {each};
   }
-  if (told.empty() || !languages.empty()) return {one};
-  return told;
+  if (directions.empty() || !languages.empty()) return {one};
+  return directions;
 }
 
 Translator translator_of(const model::Model& model, const std::string& folder,
@@ -76,11 +78,11 @@ Translator translator_of(const model::Model& model, const std::string& folder,
   translator.request = [model, most = options.engine.most_sequences](
                            const std::string& line, const std::string& source_prefix,
                            int64_t hypotheses) {
-    infer::TranslateOptions asked;
-    asked.source_prefix = source_prefix;
-    asked.beams = std::min(std::max(asked.beams, hypotheses), most);
-    asked.best = hypotheses;
-    return infer::translation_request(model, asked, line);
+    infer::TranslateOptions settings;
+    settings.source_prefix = source_prefix;
+    settings.beams = std::min(std::max(settings.beams, hypotheses), most);
+    settings.best = hypotheses;
+    return infer::translation_request(model, settings, line);
   };
   return translator;
 }
@@ -131,7 +133,7 @@ void set_writer(const model::Model& model, const std::string& folder, const Serv
   };
   served.worker = worker_of(options);
   served.most_seconds = options.most_seconds;
-  if (!options.draft.empty()) generator.defaults.guesses = options.draft_tokens;
+  if (!options.draft.empty()) generator.defaults.speculative_tokens = options.draft_tokens;
   if (spec.encoder && served.tokenizer) {
     generator.translator = translator_of(model, folder, options);
   }
@@ -276,7 +278,7 @@ std::vector<std::shared_ptr<ServedModel>> open_served(const std::string& folder,
     case ModelUse::images:
       throw Error(ErrorKind::Unsupported,
                   folder +
-                      ": a model of pictures; expected one that the server can serve: of text, "
+                      ": a model of images; expected one that the server can serve: of text, "
                       "vectors, scores, labels or speech");
   }
   const auto* const generator = all.front()->find<TextGenerator>();

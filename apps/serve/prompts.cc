@@ -6,8 +6,8 @@
 #include <random>
 
 #include "fovea/core/error.h"
-#include "serve/answer_limits.h"
-#include "serve/chat_pictures.h"
+#include "serve/chat_images.h"
+#include "serve/response_limits.h"
 #include "serve/template_messages.h"
 #include "serve/tool_calls.h"
 
@@ -81,9 +81,9 @@ std::string until_end(std::string text) {
   return text;
 }
 
-// Returns the text of a conversation, and its pictures.
+// Returns the text of a conversation, and its images.
 std::string conversation(const ChatRequest& request, bool with_tools, ServedModel& model,
-                         std::vector<ChatPicture>& pictures) {
+                         std::vector<ChatImage>& images) {
   const auto& generator = model.needs<TextGenerator>();
   if (!generator.chat) {
     throw ApiError{400,
@@ -94,7 +94,7 @@ std::string conversation(const ChatRequest& request, bool with_tools, ServedMode
   text::ChatRequest chat;
   const bool reads_images = generator.image_prompt != nullptr;
   Json messages = request.messages;
-  if (reads_images) pictures = take_pictures(messages);
+  if (reads_images) images = take_images(messages);
   messages = template_messages(messages, *generator.chat, reads_images);
   if (request.ending.continue_final) mark_end(messages);
   chat.add_generation_prompt = request.ending.add_generation_prompt;
@@ -223,7 +223,7 @@ void bound_length(GenerationRequest& request, const PreparedPrompts& prompts, Se
     // A cache smaller than the context limits the number of generated tokens; submit() reports a
     // cache that is too small to generate any.
     const auto length = model.facts.encoder ? 1 : static_cast<int64_t>(ids.size());
-    const int64_t cached = model.needs_engine().room(length, request.options.answers);
+    const int64_t cached = model.needs_engine().room(length, request.options.generations);
     if (cached > 0) room = std::min(room, cached);
     most = most < 0 ? room : std::min(most, room);
   }
@@ -243,24 +243,25 @@ int64_t echoed_bytes(const CompletionRequest& request, const PreparedPrompts& pr
   if (prompts.score)
     for (const std::vector<int32_t>& ids : prompts.ids)
       bytes += std::ssize(ids) * bytes_of_token(request, facts.width, facts.context);
-  return bytes * request.options.answers;
+  return bytes * request.options.generations;
 }
 
 // Limits the JSON bytes of the response, of which the prompts take `echoed`, by reducing
 // max_tokens. Throws ApiError if the client has set max_tokens above the limit, or if one token per
 // choice exceeds the limit.
-void bound_answers(GenerationRequest& request, const PreparedPrompts& prompts,
-                   const ModelFacts& facts, int64_t echoed) {
-  const auto answers = std::ssize(prompts.ids) * request.options.answers;
-  check_answer_bytes(echoed, "echo", "with fewer or shorter prompts, or without echo");
-  const int64_t token = answers * bytes_of_token(request, facts.width, facts.context);
-  check_answer_bytes(echoed + token, "n", "with fewer choices");
-  const int64_t most = (kMostAnswerBytes - echoed) / token;
+void bound_responses(GenerationRequest& request, const PreparedPrompts& prompts,
+                     const ModelFacts& facts, int64_t echoed) {
+  const auto generations = std::ssize(prompts.ids) * request.options.generations;
+  check_response_bytes(echoed, "echo", "with fewer or shorter prompts, or without echo");
+  const int64_t token = generations * bytes_of_token(request, facts.width, facts.context);
+  check_response_bytes(echoed + token, "n", "with fewer choices");
+  const int64_t most = (kMostResponseBytes - echoed) / token;
   int64_t& tokens = request.options.max_tokens;
   if (request.max_tokens_given && tokens > most) {
     const double bytes = static_cast<double>(token) * static_cast<double>(tokens);
-    check_answer_bytes(static_cast<int64_t>(std::min(bytes, 1e18)), "max_tokens",
-                       fmt::format("such as {} tokens for each of {} choices", most, answers));
+    check_response_bytes(
+        static_cast<int64_t>(std::min(bytes, 1e18)), "max_tokens",
+        fmt::format("such as {} tokens for each of {} choices", most, generations));
   }
   tokens = tokens < 0 ? most : std::min(tokens, most);
   request.options.min_tokens = std::min(request.options.min_tokens, tokens);
@@ -291,18 +292,17 @@ void check_combinations(ChatRequest& request) {
 }
 
 void read_conversation(const ChatRequest& request, ServedModel& model, PreparedPrompts& prompts) {
-  std::vector<ChatPicture> pictures;
-  const std::string text = conversation(request, prompts.calls.has_value(), model, pictures);
+  std::vector<ChatImage> images;
+  const std::string text = conversation(request, prompts.calls.has_value(), model, images);
   const auto& image_prompt = model.needs<TextGenerator>().image_prompt;
   if (!image_prompt) {
     prompts.ids.push_back(model.needs_tokenizer().encode(text, text::SpecialTokens::guarded));
     return;
   }
   std::vector<std::string> names;
-  for (const ChatPicture& picture : pictures) names.push_back(picture.place);
+  for (const ChatImage& image : images) names.push_back(image.location);
   try {
-    infer::ImagePrompt prompt =
-        image_prompt(text, pictures.size(), PictureDecoder(pictures), names);
+    infer::ImagePrompt prompt = image_prompt(text, images.size(), ImageDecoder(images), names);
     prompts.ids.push_back(std::move(prompt.ids));
     prompts.images = std::move(prompt.images);
   } catch (const Error& error) {
@@ -314,7 +314,7 @@ void read_conversation(const ChatRequest& request, ServedModel& model, PreparedP
 void limit(GenerationRequest& request, const PreparedPrompts& prompts, ServedModel& model,
            const char* param, int64_t echoed) {
   bound_length(request, prompts, model, param);
-  bound_answers(request, prompts, model.facts, echoed);
+  bound_responses(request, prompts, model.facts, echoed);
   constrain(request, model);
   if (!request.seed_given) request.options.sampling.seed = std::random_device{}();
 }
@@ -342,7 +342,7 @@ PreparedPrompts prepare(ChatRequest& request, ServedModel& model) {
 
 PreparedPrompts prepare(CompletionRequest& request, ServedModel& model,
                         const http::Exchange& exchange) {
-  if (request.best_of != 0 && request.best_of != request.options.answers)
+  if (request.best_of != 0 && request.best_of != request.options.generations)
     bad_value("best_of", "the value of n");
   check_attention_trace(request.trace, model.facts);
   PreparedPrompts prompts;
@@ -368,7 +368,7 @@ std::vector<std::string> echoed_prompts(const CompletionRequest& request,
         !request.echo ? ""
         : text        ? *text
                       : model.needs_tokenizer().decode(std::get<std::vector<int32_t>>(prompt));
-    echoed.insert(echoed.end(), static_cast<size_t>(request.options.answers), shown);
+    echoed.insert(echoed.end(), static_cast<size_t>(request.options.generations), shown);
   }
   return echoed;
 }

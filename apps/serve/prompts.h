@@ -12,7 +12,7 @@ namespace fovea::serve {
 
 struct PreparedPrompts {
   std::vector<std::vector<int32_t>> ids;                   // token ids of each prompt
-  std::shared_ptr<const model::PromptImages> images = {};  // the pictures of a chat; null = none
+  std::shared_ptr<const model::PromptImages> images = {};  // the images of a chat; null = none
   std::optional<CallRules> calls = {};                     // of the text; unset: it has no calls
   bool score = false;  // whether the response has the log-probabilities of the prompts too
 };

@@ -30,7 +30,7 @@ struct TextEngine {
       submit;
   std::function<void(uint64_t)> cancel;
   std::function<infer::EngineStatus()> status;
-  std::function<int64_t(int64_t prompt_tokens, int64_t answers)> room;
+  std::function<int64_t(int64_t prompt_tokens, int64_t generations)> room;
   int64_t most_waiting = std::numeric_limits<int64_t>::max();
 
   bool full() const { return status().waiting >= most_waiting; }
@@ -70,7 +70,7 @@ struct TextGenerator {
   infer::GenerateOptions defaults;
   std::optional<int64_t> max_tokens;  // set by an option or generation_config.json
   std::vector<int32_t> ends;          // end-of-text tokens
-  // Returns the prompt of a text that a chat template rendered; unset: the model reads no pictures.
+  // Returns the prompt of a text that a chat template rendered; unset: the model reads no images.
   std::function<infer::ImagePrompt(const std::string& text, size_t count,
                                    const std::function<media::Image(size_t)>& image,
                                    const std::vector<std::string>& names)>

@@ -10,9 +10,9 @@
 #include "base/stop.h"
 #include "fovea/infer/transcribe.h"
 #include "http/multipart.h"
-#include "serve/answer_json.h"
 #include "serve/api_error.h"
 #include "serve/handlers.h"
+#include "serve/response_json.h"
 
 namespace fovea::serve {
 namespace {
@@ -22,7 +22,7 @@ enum class SpeechFormat { json, text, srt, vtt, verbose };
 // The fields of a request.
 struct SpeechRequest {
   std::string model, file_name;
-  std::shared_ptr<const std::string> sound;
+  std::shared_ptr<const std::string> audio;
   infer::TranscribeOptions options;
   SpeechFormat format = SpeechFormat::json;
   bool words = false, segments = true;  // granularities of verbose_json
@@ -69,9 +69,9 @@ class FieldReader {
     set(name, part);
   }
 
-  // Returns the sound.
+  // Returns the audio.
   std::string_view finish() {
-    if (!sound_) throw ApiError{400, "file: is missing", "file", "missing"};
+    if (!audio_) throw ApiError{400, "file: is missing", "file", "missing"};
     infer::TranscribeOptions& options = request_.options;
     if (granular_) request_.segments = segments_;
     if (granular_ && request_.format != SpeechFormat::verbose)
@@ -86,7 +86,7 @@ class FieldReader {
     } else if (increment_ <= 0) {
       options.temperatures = {0};
     }
-    return *sound_;
+    return *audio_;
   }
 
  private:
@@ -96,7 +96,7 @@ class FieldReader {
       refuse_field(name, fmt::format("at most {} bytes", kMostText));
     infer::TranscribeOptions& options = request_.options;
     if (name == "file") {
-      sound_ = part.content;
+      audio_ = part.content;
       request_.file_name = part.filename.value_or("file");
     } else if (name == "model") {
       request_.model = text;
@@ -146,23 +146,23 @@ class FieldReader {
   SpeechRequest& request_;
   std::set<std::string> seen_;
   double first_ = 0, increment_ = 0.2;
-  std::optional<std::string_view> sound_;  // a part of the body
+  std::optional<std::string_view> audio_;  // a part of the body
   bool granular_ = false, segments_ = false;
 };
 
-// Takes the sound from the request's body, without a copy.
+// Takes the audio from the request's body, without a copy.
 SpeechRequest read_request(http::Request& request, bool translate) {
   SpeechRequest read;
   read.options.translate = translate;
   FieldReader reader(read);
   for (const http::FormPart& part : http::form_parts(request.header("content-type"), request.body))
     reader.read(part);
-  const std::string_view sound = reader.finish();
+  const std::string_view audio = reader.finish();
   std::string& body = request.body;
-  const auto begin = static_cast<size_t>(sound.data() - body.data());
-  body.resize(begin + sound.size());
+  const auto begin = static_cast<size_t>(audio.data() - body.data());
+  body.resize(begin + audio.size());
   body.erase(0, begin);
-  read.sound = std::make_shared<const std::string>(std::move(body));
+  read.audio = std::make_shared<const std::string>(std::move(body));
   return read;
 }
 
@@ -171,7 +171,7 @@ std::shared_ptr<ServedModel> model_for(const SpeechRequest& request, const Serve
     if (request.model.empty() ? model->find<ServedSpeech>() != nullptr
                               : model->facts.name == request.model) {
       if (model->find<ServedSpeech>()) return model;
-      throw ApiError{400, "model: " + request.model + ": reads no sound; expected a speech model",
+      throw ApiError{400, "model: " + request.model + ": reads no audio; expected a speech model",
                      "model", "wrong_model"};
     }
   throw unknown_model(request.model);
@@ -229,14 +229,14 @@ ApiError speech_error(const std::exception_ptr& thrown) {
   return api_error(thrown);
 }
 
-// Returns the sound, which has at most kMostHours; a file of a few bytes may contain days of
+// Returns the audio, which has at most kMostHours; a file of a few bytes may contain days of
 // silence.
-media::SoundSource limited_sound(const SpeechRequest& request) {
+media::AudioSource limited_audio(const SpeechRequest& request) {
   static constexpr int64_t kMostHours = 6, kMostSamples = kMostHours * 3600 * 16'000;
-  return [sound = media::open_sound(request.sound, request.file_name), name = request.file_name,
+  return [audio = media::open_audio(request.audio, request.file_name), name = request.file_name,
           read = int64_t{0}](float* samples, int64_t most) mutable {
-    stop_if_asked();
-    const int64_t count = sound(samples, most);
+    stop_if_requested();
+    const int64_t count = audio(samples, most);
     read += count;
     if (read > kMostSamples)
       throw Error(ErrorKind::BadFile,
@@ -248,8 +248,8 @@ media::SoundSource limited_sound(const SpeechRequest& request) {
 
 // Transcribes one request and sends its response; with `stream`, each segment as soon as it is
 // known.
-void answer_speech(const SpeechRequest& request, const model::Model& model,
-                   http::Exchange& exchange) {
+void serve_speech(const SpeechRequest& request, const model::Model& model,
+                  http::Exchange& exchange) {
   bool begun = false;
   try {
     infer::TranscribeEvents events;
@@ -262,7 +262,7 @@ void answer_speech(const SpeechRequest& request, const model::Model& model,
       return true;
     };
     const infer::Transcript transcript =
-        infer::transcribe(model, limited_sound(request), request.options, events);
+        infer::transcribe(model, limited_audio(request), request.options, events);
     if (!request.stream) return exchange.send(response_of(request, transcript));
     if (!begun) exchange.begin({200, "text/event-stream", {}, ""});
     exchange.write(sse_event(json_line(Json{{"type", "transcript.text.done"},
@@ -278,7 +278,7 @@ void answer_speech(const SpeechRequest& request, const model::Model& model,
   }
 }
 
-// A request that waits for the model. Its sound is dropped when its client disconnects.
+// A request that waits for the model. Its audio is dropped when its client disconnects.
 struct WaitingSpeech {
   SpeechRequest request;
   std::shared_ptr<http::Exchange> exchange;
@@ -286,19 +286,19 @@ struct WaitingSpeech {
 
 void queue_speech(SpeechRequest request, const std::shared_ptr<ServedModel>& model,
                   const std::shared_ptr<http::Exchange>& exchange) {
-  if (!exchange->hold(std::ssize(*request.sound))) throw too_busy();
-  const auto place = std::make_shared<std::atomic<std::shared_ptr<WaitingSpeech>>>(
+  if (!exchange->hold(std::ssize(*request.audio))) throw too_busy();
+  const auto slot = std::make_shared<std::atomic<std::shared_ptr<WaitingSpeech>>>(
       std::make_shared<WaitingSpeech>(WaitingSpeech{std::move(request), exchange}));
-  const auto work = [place, speech = model->find<ServedSpeech>()->model,
+  const auto work = [slot, speech = model->find<ServedSpeech>()->model,
                      pool = model->worker.get()] {
-    const std::shared_ptr<WaitingSpeech> waiting = place->exchange(nullptr);
+    const std::shared_ptr<WaitingSpeech> waiting = slot->exchange(nullptr);
     if (waiting == nullptr) return;
-    http::Exchange& answer = *waiting->exchange;
-    const StopScope scope([&] { return answer.gone() || pool->stopping(); });
-    answer_speech(waiting->request, speech, answer);
+    http::Exchange& client = *waiting->exchange;
+    const StopScope scope([&] { return client.gone() || pool->stopping(); });
+    serve_speech(waiting->request, speech, client);
   };
   if (!model->worker->run(work)) throw too_busy();
-  exchange->on_gone([place] { place->store(nullptr); });
+  exchange->on_gone([slot] { slot->store(nullptr); });
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ void join_parts(Json& message) {
   std::string text;
   for (const Json& part : *content) {
     if (!part.contains("text"))
-      throw ApiError{400, "messages: the model reads no pictures; expected parts of type text",
+      throw ApiError{400, "messages: the model reads no images; expected parts of type text",
                      "messages", "unsupported"};
     text += (text.empty() ? "" : "\n") + part["text"].get<std::string>();
   }
@@ -78,9 +78,9 @@ void set_id(Json& holder, const char* key, const text::TemplateHabits& habits) {
 void append_calls(Json message, const text::TemplateHabits& habits, Json& all) {
   const bool none = habits.calls_without_content, empty = habits.calls_with_empty;
   if (!is_blank(message) && !habits.calls_with_text && (none || empty)) {
-    Json said = message;
-    said.erase("tool_calls");
-    all.push_back(std::move(said));
+    Json without_calls = message;
+    without_calls.erase("tool_calls");
+    all.push_back(std::move(without_calls));
     message["content"] = nullptr;
   }
   if (is_blank(message)) {

@@ -9,9 +9,9 @@
 
 #include "fovea/text/text_lines.h"
 #include "http/request_head.h"
-#include "serve/answer_json.h"
-#include "serve/answer_limits.h"
 #include "serve/api_error.h"
+#include "serve/response_json.h"
+#include "serve/response_limits.h"
 #include "serve/submissions.h"
 
 namespace fovea::serve {
@@ -51,21 +51,21 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
       for (const std::string& line : lines_of(text)) {
         if (exchange_->gone()) return;
         if (!text::is_blank(line)) {
-          asked_.push_back(
+          pending_.push_back(
               {lines_.size() - 1, lines_.back().size(), ranks_,
                translator_.request(line, direction_.source_prefix, request_.alternatives + 1)});
         }
         lines_.back().emplace_back(ranks_);
       }
     }
-    if (asked_.empty()) return finish();
+    if (pending_.empty()) return finish();
     submissions_->follow(*exchange_);
     const std::lock_guard lock(mutex_);
     if (!submit_more()) throw too_busy();
   }
 
  private:
-  struct Asked {
+  struct PendingLine {
     size_t text, line;
     size_t left;  // hypotheses that are still missing
     infer::TranslationRequest request;
@@ -91,11 +91,11 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
   // Submits further lines. Returns false if the engine is full and no line is running. The caller
   // must hold `mutex_`.
   bool submit_more() {
-    while (under_way_ < kAtOnce && next_ < asked_.size()) {
+    while (under_way_ < kAtOnce && next_ < pending_.size()) {
       const uint64_t number = model_->needs_engine().submit(
-          infer::ImagePrompt{asked_[next_].request.source}, asked_[next_].request.options,
+          infer::ImagePrompt{pending_[next_].request.source}, pending_[next_].request.options,
           [self = shared_from_this(), line = next_](const infer::Event& event) {
-            return self->take(self->asked_[line], event);
+            return self->take(self->pending_[line], event);
           },
           {});
       if (number == 0) return under_way_ > 0;
@@ -107,13 +107,13 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
   }
 
   // Processes an event of a line. Called on the engine's thread.
-  bool take(Asked& line, const infer::Event& event) {
+  bool take(PendingLine& line, const infer::Event& event) {
     const std::lock_guard lock(mutex_);
     if (failed_ || submissions_->cancelled()) return false;
     if (event.error != nullptr)
       return fail({status_of(event.error->kind()), event.error->what(), "", ""});
     if (event.finished == nullptr) return true;
-    lines_[line.text][line.line][static_cast<size_t>(event.answer)] = event.finished->text;
+    lines_[line.text][line.line][static_cast<size_t>(event.generation)] = event.finished->text;
     try {
       held_.set(held_bytes_ += std::ssize(event.finished->text));
     } catch (const ApiError& error) {
@@ -161,10 +161,10 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
       languages.push_back({{"confidence", 0.0}, {"language", direction_.source}});
     }
     const auto put = [&](Json& all) { return request_.many ? std::move(all) : std::move(all[0]); };
-    Json answer = {{"translatedText", put(texts)}};
-    if (request_.source == "auto") answer["detectedLanguage"] = put(languages);
-    if (request_.alternatives > 0) answer["alternatives"] = put(others);
-    exchange_->send({200, "application/json", {}, json_line(answer)});
+    Json response = {{"translatedText", put(texts)}};
+    if (request_.source == "auto") response["detectedLanguage"] = put(languages);
+    if (request_.alternatives > 0) response["alternatives"] = put(others);
+    exchange_->send({200, "application/json", {}, json_line(response)});
   }
 
   const TranslateRequest request_;
@@ -176,11 +176,11 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
   const size_t ranks_;  // hypotheses per line
 
   std::mutex mutex_;                                          // protects the following members
-  std::vector<Asked> asked_;                                  // the lines that are not empty
+  std::vector<PendingLine> pending_;                          // the lines that are not empty
   std::vector<std::vector<std::vector<std::string>>> lines_;  // [text][line][rank]
   HeldBytes held_;
   int64_t held_bytes_ = 0;           // bytes of lines_
-  size_t next_ = 0, under_way_ = 0;  // the next line of asked_ to submit; lines in progress
+  size_t next_ = 0, under_way_ = 0;  // the next line of pending_ to submit; lines in progress
   bool failed_ = false;
 };
 
@@ -231,9 +231,9 @@ Chosen choose(const std::vector<std::shared_ptr<ServedModel>>& models,
 
 }  // namespace
 
-void answer_translation(const TranslateRequest& request,
-                        const std::vector<std::shared_ptr<ServedModel>>& models,
-                        const std::shared_ptr<http::Exchange>& exchange) {
+void serve_translation(const TranslateRequest& request,
+                       const std::vector<std::shared_ptr<ServedModel>>& models,
+                       const std::shared_ptr<http::Exchange>& exchange) {
   const auto [model, translator, direction] = choose(models, request);
   if (request.alternatives >= translator.most_hypotheses) {
     throw ApiError{400,

@@ -11,9 +11,9 @@ namespace fovea::serve {
 // Handles /translate in LibreTranslate's format: {"translatedText", "alternatives"?,
 // "detectedLanguage"?}. For an array of texts, the values are arrays. The lines of a text are
 // translated separately. Throws ApiError.
-void answer_translation(const TranslateRequest& request,
-                        const std::vector<std::shared_ptr<ServedModel>>& models,
-                        const std::shared_ptr<http::Exchange>& exchange);
+void serve_translation(const TranslateRequest& request,
+                       const std::vector<std::shared_ptr<ServedModel>>& models,
+                       const std::shared_ptr<http::Exchange>& exchange);
 
 // Handles /languages: [{"code", "name", "targets"}].
 Json languages_json(const std::vector<std::shared_ptr<ServedModel>>& models);

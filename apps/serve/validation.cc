@@ -127,7 +127,7 @@ void check_biases(const Json& value, const FieldInfo& field, int64_t vocabulary)
 
 constexpr const char* kRoles = "system, developer, user, assistant, tool or function";
 
-// Checks one message. Its content is a text, or an array of parts: texts, and pictures if the model
+// Checks one message. Its content is a text, or an array of parts: texts, and images if the model
 // reads them.
 void check_message(const Json& message, const std::string& name) {
   if (!message.is_object()) wrong(name, "an object with role and content");
@@ -144,8 +144,8 @@ void check_message(const Json& message, const std::string& name) {
   if (!content->is_array()) wrong(name + ".content", "a string or an array of parts");
   for (const Json& part : *content) {
     const bool text = part.is_object() && part.contains("text") && part["text"].is_string();
-    const bool picture = part.is_object() && part.contains("image_url");
-    if (!text && !picture)
+    const bool image = part.is_object() && part.contains("image_url");
+    if (!text && !image)
       wrong(name + ".content", "parts of type text or image_url; other types are not supported");
   }
 }

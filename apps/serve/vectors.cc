@@ -9,9 +9,9 @@
 #include <numeric>
 #include <span>
 
-#include "serve/answer_json.h"
-#include "serve/answer_limits.h"
-#include "serve/queue_answer.h"
+#include "serve/queue_response.h"
+#include "serve/response_json.h"
+#include "serve/response_limits.h"
 
 namespace fovea::serve {
 namespace {
@@ -151,7 +151,7 @@ void rank_by_tokens(const RerankRequest& request,
                     const std::shared_ptr<http::Exchange>& exchange) {
   infer::EmbedOptions options;
   options.truncate = request.options.truncate;
-  answer_from<infer::RerankScores>(
+  respond_from<infer::RerankScores>(
       queue, exchange, ErrorShape::embeddings,
       [&](const auto& done) {
         return queue->submit_scores(request.query, request.texts, options, done);
@@ -178,15 +178,15 @@ std::string base64(const std::string& bytes) {
   return out;
 }
 
-void answer_openai_embeddings(const OpenAIEmbedRequest& request,
-                              const std::shared_ptr<ServedModel>& model,
-                              const std::shared_ptr<http::Exchange>& exchange) {
+void serve_openai_embeddings(const OpenAIEmbedRequest& request,
+                             const std::shared_ptr<ServedModel>& model,
+                             const std::shared_ptr<http::Exchange>& exchange) {
   const ServedEmbedder& served = model->needs<ServedEmbedder>();
   const auto& embedder = served.model;
   const infer::EmbedOptions options =
       options_of(request, request.base64, embedder, "input", exchange);
   const auto texts = texts_of(request.inputs, "input", embedder.tokenizer());
-  answer_from<infer::Embeddings>(
+  respond_from<infer::Embeddings>(
       served.queue, exchange, ErrorShape::openai,
       [&](const auto& done) { return served.queue->submit(texts, options, done); },
       [as_base64 = request.base64, name = model->facts.name](const infer::Embeddings& embeddings) {
@@ -194,26 +194,26 @@ void answer_openai_embeddings(const OpenAIEmbedRequest& request,
       });
 }
 
-void answer_embed(const EmbedRequest& request, const std::shared_ptr<ServedModel>& model,
-                  const std::shared_ptr<http::Exchange>& exchange) {
+void serve_embed(const EmbedRequest& request, const std::shared_ptr<ServedModel>& model,
+                 const std::shared_ptr<http::Exchange>& exchange) {
   const ServedEmbedder& served = model->needs<ServedEmbedder>();
   const auto& embedder = served.model;
   const infer::EmbedOptions options = options_of(request, false, embedder, "inputs", exchange);
   const auto texts = texts_of(request.inputs, "inputs", embedder.tokenizer());
-  answer_from<infer::Embeddings>(
+  respond_from<infer::Embeddings>(
       served.queue, exchange, ErrorShape::embeddings,
       [&](const auto& done) { return served.queue->submit(texts, options, done); }, embed_body);
 }
 
-void answer_embed_sparse(const SparseEmbedRequest& request,
-                         const std::shared_ptr<ServedModel>& model,
-                         const std::shared_ptr<http::Exchange>& exchange) {
+void serve_embed_sparse(const SparseEmbedRequest& request,
+                        const std::shared_ptr<ServedModel>& model,
+                        const std::shared_ptr<http::Exchange>& exchange) {
   const ServedSparseEmbedder& served = model->needs<ServedSparseEmbedder>();
   const auto& embedder = served.model;
   check_prompt_name(request.options.prompt_name, embedder.prompts());
   const auto texts = texts_of(request.inputs, "inputs", embedder.tokenizer());
   check_vectors(std::ssize(texts), embedder.width(), false, "inputs");
-  answer_from<infer::SparseVectors>(
+  respond_from<infer::SparseVectors>(
       served.queue, exchange, ErrorShape::embeddings,
       [&](const auto& done) {
         return served.queue->submit(texts, role_of(request.options), request.options, done);
@@ -221,8 +221,8 @@ void answer_embed_sparse(const SparseEmbedRequest& request,
       sparse_body);
 }
 
-void answer_embed_all(const TokenEmbedRequest& request, const std::shared_ptr<ServedModel>& model,
-                      const std::shared_ptr<http::Exchange>& exchange) {
+void serve_embed_all(const TokenEmbedRequest& request, const std::shared_ptr<ServedModel>& model,
+                     const std::shared_ptr<http::Exchange>& exchange) {
   const ServedMultiVectorEmbedder& served = model->needs<ServedMultiVectorEmbedder>();
   const auto& embedder = served.model;
   check_prompt_name(request.options.prompt_name, embedder.prompts());
@@ -233,20 +233,20 @@ void answer_embed_all(const TokenEmbedRequest& request, const std::shared_ptr<Se
   for (const std::string& text : texts)
     rows += std::min(embedder.max_tokens(role), std::ssize(text) + kSpecial);
   check_vectors(rows, embedder.width(), false, "inputs");
-  answer_from<infer::MultiVectors>(
+  respond_from<infer::MultiVectors>(
       served.queue, exchange, ErrorShape::embeddings,
       [&](const auto& done) { return served.queue->submit(texts, role, request.options, done); },
       all_tokens_body);
 }
 
-void answer_rerank(const RerankRequest& request, const std::shared_ptr<ServedModel>& model,
-                   const std::shared_ptr<http::Exchange>& exchange) {
+void serve_rerank(const RerankRequest& request, const std::shared_ptr<ServedModel>& model,
+                  const std::shared_ptr<http::Exchange>& exchange) {
   if (const auto* late = model->find<ServedMultiVectorEmbedder>())
     return rank_by_tokens(request, late->queue, exchange);
   const auto& queue = model->needs<ServedReranker>().queue;
   infer::RerankOptions options = request.options;
   options.stop = [exchange] { return exchange->gone(); };
-  answer_from<infer::RerankScores>(
+  respond_from<infer::RerankScores>(
       queue, exchange, ErrorShape::embeddings,
       [&](const auto& done) { return queue->submit(request.query, request.texts, options, done); },
       [texts = request.return_text ? request.texts : std::vector<std::string>()](

@@ -23,7 +23,7 @@ constexpr char kCtrlD = 4;
 int read_character(EditLine*, wchar_t* character) {
   constexpr int kLook = 50;  // milliseconds
   std::mbstate_t state = {};
-  while (!asked_to_stop()) {
+  while (!stop_requested()) {
     pollfd input = {STDIN_FILENO, POLLIN, 0};
     if (poll(&input, 1, kLook) <= 0) continue;
     char byte = 0;

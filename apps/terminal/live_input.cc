@@ -41,7 +41,7 @@ int64_t LiveInput::read(char* bytes, int64_t most) {
 
 // Replaces `piece` by the next bytes; returns false at the end, or with an error.
 bool LiveInput::read_some(std::string& piece, int& error) const {
-  while (!stopped_ && !asked_to_stop()) {
+  while (!stopped_ && !stop_requested()) {
     pollfd input{STDIN_FILENO, POLLIN, 0};
     const int ready = poll(&input, 1, kMilliseconds);
     if (ready == 0 || (ready < 0 && errno == EINTR)) continue;

@@ -10,7 +10,7 @@
 namespace fovea::cli {
 
 // Reads standard input on its own thread, so that a device that writes to it never waits for the
-// program. Holds at most 64 MiB: half an hour of sound.
+// program. Holds at most 64 MiB: half an hour of audio.
 class LiveInput {
  public:
   LiveInput();

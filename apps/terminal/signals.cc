@@ -88,7 +88,7 @@ void start_signals() {
 }
 
 void catch_signals(const char* notice) { gentle = notice; }
-bool asked_to_stop() { return received != 0; }
+bool stop_requested() { return received != 0; }
 bool take_interrupt() {
   int interrupt = SIGINT;
   return received.compare_exchange_strong(interrupt, 0);

@@ -11,7 +11,7 @@ void start_signals();
 // second SIGINT or SIGTERM ends the program immediately. Under nohup, SIGHUP stays ignored.
 void catch_signals(
     const char* notice = "stopping after this step (press again to stop immediately)");
-bool asked_to_stop();  // returns whether a signal requested a stop
+bool stop_requested();  // returns whether a signal requested a stop
 // Returns whether SIGINT requested a stop, and resets the request.
 bool take_interrupt();
 int stop_code();  // 130, 143 or 129

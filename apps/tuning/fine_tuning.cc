@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kEpochs = 3, kBatch = 4;  // for "auto"
 
-// Answers that are written once are usually enough.
+// Answers that are generated once are usually enough.
 int64_t usual_epochs(JobMethod method) { return method == JobMethod::supervised ? kEpochs : 1; }
 // How often the child processes are looked at.
 constexpr std::chrono::milliseconds kPeriod{100}, kIdlePeriod{1000};

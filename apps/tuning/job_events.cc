@@ -95,7 +95,7 @@ void TrainingLog::take(const nlohmann::json& entry) {
                  fmt::format("Step {}/{}: training loss={:.4f}", step, steps_, *loss), data);
     return;
   }
-  // Answers that the model writes have rewards instead of a loss.
+  // Answers that the model generates have rewards instead of a loss.
   const auto held_out = number_under(entry, "eval_loss"), reward = number_under(entry, "reward");
   if (!held_out && !reward) return;
   if (keeps) losses_[step].validation = held_out;

@@ -38,7 +38,7 @@ void add_reinforcement(const Job& job, const Add& add) {
       std::round(static_cast<double>(kAnswers) * request.compute_multiplier.value_or(1));
   add("--config", JobStore::relative(job, kRewards));
   add("--prompts", fmt::to_string(job.batch));
-  add("--answers", fmt::to_string(std::max<int64_t>(2, std::llround(answers))));
+  add("--generations", fmt::to_string(std::max<int64_t>(2, std::llround(answers))));
   add("--answer-tokens", fmt::to_string(request.answer_tokens.value_or(kAnswerTokens)));
   add("--batch", fmt::to_string(kAnswersAtOnce));
   if (request.evaluation_samples)
@@ -101,13 +101,13 @@ std::string schema_name(size_t n) { return fmt::format("schema-{}.json", n + 1);
 
 std::string rewards_config(const Job& job, const std::vector<BaseModel>& judges) {
   Json rewards = Json::array();
-  const std::vector<JobReward>& asked = job.request.rewards;
-  for (size_t n = 0; n < asked.size(); ++n) {
-    std::string reward = asked[n].check;
-    if (!asked[n].schema.is_null()) reward = "schema:" + JobStore::relative(job, schema_name(n));
+  const std::vector<JobReward>& given = job.request.rewards;
+  for (size_t n = 0; n < given.size(); ++n) {
+    std::string reward = given[n].check;
+    if (!given[n].schema.is_null()) reward = "schema:" + JobStore::relative(job, schema_name(n));
     for (const BaseModel& judge : judges)
-      if (judge.name == asked[n].model) reward = "model:" + judge.path;
-    rewards.push_back(fmt::format("{}*{}", asked[n].weight, reward));
+      if (judge.name == given[n].model) reward = "model:" + judge.path;
+    rewards.push_back(fmt::format("{}*{}", given[n].weight, reward));
   }
   Json config;
   config["train"]["reward"] = rewards;

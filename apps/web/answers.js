@@ -9,18 +9,18 @@ import { change } from "./state.js";
 /** @typedef {{one: number, two: number, names: [string, string]}} Answers */
 const OFFERED = 10; // likely tokens of each text
 
-/** The likely next tokens of a run. @param {import("./api.js").Run} run @param {number} place */
-async function likely(run, place) {
-  return [...filtered(new Float32Array(await askBytes("api/logits", { run: run.run, place })), 1, 0, 1, OFFERED).order];
+/** The likely next tokens of a run. @param {import("./api.js").Run} run @param {number} position */
+async function likely(run, position) {
+  return [...filtered(new Float32Array(await askBytes("api/logits", { run: run.run, position })), 1, 0, 1, OFFERED).order];
 }
 
 /**
  * Draws the choice of two answers. Without a choice, they are the most probable token of each text, or the two most probable ones.
- * @param {HTMLElement} root @param {Session} session @param {import("./state.js").State} state @param {number} place @param {import("./api.js").Run | null} other
+ * @param {HTMLElement} root @param {Session} session @param {import("./state.js").State} state @param {number} position @param {import("./api.js").Run | null} other
  * @returns {Promise<Answers>}
  */
-export async function drawAnswers(root, session, state, place, other = null) {
-  const own = await likely(session.run, place);
+export async function drawAnswers(root, session, state, position, other = null) {
+  const own = await likely(session.run, position);
   const others = other ? await likely(other, other.tokens.length - 1) : [];
   const one = state.one !== "" ? Number(state.one) : own[0];
   const two = state.two !== "" ? Number(state.two) : [...others, ...own].find((id) => id !== one) ?? one;

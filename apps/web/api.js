@@ -4,7 +4,7 @@
 /** @typedef {{run: string, tokens: Token[], source: Token[]}} Run */
 /** @typedef {{heads: number, rows: number, keys: number, weights: Float32Array}} WeightMap */
 
-/** @type {{hash: string, answers: Record<string, {type: string, body: string}>} | null} */
+/** @type {{hash: string, responses: Record<string, {type: string, body: string}>} | null} */
 export const captured = readCaptured();
 
 function readCaptured() {
@@ -15,7 +15,7 @@ function readCaptured() {
 
 const KEPT = 400; // responses; the oldest are evicted first
 /** @type {Map<string, Promise<{type: string, bytes: ArrayBuffer}>>} */
-const answers = new Map();
+const responses = new Map();
 
 /** @param {Record<string, string | number | boolean | undefined>} query */
 function address(/** @type {string} */ path, query) {
@@ -37,7 +37,7 @@ async function fetched(where, options) {
 /** @param {string} where @param {RequestInit} [options] */
 function fromCapture(where, options) {
   const name = options?.body ? `${where} ${options.body}` : where;
-  const found = captured?.answers[name];
+  const found = captured?.responses[name];
   if (!found) throw new Error("This is a saved view: it contains only the data that it showed.");
   const binary = !found.type.startsWith("application/json");
   const text = binary ? atob(found.body) : found.body;
@@ -56,12 +56,12 @@ function messageOf(bytes, status) {
 
 /** @param {string} name @param {() => Promise<{type: string, bytes: ArrayBuffer}>} make */
 function once(name, make) {
-  let found = answers.get(name);
+  let found = responses.get(name);
   if (!found) {
     found = make();
-    found.catch(() => answers.delete(name));
-    answers.set(name, found);
-    if (answers.size > KEPT) answers.delete(/** @type {string} */ (answers.keys().next().value));
+    found.catch(() => responses.delete(name));
+    responses.set(name, found);
+    if (responses.size > KEPT) responses.delete(/** @type {string} */ (responses.keys().next().value));
   }
   return found;
 }
@@ -78,7 +78,7 @@ export async function ask(path, query = {}) {
 
 /** Like ask(), for responses that change: ignores a cached one. @param {string} path @param {Record<string, string | number>} query */
 export async function askAnew(path, query) {
-  answers.delete(address(path, query));
+  responses.delete(address(path, query));
   return ask(path, query);
 }
 
@@ -103,7 +103,7 @@ export function startRun(wanted) {
 
 /** Removes the cached responses of runs that the server has evicted. */
 export function forgetRuns() {
-  for (const name of answers.keys()) if (name.startsWith("api/run ") || name.includes("run=")) answers.delete(name);
+  for (const name of responses.keys()) if (name.startsWith("api/run ") || name.includes("run=")) responses.delete(name);
 }
 
 /**
@@ -157,7 +157,7 @@ function asMap(bytes) {
 /** A saved page stores all heads of a layer together; the requested part is extracted. @param {MapQuery} query */
 async function mapFromCapture(query) {
   const name = `api/map?look=${query.look}&layer=${query.layer}`;
-  const pooled = query.step && captured?.answers[`${name}&step=${query.step}`];
+  const pooled = query.step && captured?.responses[`${name}&step=${query.step}`];
   const whole = asMap(await askBytes(pooled ? `${name}&step=${query.step}` : name, {}));
   const step = pooled ? 1 : query.step ?? 1;
   const heads = query.heads.split(",").map(Number);
@@ -179,12 +179,12 @@ async function mapFromCapture(query) {
 }
 
 /** The cached responses, for a saved page. @param {(name: string) => boolean} wanted */
-export async function keptAnswers(wanted) {
+export async function keptResponses(wanted) {
   /** @type {Record<string, {type: string, body: string}>} */
   const kept = {};
-  for (const [name, answer] of answers) {
+  for (const [name, response] of responses) {
     if (!wanted(name)) continue;
-    const { type, bytes } = await answer;
+    const { type, bytes } = await response;
     const json = type.startsWith("application/json");
     kept[name] = { type, body: json ? new TextDecoder().decode(bytes) : base64(new Uint8Array(bytes)) };
   }

@@ -22,7 +22,7 @@ export function partsOfAnswer(found) {
 export async function drawAttribution(root, session, state, still) {
   if (!session.shape.languageModel) return replace(root, h("section", { class: "panel" }, h("p", { class: "quiet" }, "This model predicts no tokens, so that there are no answers to compare.")));
   const { tokens, run } = session.run;
-  const token = state.place !== "" ? Math.min(Number(state.place), tokens.length - 1) : tokens.length - 1;
+  const token = state.position !== "" ? Math.min(Number(state.position), tokens.length - 1) : tokens.length - 1;
   const choice = h("div", { class: "row", style: { margin: ".6rem 0" } });
   const { one, two, names } = await drawAnswers(choice, session, state, token);
   /** @type {Attribution} */
@@ -35,7 +35,7 @@ export async function drawAttribution(root, session, state, still) {
   const bar = (/** @type {{name: string, value: number, layer?: number, head?: number}} */ part) => h("div", { class: "bar-row", role: "listitem" },
     h("span", { class: "name" }, part.head === undefined ? part.name : h("button", { class: "small", title: "show its map", onclick: () => change({ view: "sentence", layer: String(part.layer), heads: String(part.head), mean: "" }) }, part.name)),
     track(part.value, most, true), h("span", { class: "number", title: String(part.value) }, figure(part.value)));
-  const words = wordChoice(tokens, token, (i) => change({ place: String(i), one: "", two: "" }, { replace: true }));
+  const words = wordChoice(tokens, token, (i) => change({ position: String(i), one: "", two: "" }, { replace: true }));
   return replace(root, h("section", { class: "panel" }, h("h2", {}, "Votes for an answer"),
     h("p", { class: "quiet small" }, "The residual stream is a sum, so that the difference of two logits is a sum too: one number for each head and feed-forward network. The scale of the final norm is held at its value on this text. Positive (orange) votes for A, negative (blue) for B."),
     words, choice,

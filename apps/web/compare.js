@@ -8,13 +8,13 @@ import { change, current } from "./state.js";
 import { filtered } from "./sampling.js";
 
 /** @typedef {import("./main.js").Known} Known */
-/** @typedef {{text: string, ids: number[], begin: number, chat: boolean, source?: number[]}} Written */
+/** @typedef {{text: string, ids: number[], begin: number, chat: boolean, source?: number[]}} Generated */
 /** @typedef {{tokens: import("./api.js").Token[], begin: number, runs: string[], kl: {kl: number, reverse: number}[]}} Compared */
 const BEST = 8; // likely tokens in a list
 
-/** @param {object} wanted @returns {Promise<Written>} */
+/** @param {object} wanted @returns {Promise<Generated>} */
 async function written(wanted) {
-  const response = await fetch("api/answer", { method: "POST", body: JSON.stringify(wanted), headers: { "content-type": "application/json" } });
+  const response = await fetch("api/generation", { method: "POST", body: JSON.stringify(wanted), headers: { "content-type": "application/json" } });
   const answer = await response.json();
   if (!response.ok) throw new Error(answer.error.message);
   return answer;
@@ -28,7 +28,7 @@ export function compareView(root) {
   root.append(form, answers, tokens);
   /** @type {Known[]} */
   let pair = [];
-  /** @type {Written[]} */
+  /** @type {Generated[]} */
   let both = [];
   let whose = 1;
   let asked = 0;
@@ -100,7 +100,7 @@ function drawForm(root, models, pair, settings, act) {
     h("div", { class: "row" }, h("label", {}, "Tokens", count), h("label", {}, chat, "as a message of a chat"), h("button", { "data-action": "answer", onclick: go }, "Answer")));
 }
 
-/** Runs both models over the text of one answer. @param {Known[]} pair @param {Written} of @returns {Promise<Compared>} */
+/** Runs both models over the text of one answer. @param {Known[]} pair @param {Generated} of @returns {Promise<Compared>} */
 async function compared(pair, of) {
   const input = of.source ? { ids: of.source, target_ids: of.ids } : { ids: of.ids };
   const runs = await Promise.all(pair.map((each) => startRun({ model: each.model, ...input, muted: [] })));
@@ -132,7 +132,7 @@ function drawTokens(root, pair, whose, found, choose) {
 /** @param {HTMLElement} root @param {Known[]} pair @param {Compared} found @param {number} t @param {number} kl */
 async function drawDetails(root, pair, found, t, kl) {
   if (t === 0) return replace(root, h("p", { class: "quiet" }, "Nothing is predicted before the first token."));
-  const lists = await Promise.all(found.runs.map(async (run) => filtered(new Float32Array(await askBytes("api/logits", { run, place: t - 1 })), 1, 0, 1, BEST)));
+  const lists = await Promise.all(found.runs.map(async (run) => filtered(new Float32Array(await askBytes("api/logits", { run, position: t - 1 })), 1, 0, 1, BEST)));
   const ids = [...new Set(lists.flatMap((list) => [...list.order]))];
   /** @type {import("./api.js").Token[]} */
   const texts = await ask("api/texts", { model: pair[0].model, ids: ids.join() });

@@ -143,7 +143,7 @@ export async function answerOf(kind, model) {
   if (first === "word") return { values: rest.split("|"), words: rest.split("|")[0] };
   if (first === "next") {
     const run = await startRun({ model, text: rest, target: "", muted: [] });
-    const logits = new Float32Array(await askBytes("api/logits", { run: run.run, place: run.tokens.length - 1 }));
+    const logits = new Float32Array(await askBytes("api/logits", { run: run.run, position: run.tokens.length - 1 }));
     const [token] = await ask("api/texts", { model, ids: filtered(logits, 1, 0, 1, 1).order[0] });
     return { values: [wordOf(token)], words: `“${wordOf(token)}”` };
   }

@@ -8,7 +8,7 @@
  * @property {string} detail
  * @property {[string, number | string][]} shape named axes of what leaves the box
  * @property {string} step the step of “Follow a token” that computes it
- * @property {"stream" | "branch" | "beside"} place on the stream, on a branch that is added to it, or beside it without a sum
+ * @property {"stream" | "branch" | "beside"} lane on the stream, on a branch that is added to it, or beside it without a sum
  */
 /** @typedef {{boxes: Box[], add: boolean, cross?: boolean}} Sublayer the boxes of one branch, and whether the stream passes beside it */
 /** @typedef {{layers: number[], name: string, sublayers: Sublayer[]}} Group layers of the same kind */
@@ -39,9 +39,9 @@ function stackOf(spec, stack, look, T, S, cross, both) {
 }
 
 /** @param {string} part @param {string} title @param {string} detail @param {Box["shape"]} shape @param {string} step @returns {Box} */
-const stream = (part, title, detail, shape, step) => ({ part, title, detail, shape, step, place: "stream" });
+const stream = (part, title, detail, shape, step) => ({ part, title, detail, shape, step, lane: "stream" });
 /** @param {string} part @param {string} title @param {string} detail @param {Box["shape"]} shape @param {string} step @returns {Box} */
-const branch = (part, title, detail, shape, step) => ({ part, title, detail, shape, step, place: "branch" });
+const branch = (part, title, detail, shape, step) => ({ part, title, detail, shape, step, lane: "branch" });
 
 /** @param {any} spec @param {any} stack @param {string} look @param {number | string} T @returns {Box[]} */
 function inputOf(spec, stack, look, T) {
@@ -54,9 +54,9 @@ function inputOf(spec, stack, look, T) {
   const { kind, bias, rotary } = stack.position;
   if (kind === "learned") boxes.push(branch("position", "Positions", "a learned vector for each", inner, "position"));
   if (kind === "sinusoidal") boxes.push(branch("position", "Positions", "sinusoids, not learned", inner, "position"));
-  if (kind === "rotary") boxes.push({ part: "position", title: "Rotary positions", detail: `turn queries and keys in each layer, base ${rotary.theta.toLocaleString("en")}`, shape: [], step: "query", place: "beside" });
-  if (bias === "alibi") boxes.push({ part: "position", title: "ALiBi", detail: "scores fall with the distance, in each layer", shape: [], step: "scores", place: "beside" });
-  if (bias === "relative") boxes.push({ part: "position", title: "Relative bias", detail: "a learned number for each distance is added to the scores", shape: [], step: "scores", place: "beside" });
+  if (kind === "rotary") boxes.push({ part: "position", title: "Rotary positions", detail: `turn queries and keys in each layer, base ${rotary.theta.toLocaleString("en")}`, shape: [], step: "query", lane: "beside" });
+  if (bias === "alibi") boxes.push({ part: "position", title: "ALiBi", detail: "scores fall with the distance, in each layer", shape: [], step: "scores", lane: "beside" });
+  if (bias === "relative") boxes.push({ part: "position", title: "Relative bias", detail: "a learned number for each distance is added to the scores", shape: [], step: "scores", lane: "beside" });
   if (stack.embedding_norm) boxes.push(stream("norm", NORMS[stack.norm.kind], "of the embeddings", inner, "embedding_norm"));
   if (width !== spec.width) boxes.push(stream("projection", "Projection", `${width} to ${spec.width} numbers`, [["T", T], ["C", spec.width]], "projection"));
   return boxes;

@@ -96,8 +96,8 @@ export function shown(text) {
 
 /** Announces a text to screen readers. @param {string} text */
 export function announce(text) {
-  const place = document.getElementById("announcer");
-  if (place) place.textContent = text;
+  const box = document.getElementById("announcer");
+  if (box) box.textContent = text;
 }
 
 /**

@@ -9,7 +9,7 @@ import { change, numbers } from "./state.js";
 /** @typedef {import("./api.js").Token} Token */
 /** @typedef {{removed: number[], change: number, random_change: number, random_deviation: number}} Deletion */
 /** @typedef {{method: string, scores: number[], baseline?: string, baseline_value?: number, completeness_error?: number, integration_steps?: number, converged?: boolean, deletion: Deletion | null}} Attribution */
-/** @typedef {{target: string, value_name: string, value: number, answers: {name: string, score: number, id?: number}[], cut: number, tokens: Token[], places: number[], attributions: Attribution[], results: {target: string, text: string}[]}} Explanation */
+/** @typedef {{target: string, value_name: string, value: number, outputs: {name: string, score: number, id?: number}[], cut: number, tokens: Token[], positions: number[], attributions: Attribution[], results: {target: string, text: string}[]}} Explanation */
 
 /** @type {[string, string, string][]} name in requests, title, meaning */
 const METHODS = [
@@ -110,13 +110,13 @@ function drawResults(root, found, state, title) {
 /** @param {HTMLElement} root @param {Explanation} found @param {string} title */
 function drawAnswers(root, found, title) {
   root.hidden = title === "";
-  const most = Math.max(...found.answers.map(({ score }) => Math.abs(score)), 1e-9);
+  const most = Math.max(...found.outputs.map(({ score }) => Math.abs(score)), 1e-9);
   replace(root, h("h2", {}, title),
     h("p", { class: "quiet small" }, "Click one to see what it rests on."),
-    h("div", { class: "bars", role: "list", "aria-label": "Scores" }, found.answers.map(({ name, score, id }) => h("div", { class: "bar-row", role: "listitem" },
+    h("div", { class: "bars", role: "list", "aria-label": "Scores" }, found.outputs.map(({ name, score, id }) => h("div", { class: "bar-row", role: "listitem" },
       h("span", { class: "name", dir: "auto" }, h("button", { class: "small", "aria-pressed": String(name === found.target), "data-answer": name, title: name,
         onclick: () => change({ answer: id === undefined ? name : `#${id}` }, { replace: true }) }, shown(name))),
-      track(score, Math.max(most, 1), found.answers.some((each) => each.score < 0)),
+      track(score, Math.max(most, 1), found.outputs.some((each) => each.score < 0)),
       h("span", { class: "number", title: String(score) }, figure(score))))));
 }
 
@@ -136,8 +136,8 @@ function drawTokens(root, found, state) {
     h("p", { class: "quiet small", style: { "margin-top": ".6rem" } }, METHODS.find(([name]) => name === state.method)?.[2]),
     h("p", {}, `The ${found.value_name} of `, h("b", {}, shown(found.target)), ` is ${figure(found.value)}.`, found.cut > 0 && ` ${found.cut} tokens were truncated.`),
     h("div", { class: "sentence contributions" }, found.tokens.map((token, t) =>
-      h("span", { class: found.places.includes(t) ? "place" : token.special ? "special" : undefined, title: `${shown(token.text)}: ${figure(scores[t])}`, style: { background: signed(scores[t], most) } }, shown(token.text)))),
-    h("p", { class: "quiet small" }, state.method === "rollout" ? "Darker tokens have larger shares." : "Orange supports the answer, blue opposes it.", " Small tokens were added to the text.", found.places.length > 0 && " The answer is about the framed tokens."),
+      h("span", { class: found.positions.includes(t) ? "position" : token.special ? "special" : undefined, title: `${shown(token.text)}: ${figure(scores[t])}`, style: { background: signed(scores[t], most) } }, shown(token.text)))),
+    h("p", { class: "quiet small" }, state.method === "rollout" ? "Darker tokens have larger shares." : "Orange supports the answer, blue opposes it.", " Small tokens were added to the text.", found.positions.length > 0 && " The answer is about the framed tokens."),
     about.completeness_error !== undefined && h("p", { class: "small" }, `The contributions add up to ${figure(scores.reduce((a, b) => a + b, 0))}. From the baseline (${about.baseline}) with ${figure(about.baseline_value ?? 0)}, the difference is ${figure(found.value - (about.baseline_value ?? 0))}: the completeness error is `, h("span", { class: "mono", "data-completeness": "", title: String(about.completeness_error) }, figure(about.completeness_error)), ` with ${about.integration_steps} steps.`, about.converged === false && h("b", {}, " The integral did not converge.")),
     h("div", { class: "bars", role: "list", "aria-label": "Contributions by size" }, order.map((t) => h("div", { class: "bar-row", role: "listitem" },
       h("span", { class: "name", dir: "auto" }, shown(found.tokens[t].text)),

@@ -1,6 +1,6 @@
 // Exports the view as one self-contained file or as a picture.
 
-import { askMap, ask, base64, captured, keptAnswers, startRun } from "./api.js";
+import { askMap, ask, base64, captured, keptResponses, startRun } from "./api.js";
 import { color } from "./colors.js";
 import { announce, figure, h, replace, shown } from "./dom.js";
 import { ModelShape } from "./model.js";
@@ -45,7 +45,7 @@ async function session() {
 /** Saves the page with the responses that this view needs and the maps of its layer; those of other layers are thumbnails, unless small. */
 async function saveHtml() {
   const { state, run, shape } = await session();
-  const answers = await keptAnswers((name) => !name.startsWith("api/map") && !name.startsWith("api/strongest") && (!name.includes("run=") || name.includes(`run=${run.run}&`) || name.endsWith(`run=${run.run}`)));
+  const responses = await keptResponses((name) => !name.startsWith("api/map") && !name.startsWith("api/strongest") && (!name.includes("run=") || name.includes(`run=${run.run}&`) || name.endsWith(`run=${run.run}`)));
   const look = state.look;
   const rows = (look === "encoder" ? run.source : run.tokens).length;
   const keys = (look === "self" ? run.tokens : run.source).length;
@@ -56,11 +56,11 @@ async function saveHtml() {
   for (let layer = 0; layer < stack.layers; ++layer) {
     if (!shape.attends(look, layer)) continue;
     const name = `api/map?look=${look}&layer=${layer}`;
-    if (small || layer === Number(state.layer)) answers[name] = packed(await askMap({ run: run.run, look, layer, heads }));
-    if (step > 1) answers[`${name}&step=${step}`] = packed(await askMap({ run: run.run, look, layer, heads, step }));
+    if (small || layer === Number(state.layer)) responses[name] = packed(await askMap({ run: run.run, look, layer, heads }));
+    if (step > 1) responses[`${name}&step=${step}`] = packed(await askMap({ run: run.run, look, layer, heads, step }));
   }
   const shell = await (await fetch("saved.html")).text();
-  const content = JSON.stringify({ hash: hashOf(state), answers }).replaceAll("<", "\\u003c");
+  const content = JSON.stringify({ hash: hashOf(state), responses }).replaceAll("<", "\\u003c");
   download(new Blob([shell.replace(/(<script type="application\/json" id="captured">)[^<]*/, (_, tag) => tag + content)], { type: "text/html" }), "fovea-view.html");
 }
 

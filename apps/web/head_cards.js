@@ -57,7 +57,7 @@ async function taggedCards(session, look, progress) {
   return cards;
 }
 
-/** Patterns of places on this text: chosen on the first half of its queries, measured on the second. @param {Session} session @param {string} look @returns {Promise<Card[]>} */
+/** Patterns of positions on this text: chosen on the first half of its queries, measured on the second. @param {Session} session @param {string} look @returns {Promise<Card[]>} */
 async function patternCards(session, look) {
   const tokens = look === "encoder" ? session.run.source : session.run.tokens;
   const T = Math.min(tokens.length, 128);

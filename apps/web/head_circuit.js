@@ -21,7 +21,7 @@ export async function drawHeadCircuit(root, session, state, still) {
   /** @type {{scores: number[][], sought: [number, number][][], written: [number, number][][]}} */
   const found = await ask("api/circuit", { run: session.run.run, look, layer, head });
   const tokens = (look === "encoder" ? session.run.source : session.run.tokens).slice(0, found.scores.length);
-  const places = [...tokens.keys()].filter((i) => tokens.findIndex((token) => token.id === tokens[i].id) === i);
+  const positions = [...tokens.keys()].filter((i) => tokens.findIndex((token) => token.id === tokens[i].id) === i);
   const ids = [...new Set([...found.sought, ...found.written].flatMap((list) => list.slice(0, LISTED).map(([id]) => id)))];
   /** @type {import("./api.js").Token[]} */
   const texts = await ask("api/texts", { model: session.model, ids: ids.join(",") });
@@ -36,7 +36,7 @@ export async function drawHeadCircuit(root, session, state, still) {
     h("div", { class: "formula", tabindex: "0" }, formulaOf("looks = E W_Q W_K^T E^T")), h("div", { class: "formula", tabindex: "0" }, formulaOf("writes = E W_V W_O U")),
     h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Tokens" }, h("table", { style: { "min-width": "40rem" } },
       h("thead", {}, h("tr", {}, ["token", "as a query, looks for", found.written.length > 0 && "if read, raises"].map((name) => name && h("th", { scope: "col" }, name)))),
-      h("tbody", {}, places.map((i) => h("tr", { "data-circuit": i }, h("th", { scope: "row" }, shown(tokens[i].text)), h("td", { class: "small" }, list(found.sought[i])), found.written.length > 0 && h("td", { class: "small" }, list(found.written[i])))))))),
+      h("tbody", {}, positions.map((i) => h("tr", { "data-circuit": i }, h("th", { scope: "row" }, shown(tokens[i].text)), h("td", { class: "small" }, list(found.sought[i])), found.written.length > 0 && h("td", { class: "small" }, list(found.written[i])))))))),
   h("section", { class: "panel" }, h("h2", {}, "The tokens of this text with one another"), h("p", { class: "quiet small" }, "Scores of each token (row) as a query with each token (column) as a key, before the softmax."),
     matrix(`scores by embeddings${tokens.length > SHOWN ? ` (the first ${SHOWN} tokens)` : ""}`, found.scores.slice(0, SHOWN).map((row) => row.slice(0, SHOWN)), { rows: names, columns: names })));
 }

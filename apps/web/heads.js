@@ -121,8 +121,8 @@ function toggle(state, name) {
 async function answerOf(run, model, session) {
   const surprise = await ask("api/surprise", { run });
   const loss = surprise.reduce((/** @type {number} */ sum, /** @type {{probability: number}} */ each) => sum - Math.log(each.probability), 0) / Math.max(surprise.length, 1);
-  const place = session.run.tokens.length - 1;
-  const logits = new Float32Array(await askBytes("api/logits", { run, place }));
+  const position = session.run.tokens.length - 1;
+  const logits = new Float32Array(await askBytes("api/logits", { run, position }));
   const { order, probabilities } = filtered(logits, 1, 0, 1, 5);
   const texts = await ask("api/texts", { model, ids: [...order].join(",") });
   return { loss, top: texts.map((/** @type {{text: string}} */ each, /** @type {number} */ i) => [shown(each.text), probabilities[i]]) };
@@ -130,8 +130,8 @@ async function answerOf(run, model, session) {
 
 /** The change of the head's output, for models without a loss. @param {string} whole @param {Session} session */
 async function movement(whole, session) {
-  const place = session.shape.spec.decoder ? session.run.tokens.length - 1 : 0;
-  const [a, b] = (await Promise.all([whole, session.run.run].map((run) => askBytes("api/logits", { run, place })))).map((bytes) => new Float32Array(bytes));
+  const position = session.shape.spec.decoder ? session.run.tokens.length - 1 : 0;
+  const [a, b] = (await Promise.all([whole, session.run.run].map((run) => askBytes("api/logits", { run, position })))).map((bytes) => new Float32Array(bytes));
   const product = (/** @type {Float32Array} */ x, /** @type {Float32Array} */ y) => x.reduce((sum, each, i) => sum + each * y[i], 0);
   const cosine = product(a, b) / Math.sqrt(product(a, a) * product(b, b));
   const most = a.reduce((found, each, i) => Math.max(found, Math.abs(each - b[i])), 0);

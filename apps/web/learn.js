@@ -35,9 +35,9 @@ export function learnView(root) {
   /** @type {Heatmap[]} */
   let maps = [];
 
-  const wrong = (/** @type {HTMLElement} */ place) => (/** @type {any} */ error) => {
-    place.hidden = false;
-    replace(place, h("p", { class: "error", role: "alert" }, String(error.message ?? error)));
+  const wrong = (/** @type {HTMLElement} */ box) => (/** @type {any} */ error) => {
+    box.hidden = false;
+    replace(box, h("p", { class: "error", role: "alert" }, String(error.message ?? error)));
   };
   const compare = async () => {
     for (const map of maps) map.close();
@@ -210,14 +210,14 @@ async function drawSides(root, pair, both, models) {
   const look = both.every((each) => each.shape.looks().includes(/** @type {any} */ (state.look))) ? state.look : "self";
   const layer = Math.min(Number(state.layer), ...both.map((each) => each.shape.stack(look).layers - 1));
   const head = Math.min(Number(state.heads.split(",")[0]), ...both.map((each) => each.shape.stack(look).attention.heads - 1));
-  const places = both.map(() => h("div"));
+  const boxes = both.map(() => h("div"));
   if (!both.every((each) => each.shape.attends(look, layer))) {
     replace(root, h("h2", {}, `Layer ${layer}`), h("p", { class: "quiet" }, "This layer is recurrent and has no attention weights."));
     return [];
   }
-  replace(root, h("h2", {}, `Head ${head} of layer ${layer}`), h("div", { class: "pair" }, both.map((_, i) => h("div", {}, h("h3", {}, pair[i].name), places[i]))));
+  replace(root, h("h2", {}, `Head ${head} of layer ${layer}`), h("div", { class: "pair" }, both.map((_, i) => h("div", {}, h("h3", {}, pair[i].name), boxes[i]))));
   const maps = both.map((here, i) => {
-    const map = new Heatmap(places[i], { onRow: () => {} });
+    const map = new Heatmap(boxes[i], { onRow: () => {} });
     const { rows, keys } = sides(here, look);
     const query = { run: here.run.run, look, layer, heads: String(head) };
     map.show({ name: JSON.stringify(query), rows, keys, rowSpan: [0, rows.length], keySpan: [0, keys.length], heads: [head], sees: here.shape.mask(look, layer),
@@ -248,7 +248,7 @@ async function difference(both, look, layer, head) {
   return h("p", { style: { "margin-top": "1rem" } }, "The maps differ by at most ", h("b", { class: "mono", title: String(most) }, figure(most)), `${most > 0 ? ` (“${shown(rows[Math.floor(at / a.keys)].text)}” attending to “${shown(keys[at % a.keys].text)}”)` : ""}; the differences of a row add up to ${figure(sum / a.rows)} on average.`);
 }
 
-/** The map of a head in each snapshot. @param {Known} known @param {Known[]} models @param {{look: string, layer: number, head: number}} place */
+/** The map of a head in each snapshot. @param {Known} known @param {Known[]} models @param {{look: string, layer: number, head: number}} at */
 async function forming(known, models, { look, layer, head }) {
   const number = known.model.split("@")[0];
   const steps = models.filter((each) => each.step !== undefined && each.model.startsWith(`${number}@`));

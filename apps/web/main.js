@@ -147,12 +147,12 @@ async function show(state, before) {
   }
 }
 
-/** Refers to the page for models that read sound or pictures instead of text. Returns false for others. @param {string} model */
+/** Refers to the page for models that read audio or images instead of text. Returns false for others. @param {string} model */
 async function refers(model) {
   const answer = await ask("api/spec", { model }).catch(() => null);
   const kind = answer?.spec.input?.kind;
   if (kind !== "audio" && kind !== "image") return false;
-  const [what, page, text] = kind === "audio" ? ["sound", "speech", "See the spectrogram of a sound file, and where each word came from"] : ["pictures", "pictures", "See what it looks at in a picture"];
+  const [what, page, text] = kind === "audio" ? ["audio", "speech", "See the spectrogram of an audio file, and where each word came from"] : ["images", "images", "See what it looks at in an image"];
   replace(content, h("p", { id: page }, `This model reads ${what}. `, h("a", { href: `${page}.html?model=${encodeURIComponent(model)}` }, text)));
   return true;
 }
@@ -187,7 +187,7 @@ function buildTop() {
   replace(top,
     h("div", { class: "bar" },
       h("h1", {}, eye(), "fovea ", h("span", { class: "quiet" }, "inspector")),
-      h("div", { id: "model" }), h("a", { id: "to-pictures", hidden: true }, "Pictures"), h("div", { class: "grow" }), savePanel(), themeButton()),
+      h("div", { id: "model" }), h("a", { id: "to-images", hidden: true }, "Images"), h("div", { class: "grow" }), savePanel(), themeButton()),
     tabs,
     h("form", { class: "ask", onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); send(); } },
       textBox, h("span", { class: "both quiet", "aria-hidden": "true" }, "→"), targetBox, captured ? null : go),
@@ -205,8 +205,8 @@ function drawBanner(state) {
 
 /** Whether a saved file holds what a view shows. @param {string} name */
 function kept(name) {
-  const needed = /** @type {Record<string, string>} */ ({ follow: "api/walk", say: "api/logits", explain: "api/explain", heads: "api/scores", course: "api/none", circuits: "api/neurons", twice: "api/vectors", compare: "api/answer", learn: "api/training" })[name];
-  return needed === undefined || name === current().view || Object.keys(captured?.answers ?? {}).some((each) => each.startsWith(needed));
+  const needed = /** @type {Record<string, string>} */ ({ follow: "api/walk", say: "api/logits", explain: "api/explain", heads: "api/scores", course: "api/none", circuits: "api/neurons", twice: "api/vectors", compare: "api/generation", learn: "api/training" })[name];
+  return needed === undefined || name === current().view || Object.keys(captured?.responses ?? {}).some((each) => each.startsWith(needed));
 }
 
 function eye() {
@@ -256,7 +256,7 @@ function refuseLong(event) {
 
 function send() {
   if (tooLong(textBox.value)) return;
-  change({ text: textBox.value, target: targetBox.value, ids: "", tids: "", token: "", second: "", place: "", result: "0", one: "", two: "", layer: current().view === "sentence" ? current().layer : "0" });
+  change({ text: textBox.value, target: targetBox.value, ids: "", tids: "", token: "", second: "", position: "", result: "0", one: "", two: "", layer: current().view === "sentence" ? current().layer : "0" });
   announce("Reading the text.");
 }
 
@@ -307,13 +307,13 @@ function drawTop(state) {
   if (document.activeElement !== targetBox) targetBox.value = state.target;
   const needed = !views.find((each) => each.name === state.view)?.alone;
   /** @type {HTMLElement} */ (top.querySelector("form")).hidden = !needed;
-  const place = /** @type {HTMLElement} */ (document.getElementById("model"));
+  const box = /** @type {HTMLElement} */ (document.getElementById("model"));
   if (models.length > 1) {
-    replace(place, h("select", { "aria-label": "Model", onchange: (/** @type {Event} */ event) =>
+    replace(box, h("select", { "aria-label": "Model", onchange: (/** @type {Event} */ event) =>
       change({ model: /** @type {HTMLSelectElement} */ (event.target).value, muted: "" }) },
       models.map((each) => h("option", { value: each.model, selected: each.model === state.model }, each.name))));
   } else {
-    replace(place, h("span", { class: "quiet" }, models[0]?.name ?? ""));
+    replace(box, h("span", { class: "quiet" }, models[0]?.name ?? ""));
   }
   grow();
 }
@@ -324,9 +324,9 @@ async function meetModel() {
   if (models.find((each) => each.model === state.model)?.ready === false) return; // a training run that has just started
   const spec = new ModelShape(await ask("api/spec", { model: state.model }));
   top.classList.toggle("two", spec.both);
-  const link = /** @type {HTMLAnchorElement} */ (document.getElementById("to-pictures"));
-  link.hidden = !spec.pictures || Boolean(captured);
-  link.href = `pictures.html?model=${encodeURIComponent(state.model)}`;
+  const link = /** @type {HTMLAnchorElement} */ (document.getElementById("to-images"));
+  link.hidden = !spec.images || Boolean(captured);
+  link.href = `images.html?model=${encodeURIComponent(state.model)}`;
   if (!spec.tokenizer && state.text === defaultText) change({ text: "1 2 3 4 5 6 7 8" }, { replace: true });
 }
 

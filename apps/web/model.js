@@ -13,13 +13,13 @@
  */
 
 export class ModelShape {
-  /** @param {{spec: any, parameters: number, tokenizer: boolean, chat?: boolean, pictures?: boolean}} answer */
+  /** @param {{spec: any, parameters: number, tokenizer: boolean, chat?: boolean, images?: boolean}} answer */
   constructor(answer) {
     this.spec = answer.spec;
     this.parameters = answer.parameters;
     this.tokenizer = answer.tokenizer;
     this.chat = Boolean(answer.chat);
-    this.pictures = Boolean(answer.pictures);
+    this.images = Boolean(answer.images);
     this.both = Boolean(this.spec.encoder && this.spec.decoder);
     this.languageModel = this.spec.head.kind === "language_model";
   }

@@ -59,8 +59,8 @@ async function drawEffect(root, session, state, look, token, redo) {
   if (off.size === 0) return replace(root, heading, h("p", { class: "quiet" }, "Tick neurons to switch them off, and see what the model then predicts after the chosen token."));
   const neurons = [...off].map((name) => [look, ...name.split(".").map(Number)]);
   const without = await startRun({ ...wantedRun(state), muted_neurons: neurons });
-  const place = look === "encoder" ? session.run.tokens.length - 1 : token;
-  const probabilities = async (/** @type {string} */ run) => filtered(new Float32Array(await askBytes("api/logits", { run, place })), 1, 0, 1, Infinity);
+  const position = look === "encoder" ? session.run.tokens.length - 1 : token;
+  const probabilities = async (/** @type {string} */ run) => filtered(new Float32Array(await askBytes("api/logits", { run, position })), 1, 0, 1, Infinity);
   const [before, after] = await Promise.all([probabilities(session.run.run), probabilities(without.run)]);
   const of = (/** @type {{order: ArrayLike<number>, probabilities: ArrayLike<number>}} */ all, /** @type {number} */ id) => all.probabilities[Array.prototype.indexOf.call(all.order, id)];
   const ids = [...new Set([...Array.from(before.order).slice(0, NEXT), ...Array.from(after.order).slice(0, NEXT)])];

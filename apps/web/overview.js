@@ -92,7 +92,7 @@ function drawStack(stack, column, session, state, placed) {
   const bottom = y;
   parts.push(svg("text", { class: "end", x: left + 12, y: -8 }, `${stack.look === "encoder" ? session.run.source.length : session.run.tokens.length} tokens in`));
   for (const box of stack.input) {
-    if (box.place === "branch") {
+    if (box.lane === "branch") {
       plus(own() + BOX / 2);
       lines.push(svg("line", { class: "branch", x1: left + LEFT, x2: x + 9, y1: own() + BOX / 2, y2: own() + BOX / 2 }));
     }
@@ -102,7 +102,7 @@ function drawStack(stack, column, session, state, placed) {
     const start = y + 2;
     y -= 30;
     for (const sublayer of group.sublayers) {
-      const inside = sublayer.boxes.filter((box) => box.place === "branch");
+      const inside = sublayer.boxes.filter((box) => box.lane === "branch");
       const begin = y;
       y -= 8;
       const bx = left + LEFT + 16;
@@ -114,7 +114,7 @@ function drawStack(stack, column, session, state, placed) {
         else lines.push(svg("line", { class: "gap", x1: x, x2: x, y1: begin - 3, y2: end + 3 }));
       }
       y = end - 14;
-      for (const box of sublayer.boxes.filter((each) => each.place === "stream")) put(box, group.layers[0]);
+      for (const box of sublayer.boxes.filter((each) => each.lane === "stream")) put(box, group.layers[0]);
     }
     parts.push(svg("rect", { class: "bracket", x: left + 6, y: y - 4, width: WIDTH - 14, height: start - y + 4, rx: 12 }),
       svg("text", { class: "times", x: left + WIDTH - 18, y: start - 8, "text-anchor": "end" }, group.name));
@@ -131,13 +131,13 @@ function drawStack(stack, column, session, state, placed) {
 /** @param {Placed} placed @param {number} number in the order of the computation @param {number} left @param {State} state */
 function drawBox(placed, number, left, state) {
   const { box, y } = placed;
-  const on = box.place === "stream";
+  const on = box.lane === "stream";
   const x = left + (on ? 18 : LEFT);
   const width = WIDTH - (on ? 18 : LEFT) - 16;
   const shape = shapeText(box.shape);
   const room = Math.floor((width - 16) / 6.1);
   const detail = box.detail.length > room ? `${box.detail.slice(0, room - 1)}…` : box.detail;
-  return svg("a", { href: addressOf(state, placed), class: `box ${box.place} ${box.part}`, "data-step": box.step },
+  return svg("a", { href: addressOf(state, placed), class: `box ${box.lane} ${box.part}`, "data-step": box.step },
     svg("rect", { x, y: y - BOX / 2, width, height: BOX, rx: 8 }, svg("title", {}, `${box.title}: ${box.detail}`)),
     svg("text", { class: "name", x: x + 10, y: y - 4 }, svg("tspan", { class: "order" }, `${number} `), box.title),
     svg("text", { class: "detail", x: x + 10, y: y + 13 }, detail),
@@ -199,7 +199,7 @@ class Flow {
     this.at = to;
     const { box, element, x, y, layer, look } = this.placed[to];
     element.classList.add("now");
-    this.dots.setAttribute("transform", `translate(${box.place === "stream" ? x : x + 60},${y - BOX / 2 - 6})`);
+    this.dots.setAttribute("transform", `translate(${box.lane === "stream" ? x : x + 60},${y - BOX / 2 - 6})`);
     const [section, title, , words] = MEANING[box.step] ?? ["", box.title, "", ""];
     const numbers = h("p", { class: "mono small numbers" });
     replace(this.words, h("p", { class: "quiet small" }, `${to + 1} of ${this.placed.length} · ${section}${layer >= 0 && to < this.placed.length - 1 ? `, layer ${layer}` : ""}`), h("h3", {}, box.title === title ? title : `${box.title}: ${title.toLowerCase()}`), h("p", {}, words), numbers);
@@ -216,15 +216,15 @@ class Flow {
 /** What the head would predict after each layer, for the last token. @param {HTMLElement} root @param {Session} session */
 async function drawLens(root, session) {
   const { tokens, run } = session.run;
-  const place = tokens.length - 1;
+  const position = tokens.length - 1;
   if (captured) return; // a saved file has no predictions
   if (!session.shape.languageModel) {
     replace(root, h("p", { class: "quiet small" }, "The head of this model predicts no tokens; “Predictions” shows its output."));
     return;
   }
   const decoder = Boolean(session.shape.spec.decoder);
-  const at = decoder ? place : Math.min(1, place);
-  const [layers, bytes] = await Promise.all([ask("api/lens", { run, places: `${at}-${at + 1}` }), askBytes("api/logits", { run, place: at })]);
+  const at = decoder ? position : Math.min(1, position);
+  const [layers, bytes] = await Promise.all([ask("api/lens", { run, positions: `${at}-${at + 1}` }), askBytes("api/logits", { run, position: at })]);
   const { order, probabilities } = filtered(new Float32Array(bytes), 1, 0, 1, 3);
   /** @type {[number, number][]} */
   const best = layers.map((/** @type {[number, number][]} */ each) => each[0]);
@@ -232,7 +232,7 @@ async function drawLens(root, session) {
   const texts = await ask("api/texts", { model: session.model, ids: [...best.map(([id]) => id), ...order].join(",") });
   const every = Math.ceil(best.length / 12);
   replace(root, h("h3", {}, decoder ? `After “${shown(tokens[at].text)}” comes` : `At “${shown(tokens[at].text)}”`),
-    h("p", {}, [...order].map((_, i) => h("span", { class: "guess", style: { background: tint("accent", Math.sqrt(probabilities[i])) }, title: String(probabilities[i]) }, `${shown(texts[best.length + i].text)} ${percent(probabilities[i])}`))),
+    h("p", {}, [...order].map((_, i) => h("span", { class: "prediction", style: { background: tint("accent", Math.sqrt(probabilities[i])) }, title: String(probabilities[i]) }, `${shown(texts[best.length + i].text)} ${percent(probabilities[i])}`))),
     h("table", {}, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "after layer"), h("th", { scope: "col" }, "the head would say"), h("th", { scope: "col", class: "number" }, "probability"))),
       h("tbody", {}, [...best.keys()].filter((i) => i % every === 0 || i === best.length - 1).reverse().map((i) => h("tr", {}, h("th", { scope: "row" }, i === 0 ? "none" : i - 1), h("td", {}, shown(texts[i].text)), h("td", { class: "number", title: String(best[i][1]) }, figure(best[i][1])))))),
     h("p", { class: "small", style: { "margin-top": ".6rem" } }, h("a", { href: hashOf({ ...current(), view: "say" }).replace("#", "#/") }, "All predictions")));

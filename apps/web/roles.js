@@ -32,7 +32,7 @@ export function partsOf(stacks) {
     for (const box of stack.input) add(box.part, box);
     for (const group of stack.groups) for (const sublayer of group.sublayers) {
       for (const box of sublayer.boxes) add(box.part, box);
-      const mixer = sublayer.boxes.find((box) => box.place === "branch" && box.part !== "norm");
+      const mixer = sublayer.boxes.find((box) => box.lane === "branch" && box.part !== "norm");
       if (sublayer.add && mixer) add("residual", { ...mixer, part: "residual", title: "Residual sum", detail: "around each sublayer", shape: [], step: `${mixer.part === "cross" ? "cross" : mixer.part === "recurrence" ? "recurrence" : mixer.part === "attention" ? "attention" : "ffn"}_stream` });
     }
     for (const box of stack.output) add(box.part, box);

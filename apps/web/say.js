@@ -38,10 +38,10 @@ export function sayView(root) {
     update(session, state, before) {
       if (!session) return;
       const fresh = here !== session || !before;
-      const place = placeOf(session, state);
+      const position = positionOf(session, state);
       if (!session.shape.languageModel) {
         here = session;
-        void drawLabels(next, session, place);
+        void drawLabels(next, session, position);
         replace(sliders, h("p", { class: "quiet" }, "The head of this model does not predict tokens, so there is no sampling, no logit lens and no surprise. The view “Heads” shows how its output changes if heads are switched off."));
         replace(lens);
         replace(surprise);
@@ -55,9 +55,9 @@ export function sayView(root) {
         drawSliders(sliders, state, () => bars());
         void drawSurprise(surprise, session);
       }
-      if (fresh || before?.place !== state.place) {
-        void drawLens(lens, session, place);
-        askBytes("api/logits", { run: session.run.run, place }).then((bytes) => {
+      if (fresh || before?.position !== state.position) {
+        void drawLens(lens, session, position);
+        askBytes("api/logits", { run: session.run.run, position }).then((bytes) => {
           logits = new Float32Array(bytes);
           bars();
         }, (error) => replace(next, h("p", { class: "error", role: "alert" }, error.message)));
@@ -69,9 +69,9 @@ export function sayView(root) {
 }
 
 /** @param {Session} session @param {State} state */
-function placeOf(session, state) {
+function positionOf(session, state) {
   const last = session.run.tokens.length - 1;
-  if (state.place !== "") return Math.min(Number(state.place), last);
+  if (state.position !== "") return Math.min(Number(state.position), last);
   // An encoder predicts masked tokens: its prediction within the text is more informative than that of the last token.
   return session.shape.spec.decoder ? last : Math.min(1, last);
 }
@@ -106,12 +106,12 @@ async function drawBars(root, session, state, logits) {
   const { order, probabilities, kept } = filtered(logits, Number(state.temperature), Number(state.k), Number(state.p), BARS);
   /** @type {Token[]} */
   const texts = await ask("api/texts", { model: session.model, ids: [...order].join(",") });
-  const place = placeOf(session, state);
+  const position = positionOf(session, state);
   const decoder = Boolean(session.shape.spec.decoder);
-  const last = decoder && place === session.run.tokens.length - 1;
+  const last = decoder && position === session.run.tokens.length - 1;
   const others = (/** @type {number} */ chosen) => texts.slice(0, 4).map((token, i) => /** @type {[string, number]} */ ([token.text, probabilities[i]])).filter((_, i) => i !== chosen);
   replace(root, h("h2", {}, decoder ? "Next token" : "Token at this position"),
-    h("p", { class: "quiet small" }, decoder ? "After “" : "At “", h("b", {}, shown(session.run.tokens[place].text)), `” (token ${place}). ${kept === logits.length ? `All ${kept.toLocaleString("en")} tokens can be sampled.` : kept === 1 ? "1 token is left." : `${kept} tokens are left.`}`),
+    h("p", { class: "quiet small" }, decoder ? "After “" : "At “", h("b", {}, shown(session.run.tokens[position].text)), `” (token ${position}). ${kept === logits.length ? `All ${kept.toLocaleString("en")} tokens can be sampled.` : kept === 1 ? "1 token is left." : `${kept} tokens are left.`}`),
     h("div", { class: "bars", role: "list", "aria-label": "Probabilities" }, texts.map((token, i) => h("div", { class: `bar-row${i >= kept ? " cut" : ""}`, role: "listitem" },
       h("span", { class: "name", dir: "auto", title: `id ${token.id}` }, last && i < kept ? h("button", { class: "small", "data-append": token.id, title: "Append this token to the text",
         onclick: () => append(session, token, probabilities[i], others(i)) }, shown(token.text)) : shown(token.text)),
@@ -119,9 +119,9 @@ async function drawBars(root, session, state, logits) {
       h("span", { class: "number", "data-id": token.id, title: i >= kept ? undefined : String(probabilities[i]) }, i >= kept ? "—" : figure(probabilities[i]))))));
 }
 
-/** @param {HTMLElement} root @param {Session} session @param {number} place */
-async function drawLabels(root, session, place) {
-  const outputs = new Float32Array(await askBytes("api/logits", { run: session.run.run, place }));
+/** @param {HTMLElement} root @param {Session} session @param {number} position */
+async function drawLabels(root, session, position) {
+  const outputs = new Float32Array(await askBytes("api/logits", { run: session.run.run, position }));
   const most = outputs.reduce((found, x) => Math.max(found, Math.abs(x)), 1e-9);
   const { kind } = session.shape.spec.head;
   replace(root, h("h2", {}, "Output of the head"),
@@ -161,25 +161,25 @@ async function drawSurprise(root, session) {
       h("div", {}, h("h3", {}, "Most certain"), h("div", { class: "row" }, order.slice(-6).reverse().map(word)))));
 }
 
-/** @param {HTMLElement} root @param {Session} session @param {number} place */
-async function drawLens(root, session, place) {
+/** @param {HTMLElement} root @param {Session} session @param {number} position */
+async function drawLens(root, session, position) {
   const { tokens } = session.run;
-  const first = Math.max(0, Math.min(place - COLUMNS + 5, tokens.length - COLUMNS));
+  const first = Math.max(0, Math.min(position - COLUMNS + 5, tokens.length - COLUMNS));
   const end = Math.min(tokens.length, first + COLUMNS);
   /** @type {[number, number][][]} */
-  const layers = await ask("api/lens", { run: session.run.run, places: `${first}-${end}` });
+  const layers = await ask("api/lens", { run: session.run.run, positions: `${first}-${end}` });
   const ids = [...new Set(layers.flat().map(([id]) => id))];
   /** @type {Token[]} */
   const texts = await ask("api/texts", { model: session.model, ids: ids.join(",") });
   const names = new Map(ids.map((id, i) => [id, shown(texts[i].text)]));
   const every = Math.ceil(layers.length / LAYERS);
   const rows = [...layers.keys()].filter((layer) => layer % every === 0 || layer === layers.length - 1).reverse();
-  const go = (/** @type {number} */ to) => change({ place: String(Math.min(Math.max(to, 0), tokens.length - 1)) }, { replace: true });
+  const go = (/** @type {number} */ to) => change({ position: String(Math.min(Math.max(to, 0), tokens.length - 1)) }, { replace: true });
   replace(root, h("h2", {}, "Logit lens"),
     h("p", { class: "quiet small" }, "The prediction of the head from the residual stream before each layer and after the last one (end). Read a column from the bottom to the top. The colour shows the probability. Click the word of a column to see the probabilities at that position."),
     h("div", { class: "lens", tabindex: "0", role: "region", "aria-label": "Logit lens table" }, h("table", {},
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "layer"), tokens.slice(first, end).map((token, i) =>
-        h("th", { scope: "col" }, h("button", { class: "small", "aria-pressed": first + i === place ? "true" : "false", "data-place": first + i, style: { border: "0", padding: "0 .2rem" }, onclick: () => go(first + i) }, shown(token.text)))))),
+        h("th", { scope: "col" }, h("button", { class: "small", "aria-pressed": first + i === position ? "true" : "false", "data-position": first + i, style: { border: "0", padding: "0 .2rem" }, onclick: () => go(first + i) }, shown(token.text)))))),
       h("tbody", {}, rows.map((layer) => h("tr", {}, h("th", { scope: "row" }, layer === layers.length - 1 ? "end" : layer),
         layers[layer].map(([id, probability]) => h("td", { title: `${names.get(id)}: ${percent(probability)}`, style: { background: color(probability), color: ink(probability) } }, names.get(id)))))))),
     tokens.length > COLUMNS && h("div", { class: "row", style: { "margin-top": ".6rem" } }, h("button", { onclick: () => go(first - 1) }, "← earlier"),

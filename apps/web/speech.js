@@ -1,18 +1,18 @@
-// The page speech.html: the spectrogram of a sound, and the part of it that each word came from.
+// The page speech.html: the spectrogram of a recording, and the part of it that each word came from.
 
 import { h, replace } from "./dom.js";
 
 /** @typedef {{word: string, start: number, end: number, probability: number}} Word */
 /** @typedef {{text: string, language: string, seconds: number, bins: number, frames: number, spectrogram: number[],
- *   words: Word[], places: number, similarity: number[]}} Heard */
+ *   words: Word[], positions: number, similarity: number[]}} Heard */
 
 const RATE = 16000, SECONDS = 30, ROW = 26; // samples per second, the longest window, pixels per word
 
-/** Returns the first samples of a sound, in one channel, as a WAV file. @param {ArrayBuffer} bytes */
+/** Returns the first samples of a recording, in one channel, as a WAV file. @param {ArrayBuffer} bytes */
 async function waveform(bytes) {
   const context = new OfflineAudioContext(1, RATE * SECONDS, RATE);
-  const sound = await context.decodeAudioData(bytes);
-  const count = Math.min(sound.length, RATE * SECONDS);
+  const audio = await context.decodeAudioData(bytes);
+  const count = Math.min(audio.length, RATE * SECONDS);
   const wav = new DataView(new ArrayBuffer(44 + 2 * count));
   const text = (/** @type {number} */ at, /** @type {string} */ letters) => {
     for (let i = 0; i < letters.length; ++i) wav.setUint8(at + i, letters.charCodeAt(i));
@@ -22,16 +22,16 @@ async function waveform(bytes) {
   wav.setUint16(32, 2, true); wav.setUint16(34, 16, true); text(36, "data"); wav.setUint32(40, 2 * count, true);
   for (let i = 0; i < count; ++i) {
     let sum = 0;
-    for (let c = 0; c < sound.numberOfChannels; ++c) sum += sound.getChannelData(c)[i];
-    wav.setInt16(44 + 2 * i, Math.max(-1, Math.min(1, sum / sound.numberOfChannels)) * 32767, true);
+    for (let c = 0; c < audio.numberOfChannels; ++c) sum += audio.getChannelData(c)[i];
+    wav.setInt16(44 + 2 * i, Math.max(-1, Math.min(1, sum / audio.numberOfChannels)) * 32767, true);
   }
   return wav.buffer;
 }
 
-/** @param {ArrayBuffer} sound @returns {Promise<Heard>} */
-async function listen(sound) {
+/** @param {ArrayBuffer} audio @returns {Promise<Heard>} */
+async function listen(audio) {
   const model = new URLSearchParams(location.search).get("model") ?? "0";
-  const response = await fetch(`api/speech?model=${encodeURIComponent(model)}`, { method: "POST", body: sound });
+  const response = await fetch(`api/speech?model=${encodeURIComponent(model)}`, { method: "POST", body: audio });
   const answer = await response.json();
   if (!response.ok) throw new Error(answer.error?.message ?? `The server returned status ${response.status}.`);
   return answer;
@@ -55,13 +55,13 @@ function paint(canvas, /** @type {number[]} */ values, /** @type {number} */ row
 
 const time = (/** @type {number} */ seconds) => `${seconds.toFixed(2)} s`;
 
-/** @param {HTMLElement} place @param {Heard} heard */
-function show(place, heard) {
-  const sound = h("canvas", { role: "img", "aria-label": `Spectrogram of ${time(heard.seconds)} of sound` });
-  const map = h("canvas", { role: "img", "aria-label": "The part of the sound that each word came from, word by word" });
-  paint(sound, heard.spectrogram, heard.bins, heard.frames, true);
-  paint(map, heard.similarity, heard.words.length, heard.places);
-  for (const [canvas, height] of /** @type {[HTMLCanvasElement, number][]} */ ([[sound, 160], [map, ROW * heard.words.length]])) {
+/** @param {HTMLElement} box @param {Heard} heard */
+function show(box, heard) {
+  const audio = h("canvas", { role: "img", "aria-label": `Spectrogram of ${time(heard.seconds)} of audio` });
+  const map = h("canvas", { role: "img", "aria-label": "The part of the audio that each word came from, word by word" });
+  paint(audio, heard.spectrogram, heard.bins, heard.frames, true);
+  paint(map, heard.similarity, heard.words.length, heard.positions);
+  for (const [canvas, height] of /** @type {[HTMLCanvasElement, number][]} */ ([[audio, 160], [map, ROW * heard.words.length]])) {
     canvas.style.width = "100%";
     canvas.style.height = `${height}px`;
     canvas.style.imageRendering = "pixelated";
@@ -69,7 +69,7 @@ function show(place, heard) {
   }
   const marker = h("div", { hidden: true });
   Object.assign(marker.style, { position: "absolute", top: "0", bottom: "0", border: "2px solid var(--positive)", pointerEvents: "none" });
-  const stage = h("div", {}, sound, map, marker);
+  const stage = h("div", {}, audio, map, marker);
   stage.style.position = "relative";
   const mark = (/** @type {Word} */ word) => {
     marker.hidden = false;
@@ -82,10 +82,10 @@ function show(place, heard) {
     h("button", { type: "button", onmouseenter: () => mark(word), onfocus: () => mark(word), onclick: () => mark(word) }, word.word.trim() || "·"));
   const rows = heard.words.map((word) => h("tr", {}, h("td", {}, word.word.trim()), h("td", { class: "number" }, time(word.start)),
     h("td", { class: "number" }, time(word.end)), h("td", { class: "number" }, word.probability.toFixed(3))));
-  replace(place,
-    h("p", {}, `${time(heard.seconds)} of sound, language ${heard.language}. Point at a word to see where it came from.`),
+  replace(box,
+    h("p", {}, `${time(heard.seconds)} of audio, language ${heard.language}. Point at a word to see where it came from.`),
     h("div", { class: "panel" }, h("div", { class: "row" }, ...words), stage,
-      h("p", { class: "quiet small" }, "Above: power in the mel bands, low ones at the bottom. Below: a row for each word, the similarity of its tokens and the sound " +
+      h("p", { class: "quiet small" }, "Above: power in the mel bands, low ones at the bottom. Below: a row for each word, the similarity of its tokens and the audio " +
         "(cross-attention of the alignment heads), along which the times of words are found.")),
     h("details", {}, h("summary", {}, "As a table"), h("table", {}, h("thead", {}, h("tr", {}, ...["word", "from", "to", "probability"].map((name) => h("th", {}, name)))),
       h("tbody", {}, ...rows))));
@@ -93,21 +93,21 @@ function show(place, heard) {
 
 function start() {
   const content = /** @type {HTMLElement} */ (document.getElementById("content"));
-  const place = h("div", {});
+  const box = h("div", {});
   const file = /** @type {HTMLInputElement} */ (h("input", { type: "file", accept: "audio/*,video/*", id: "file" }));
   file.addEventListener("change", async () => {
     const chosen = file.files?.[0];
     if (!chosen) return;
-    replace(place, h("p", { class: "quiet" }, "Listening …"));
+    replace(box, h("p", { class: "quiet" }, "Listening …"));
     try {
-      show(place, await listen(await waveform(await chosen.arrayBuffer())));
+      show(box, await listen(await waveform(await chosen.arrayBuffer())));
     } catch (error) {
-      replace(place, h("p", { class: "error", role: "alert" }, error instanceof Error ? error.message : String(error)));
+      replace(box, h("p", { class: "error", role: "alert" }, error instanceof Error ? error.message : String(error)));
     }
   });
   replace(content, h("h1", {}, "Where words come from"),
-    h("p", {}, "The first 30 seconds of a sound file, as a speech model hears them."),
-    h("p", { class: "row" }, h("label", { for: "file" }, "Sound file "), file), place);
+    h("p", {}, "The first 30 seconds of an audio file, as a speech model hears them."),
+    h("p", { class: "row" }, h("label", { for: "file" }, "Audio file "), file), box);
 }
 
 start();

@@ -5,7 +5,7 @@ import { captured } from "./api.js";
 const DEFAULTS = {
   view: "sentence", model: "0", text: "The animal didn't cross the street because it was too tired.", target: "", ids: "", tids: "", second: "",
   look: "", layer: "0", heads: "0", mean: "", token: "", hide: "", muted: "", direction: "to",
-  temperature: "1", k: "0", p: "1", place: "", step: "0", play: "attention", question: "0", other: "", sort: "induction", answer: "", result: "0", context: "", method: "integrated_gradients", sink: "", chapter: "", text2: "", word: "", embedded: "", part: "neurons", depth: "", strength: "2", one: "", two: "",
+  temperature: "1", k: "0", p: "1", position: "", step: "0", play: "attention", question: "0", other: "", sort: "induction", answer: "", result: "0", context: "", method: "integrated_gradients", sink: "", chapter: "", text2: "", word: "", embedded: "", part: "neurons", depth: "", strength: "2", one: "", two: "",
 };
 /** @typedef {typeof DEFAULTS} State */
 export const defaultText = DEFAULTS.text;

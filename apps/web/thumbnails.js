@@ -30,7 +30,7 @@ export async function drawThumbnails(root, session, state, before, free) {
 /** @param {HTMLElement} root @param {State} state */
 function mark(root, state) {
   const chosen = new Set(numbers(state.heads).map((head) => `${state.layer}.${head}`));
-  for (const button of root.querySelectorAll("button")) put(button, "aria-pressed", String(chosen.has(button.dataset.place ?? "")));
+  for (const button of root.querySelectorAll("button")) put(button, "aria-pressed", String(chosen.has(button.dataset.head ?? "")));
 }
 
 /** @param {HTMLElement} root @param {Session} session @param {State} state */
@@ -50,9 +50,9 @@ function build(root, session, state) {
       continue;
     }
     for (let head = 0; head < heads; ++head) {
-      cells.push(h("button", { "data-place": `${layer}.${head}`, "aria-label": `Layer ${layer}, head ${head}`, title: `layer ${layer}, head ${head}`,
+      cells.push(h("button", { "data-head": `${layer}.${head}`, "aria-label": `Layer ${layer}, head ${head}`, title: `layer ${layer}, head ${head}`,
         onclick: (/** @type {MouseEvent} */ event) => {
-          const same = event.shiftKey && document.querySelector(`[data-place="${layer}.${head}"]`);
+          const same = event.shiftKey && document.querySelector(`[data-head="${layer}.${head}"]`);
           const now = numbers(new URLSearchParams(location.hash.slice(1)).get("heads") ?? "0");
           change({ layer: String(layer), heads: same ? [...new Set([...now, head])].join(",") : String(head), mean: "" }, { replace: true });
         } }));
@@ -78,7 +78,7 @@ async function fill(root, session, state, name) {
     for (let head = 0; head < map.heads; ++head) {
       const weights = map.weights.subarray(head * map.rows * map.keys, (head + 1) * map.rows * map.keys);
       const canvas = pixels({ heads: 1, rows: map.rows, keys: map.keys, weights }, (r, k) => sees(Math.min(r * step + step - 1, rows.length - 1), k * step));
-      root.querySelector(`[data-place="${layer}.${head}"]`)?.replaceChildren(h("img", { src: canvas.toDataURL(), alt: "" })); // images: each canvas would need a compositing layer
+      root.querySelector(`[data-head="${layer}.${head}"]`)?.replaceChildren(h("img", { src: canvas.toDataURL(), alt: "" })); // images: each canvas would need a compositing layer
     }
   }
 }

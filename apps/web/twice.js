@@ -72,14 +72,14 @@ export function cosine(a, b) {
 
 /** @param {HTMLElement} root @param {Session} session @param {Run} other @param {Token[][]} texts @param {import("./state.js").State} state @param {() => boolean} still */
 async function drawWord(root, session, other, texts, state, still) {
-  const places = texts.map((tokens) => new Map(tokens.flatMap((token, i) => (token.special || wordOf(token) === "" ? [] : [[wordOf(token), i]]))));
-  const common = [...places[0].keys()].filter((name) => places[1].has(name));
+  const positions = texts.map((tokens) => new Map(tokens.flatMap((token, i) => (token.special || wordOf(token) === "" ? [] : [[wordOf(token), i]]))));
+  const common = [...positions[0].keys()].filter((name) => positions[1].has(name));
   const name = common.includes(state.word) ? state.word : common.reduce((a, b) => (b.length > a.length ? b : a), "");
   if (name === "") {
     if (still()) replace(root, h("h2", {}, "The same word in both texts"), h("p", { class: "quiet" }, "The texts have no token in common."));
     return;
   }
-  const [a, b] = await Promise.all([vectorsOf(session, session.run, Number(places[0].get(name))), vectorsOf(session, other, Number(places[1].get(name)))]);
+  const [a, b] = await Promise.all([vectorsOf(session, session.run, Number(positions[0].get(name))), vectorsOf(session, other, Number(positions[1].get(name)))]);
   if (!still()) return;
   const values = a.map((vector, i) => cosine(vector, b[i]));
   const last = values.length - 1;

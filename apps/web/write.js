@@ -33,13 +33,13 @@ export function append(session, token, probability, others) {
   if (written.ids !== before) written = { ids: before, choices: [] };
   written = { ids: session.shape.both ? next.tids : next.ids, choices: [...written.choices, { chosen: token, probability, others }] };
   announce(`${token.text} appended`);
-  change({ ...next, place: "", token: "", second: "" }, { replace: true });
+  change({ ...next, position: "", token: "", second: "" }, { replace: true });
 }
 
 /** @param {Session} session */
 async function likely({ run, model }, count = LISTED) {
   const state = current();
-  const logits = new Float32Array(await askBytes("api/logits", { run: run.run, place: run.tokens.length - 1 }));
+  const logits = new Float32Array(await askBytes("api/logits", { run: run.run, position: run.tokens.length - 1 }));
   const found = filtered(logits, Number(state.temperature), Number(state.k), Number(state.p), logits.length);
   /** @type {Token[]} */
   const texts = await ask("api/texts", { model, ids: [...found.order.subarray(0, count)].join(",") });
@@ -91,9 +91,9 @@ export function drawWriting(root, session) {
       h("button", { "data-beams": true, onclick: busy(() => drawTree(tree, session)) }, `Search with ${WIDTH} beams`),
       shape.chat && h("button", { "data-chat": true, title: "Puts the text into the chat format of this model, as a user's message", onclick: busy(async () => {
         const { ids, text } = await post("api/prompt", { model: session.model, prompt: asked.text });
-        change({ ids: ids.join(","), text, place: "", token: "" }, { replace: true });
+        change({ ids: ids.join(","), text, position: "", token: "" }, { replace: true });
       }) }, "As a chat message"),
-      (asked.ids || asked.tids) && h("button", { "data-fresh": true, onclick: () => change({ ids: "", tids: "", ...(shape.both ? { target: "" } : {}), text: mine.length && !shape.both ? asked.text.slice(0, asked.text.length - mine.map(({ chosen }) => chosen.text).join("").length) : asked.text, place: "" }, { replace: true }) }, shape.both ? "Remove what was written" : mine.length ? "Remove what was written" : "Read as plain text")),
+      (asked.ids || asked.tids) && h("button", { "data-fresh": true, onclick: () => change({ ids: "", tids: "", ...(shape.both ? { target: "" } : {}), text: mine.length && !shape.both ? asked.text.slice(0, asked.text.length - mine.map(({ chosen }) => chosen.text).join("").length) : asked.text, position: "" }, { replace: true }) }, shape.both ? "Remove what was written" : mine.length ? "Remove what was written" : "Read as plain text")),
     note, mine.length > 0 && choices(mine), tree);
 }
 
@@ -116,7 +116,7 @@ async function drawTree(root, session) {
     const found = [];
     for (const beam of live) {
       const run = await startRun(requestOf(session, beam.ids));
-      const logits = new Float32Array(await askBytes("api/logits", { run: run.run, place: run.tokens.length - 1 }));
+      const logits = new Float32Array(await askBytes("api/logits", { run: run.run, position: run.tokens.length - 1 }));
       const { order, probabilities } = filtered(logits, 1, 0, 1, WIDTH);
       /** @type {Token[]} */
       const texts = await ask("api/texts", { model: session.model, ids: [...order].join(",") });

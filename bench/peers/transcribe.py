@@ -1,4 +1,4 @@
-"""Measures seconds of sound per second of a speech model with CTranslate2, without spectrograms. Every window gets the same number of tokens.
+"""Measures seconds of audio per second of a speech model with CTranslate2, without spectrograms. Every window gets the same number of tokens.
 For bf16, which it lacks on most CPUs, it computes in fp32."""
 import argparse
 import os

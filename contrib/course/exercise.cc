@@ -263,16 +263,16 @@ std::vector<Computed> several_heads(const Json& file) {
 }
 
 // The index of an element of `shape`, such as [1, 0].
-std::string place_of(size_t element, const std::vector<int64_t>& shape) {
-  std::vector<size_t> place(shape.size());
+std::string index_text(size_t element, const std::vector<int64_t>& shape) {
+  std::vector<size_t> index(shape.size());
   for (size_t axis = shape.size(); axis-- > 0;) {
-    place[axis] = element % static_cast<size_t>(shape[axis]);
+    index[axis] = element % static_cast<size_t>(shape[axis]);
     element /= static_cast<size_t>(shape[axis]);
   }
-  return fmt::format("[{}]", fmt::join(place, ", "));
+  return fmt::format("[{}]", fmt::join(index, ", "));
 }
 
-ExerciseStep judged(const Computed& step, const std::optional<Array>& found) {
+ExerciseStep compared(const Computed& step, const std::optional<Array>& found) {
   ExerciseStep result{step.name, step.result.shape, found.has_value(), false,
                       "",        step.result.values};
   if (!found) return result;
@@ -288,7 +288,7 @@ ExerciseStep judged(const Computed& step, const std::optional<Array>& found) {
   }
   size_t worst = 0;
   while (close(found->values[worst], step.result.values[worst])) ++worst;
-  result.message = fmt::format("{} is {:.4g}; expected {:.4g}", place_of(worst, found->shape),
+  result.message = fmt::format("{} is {:.4g}; expected {:.4g}", index_text(worst, found->shape),
                                found->values[worst], step.result.values[worst]);
   for (const Mistake& mistake : step.mistakes)
     if (same(*found, mistake.result))
@@ -310,7 +310,7 @@ std::vector<ExerciseStep> check_exercise(const std::string& path) {
   try {
     std::vector<ExerciseStep> steps;
     for (const Computed& step : file.contains("X") ? several_heads(file) : one_head(file))
-      steps.push_back(judged(step, array_of(file, step.name, step.result.shape.size())));
+      steps.push_back(compared(step, array_of(file, step.name, step.result.shape.size())));
     return steps;
   } catch (const Error& error) {
     throw Error(error.kind(), path + ": " + error.what());

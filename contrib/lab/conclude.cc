@@ -37,7 +37,7 @@ std::string compared(const LabPoint& a, const LabPoint& b) {
 
 std::string course(const Table& table, const std::string& series) {
   std::vector<std::string> parts;
-  for (const double x : table.places(series))
+  for (const double x : table.x_values(series))
     parts.push_back(fmt::format("{} at {}", number_text(table.at(series, x).mean), x));
   return fmt::format("{}: {}", series, fmt::join(parts, ", "));
 }

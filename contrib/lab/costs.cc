@@ -13,7 +13,7 @@ constexpr const char* kCells[] = {"rnn", "gru", "lstm"};
 double cheaper_until(const Table& table, const std::string& cell, const std::string& suffix,
                      Outcome least) {
   double last = 0;
-  for (const double n : table.places(cell + suffix)) {
+  for (const double n : table.x_values(cell + suffix)) {
     if (above(table.at(cell + suffix, n), table.at("attention" + suffix, n)) < least) break;
     last = n;
   }
@@ -33,7 +33,7 @@ Conclusion conclude_ratio(const std::string& claim, const Table& table, const st
   std::vector<Case> cases;
   std::vector<std::string> numbers;
   for (const std::string cell : kCells) {
-    for (const double length : table.places(cell + suffix)) {
+    for (const double length : table.x_values(cell + suffix)) {
       const LabPoint &theirs = table.at(cell + suffix, length),
                      &ours = table.at("attention" + suffix, length);
       cases.push_back(

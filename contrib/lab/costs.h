@@ -5,7 +5,7 @@
 #include "lab/table.h"
 
 // Conclusions on what attention costs beside recurrences, in time or in operations. The series of a
-// table are "attention", "rnn", "gru" and "lstm", each with `suffix`; the places are lengths.
+// table are "attention", "rnn", "gru" and "lstm", each with `suffix`; the x values are lengths.
 namespace fovea::lab {
 
 // Each recurrence costs `factor` times as much as attention at each length.

@@ -39,9 +39,9 @@ struct Experiment {
   bool greater_is_better = false;  // decides which learning rate is best
   bool logarithmic = false;        // the axis of the chart
   std::vector<std::string> arms;
-  // The places of the axis with a run each; one element, 0, if a run measures at all places.
+  // The points of the axis with a run each; one element, 0, if a run measures at all points.
   Grid grid = {{0}, {0}};
-  // The rates among which the full form chooses for each arm and place of the grid; the brief form
+  // The rates among which the full form chooses for each arm and point of the grid; the brief form
   // uses the first one. Empty = nothing is trained.
   std::vector<double> rates = {};
   std::function<Readings(const Trial&)> measure;

@@ -54,7 +54,7 @@ struct Conclusion {
   std::string sentence;  // with the numbers that decided
 };
 
-// The values of one series at one place of the axis, one per seed.
+// The values of one series at one point of the axis, one per seed.
 struct LabPoint {
   std::string series;
   double x = 0;
@@ -75,7 +75,7 @@ struct LabResult {
   bool stopped = false;                 // the callback stopped it; there are no conclusions
 };
 
-// One run: a side of the comparison, a place of the axis, a learning rate and a seed.
+// One run: a side of the comparison, a point of the axis, a learning rate and a seed.
 struct LabRun {
   std::string arm;
   double x = 0;

@@ -25,7 +25,7 @@ std::string escaped(const std::string& text) {
 struct Axis {
   double least, most, begin, end;  // values, and their coordinates
   bool logarithmic;
-  double place(double value) const {
+  double at(double value) const {
     const auto turned = [this](double v) { return logarithmic ? math::log(v) : v; };
     const double range = turned(most) - turned(least);
     const double share = range > 0 ? (turned(value) - turned(least)) / range : 0.5;
@@ -63,15 +63,15 @@ std::string axes_text(const LabResult& result, const Axis& x, const Axis& y) {
     svg += fmt::format(
         "<line x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"#8884\"/>\n<text x=\"{}\" "
         "y=\"{:.1f}\" text-anchor=\"end\">{:.4g}</text>\n",
-        kLeft, kWidth - kRight, y.place(v), y.place(v), kLeft - 6, y.place(v) + 4,
+        kLeft, kWidth - kRight, y.at(v), y.at(v), kLeft - 6, y.at(v) + 4,
         std::abs(v) < tick * 1e-9 ? 0 : v);
   }
-  std::set<double> places;
-  for (const LabPoint& p : result.points) places.insert(p.x);
+  std::set<double> x_values;
+  for (const LabPoint& p : result.points) x_values.insert(p.x);
   double last = -kWidth;
-  for (const double v : places) {
-    if (x.place(v) < last + 44) continue;  // labels must not overlap
-    last = x.place(v);
+  for (const double v : x_values) {
+    if (x.at(v) < last + 44) continue;  // labels must not overlap
+    last = x.at(v);
     svg += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{:.6g}</text>\n", last,
                        kHeight - kBottom + 18, v);
   }
@@ -85,15 +85,15 @@ std::string axes_text(const LabResult& result, const Axis& x, const Axis& y) {
 std::string series_text(const Table& table, const std::string& name, const char* colour,
                         const Axis& x, const Axis& y, double legend) {
   std::string points, marks;
-  for (const double place : table.places(name)) {
-    const LabPoint& p = table.at(name, place);
-    points += fmt::format("{:.1f},{:.1f} ", x.place(place), y.place(p.mean));
-    marks += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"{}\"/>\n",
-                         x.place(place), y.place(p.mean), colour);
+  for (const double at : table.x_values(name)) {
+    const LabPoint& p = table.at(name, at);
+    points += fmt::format("{:.1f},{:.1f} ", x.at(at), y.at(p.mean));
+    marks += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"{}\"/>\n", x.at(at),
+                         y.at(p.mean), colour);
     if (std::isfinite(p.low))
       marks += fmt::format(
           "<line x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1:.1f}\" y2=\"{2:.1f}\" stroke=\"{3}\"/>\n",
-          x.place(place), y.place(p.low), y.place(p.high), colour);
+          x.at(at), y.at(p.low), y.at(p.high), colour);
   }
   return fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.8\"/>\n",
                      points, colour) +

@@ -11,10 +11,10 @@
 namespace fovea::lab {
 
 std::string table_text(const LabResult& result) {
-  std::set<double> places;
+  std::set<double> x_values;
   Table table;
   for (const LabPoint& p : result.points) {
-    places.insert(p.x);
+    x_values.insert(p.x);
     for (const double y : p.values) table.add(p.series, p.x, p.learning_rate, y);
   }
   table.finish();
@@ -25,10 +25,10 @@ std::string table_text(const LabResult& result) {
   for (const std::string& name : series) text += fmt::format(" {} |", name);
   text += "\n|---|";
   for (size_t i = 0; i < series.size(); ++i) text += "---|";
-  for (const double x : places) {
+  for (const double x : x_values) {
     text += fmt::format("\n| {} |", x);
     for (const std::string& name : series) {
-      const std::vector<double> own = table.places(name);
+      const std::vector<double> own = table.x_values(name);
       const bool has = std::find(own.begin(), own.end(), x) != own.end();
       text += has ? fmt::format(" {} |", text_of(table.at(name, x))) : " |";
     }

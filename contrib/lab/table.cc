@@ -57,12 +57,12 @@ const LabPoint& Table::at(const std::string& series, double x) const {
 }
 
 const LabPoint& Table::first(const std::string& series) const {
-  const std::vector<double> all = places(series);
+  const std::vector<double> all = x_values(series);
   return at(series, all.empty() ? 0 : all.front());
 }
 
 const LabPoint& Table::last(const std::string& series) const {
-  const std::vector<double> all = places(series);
+  const std::vector<double> all = x_values(series);
   return at(series, all.empty() ? 0 : all.back());
 }
 
@@ -74,12 +74,12 @@ std::vector<std::string> Table::series() const {
   return names;
 }
 
-std::vector<double> Table::places(const std::string& series) const {
-  std::vector<double> places;
+std::vector<double> Table::x_values(const std::string& series) const {
+  std::vector<double> x_values;
   for (const LabPoint& point : points_)
-    if (point.series == series) places.push_back(point.x);
-  std::sort(places.begin(), places.end());
-  return places;
+    if (point.series == series) x_values.push_back(point.x);
+  std::sort(x_values.begin(), x_values.end());
+  return x_values;
 }
 
 Outcome above(const LabPoint& point, double limit) {

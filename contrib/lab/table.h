@@ -16,7 +16,7 @@ struct Estimate {
 // infinite.
 Estimate estimate(const std::vector<double>& values);
 
-// The results of all runs, by series and place of the axis.
+// The results of all runs, by series and point of the axis.
 class Table {
  public:
   void add(const std::string& series, double x, double rate, double y);
@@ -24,8 +24,8 @@ class Table {
 
   // These throw Internal if there is no such point.
   const LabPoint& at(const std::string& series, double x) const;
-  std::vector<std::string> series() const;                      // in the order of the first points
-  std::vector<double> places(const std::string& series) const;  // ascending
+  std::vector<std::string> series() const;  // in the order of the first points
+  std::vector<double> x_values(const std::string& series) const;  // ascending
   const LabPoint& first(const std::string& series) const;
   const LabPoint& last(const std::string& series) const;
   const std::vector<LabPoint>& points() const { return points_; }
@@ -47,7 +47,7 @@ Outcome below(const LabPoint& point, double limit);
 Outcome above(const LabPoint& greater, const LabPoint& less, double factor = 1, double margin = 0);
 
 // Returns the interval of a number that is computed from the values of each seed alone.
-// `number(value)` gets a function that returns the value of the seed at a place of a series.
+// `number(value)` gets a function that returns the value of the seed at a point of a series.
 using SeedValue = std::function<double(const std::string& series, double x)>;
 LabPoint by_seed(const Table& table, const std::function<double(const SeedValue& value)>& number);
 

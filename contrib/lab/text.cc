@@ -42,17 +42,18 @@ void each_document(const fs::path& path, const std::function<void(const std::str
   if (!is_json_lines(path)) return use(text::read_text(path.string()));
   text::LineReader reader(path.string());
   for (std::vector<std::string> lines; !(lines = reader.next(1)).empty();) {
-    const std::string place = fmt::format("{}:{}", path.string(), reader.lines_read());
-    if (!text::is_blank(lines[0])) use(get_string(parse_json(lines[0], place), "text", place));
+    const std::string location = fmt::format("{}:{}", path.string(), reader.lines_read());
+    if (!text::is_blank(lines[0]))
+      use(get_string(parse_json(lines[0], location), "text", location));
   }
 }
 
 // Returns the number of windows of `length` tokens that are followed by another token.
-int64_t places_of(std::span<const int32_t> tokens, int64_t length) {
-  const int64_t places = std::ssize(tokens) - length;
-  check_field(places > 0, "data", "a part of {} tokens; expected at least {}", tokens.size(),
+int64_t starts_in(std::span<const int32_t> tokens, int64_t length) {
+  const int64_t count = std::ssize(tokens) - length;
+  check_field(count > 0, "data", "a part of {} tokens; expected at least {}", tokens.size(),
               length + 1);
-  return places;
+  return count;
 }
 
 Batch windows_at(std::span<const int32_t> tokens, const std::vector<int64_t>& starts,
@@ -97,15 +98,15 @@ Text::Text(const std::vector<std::string>& paths, int64_t bpe) : paths_(paths) {
 }
 
 Batch Text::training_batch(int64_t step, int64_t rows, int64_t length, uint64_t seed) const {
-  const auto places = static_cast<uint32_t>(places_of(training(), length));
+  const auto count = static_cast<uint32_t>(starts_in(training(), length));
   Random random(seed, Stream::shuffle, static_cast<uint32_t>(step));
   std::vector<int64_t> starts(static_cast<size_t>(rows));
-  for (int64_t& start : starts) start = random.word() % places;
+  for (int64_t& start : starts) start = random.word() % count;
   return windows_at(training(), starts, length);
 }
 
 std::vector<Batch> Text::held_out_batches(int64_t windows, int64_t rows, int64_t length) const {
-  const int64_t all = (places_of(held_out(), length) - 1) / length + 1;  // side by side
+  const int64_t all = (starts_in(held_out(), length) - 1) / length + 1;  // side by side
   windows = std::min(windows, all);
   std::vector<Batch> batches;
   for (int64_t first = 0; first < windows; first += rows) {

@@ -11,9 +11,9 @@ namespace fovea::lab {
 
 // Rows of tokens, and their labels.
 struct Batch {
-  Tensor ids;         // i32 [rows, length]
-  Tensor labels;      // i32 [rows, length], or [rows] for one label per row; below 0 = none
-  int64_t asked = 0;  // number of labels that are not below 0
+  Tensor ids;               // i32 [rows, length]
+  Tensor labels;            // i32 [rows, length], or [rows] for one label per row; below 0 = none
+  int64_t predictions = 0;  // number of labels that are not below 0
 };
 // There is one label per row if there are as many labels as rows.
 Batch batch_of(const std::vector<int32_t>& ids, const std::vector<int32_t>& labels, int64_t rows);
@@ -31,7 +31,7 @@ class Text {
   std::span<const int32_t> training() const { return std::span(ids_).first(ids_.size() / 10 * 9); }
   std::span<const int32_t> held_out() const { return std::span(ids_).subspan(training().size()); }
 
-  // Returns windows at random places, which depend on the seed and the step, with the next tokens
+  // Returns windows at random offsets, which depend on the seed and the step, with the next tokens
   // as labels.   -> [rows, length]
   Batch training_batch(int64_t step, int64_t rows, int64_t length, uint64_t seed) const;
   // Returns at most `windows` windows, spread evenly over the held-out part, in batches of at most

@@ -116,35 +116,37 @@ double train_on(const nn::Transformer& model, const Schooling& schooling,
   return sum;
 }
 
-Asked asked_of(const nn::Transformer& model, const Batch& batch, const nn::Pass& pass) {
+LabelledRows labelled_rows(const nn::Transformer& model, const Batch& batch, const nn::Pass& pass) {
   const Tensor hidden = model.hidden(batch.ids, pass);
   const std::span<int32_t> all = batch.labels.span<int32_t>();
-  if (batch.labels.rank() == 1 || batch.asked == std::ssize(all)) return {hidden, batch.labels};
-  std::vector<int32_t> places, labels;
+  if (batch.labels.rank() == 1 || batch.predictions == std::ssize(all))
+    return {hidden, batch.labels};
+  std::vector<int32_t> indices, labels;
   for (size_t i = 0; i < all.size(); ++i) {
     if (all[i] < 0) continue;
-    places.push_back(static_cast<int32_t>(i));
+    indices.push_back(static_cast<int32_t>(i));
     labels.push_back(all[i]);
   }
   const Tensor rows = hidden.view({batch.labels.size(), hidden.dim(-1)});
-  return {gather(tensor_of(places, {1, batch.asked}), rows), tensor_of(labels, {1, batch.asked})};
+  return {gather(tensor_of(indices, {1, batch.predictions}), rows),
+          tensor_of(labels, {1, batch.predictions})};
 }
 
 Tensor loss_of(const nn::Transformer& model, const Batch& batch, const nn::Pass& pass) {
-  const Asked asked = asked_of(model, batch, pass);
-  return model.loss(asked.hidden, asked.labels);
+  const LabelledRows inputs = labelled_rows(model, batch, pass);
+  return model.loss(inputs.hidden, inputs.labels);
 }
 
 double mean_loss(const nn::Transformer& model, const std::vector<Batch>& batches,
                  const nn::Pass& pass) {
   const NoGradient off;
-  double sum = 0, asked = 0;
+  double sum = 0, predictions = 0;
   for (const Batch& batch : batches) {
-    const auto labels = static_cast<double>(batch.asked);
+    const auto labels = static_cast<double>(batch.predictions);
     sum += labels * number_of(loss_of(model, batch, pass));
-    asked += labels;
+    predictions += labels;
   }
-  return sum / asked;
+  return sum / predictions;
 }
 
 std::vector<int32_t> most_likely(const Tensor& logits) {
@@ -158,9 +160,9 @@ std::vector<int32_t> most_likely(const Tensor& logits) {
 
 double accuracy(const nn::Transformer& model, const Batch& batch, const nn::Pass& pass) {
   const NoGradient off;
-  const Asked asked = asked_of(model, batch, pass);
-  const std::vector<int32_t> found = most_likely(model.logits(asked.hidden));
-  const std::span<int32_t> labels = asked.labels.span<int32_t>();
+  const LabelledRows inputs = labelled_rows(model, batch, pass);
+  const std::vector<int32_t> found = most_likely(model.logits(inputs.hidden));
+  const std::span<int32_t> labels = inputs.labels.span<int32_t>();
   double right = 0;
   for (size_t i = 0; i < labels.size(); ++i) right += found[i] == labels[i];
   return right / static_cast<double>(labels.size());

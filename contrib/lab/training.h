@@ -33,13 +33,15 @@ double train_on(const nn::Transformer& model, const Schooling& schooling,
                 const std::function<Batch(int64_t step)>& batch,
                 const std::function<void(int64_t step, double loss)>& after = {});
 
-// The hidden states of the tokens that have labels, [1, asked, C], and their labels, [1, asked]. If
-// each row or each token has a label, the states of all tokens, [rows, length, C]. The head reads
-// no others, since the logits of a vocabulary take most of the time of a small model.
-struct Asked {
+// The hidden states of the tokens that have labels, [1, predictions, C], and their labels, [1,
+// predictions]. If each row or each token has a label, the states of all tokens, [rows, length, C].
+// The head reads no others, since the logits of a vocabulary take most of the time of a small
+// model.
+struct LabelledRows {
   Tensor hidden, labels;
 };
-Asked asked_of(const nn::Transformer& model, const Batch& batch, const nn::Pass& pass = {});
+LabelledRows labelled_rows(const nn::Transformer& model, const Batch& batch,
+                           const nn::Pass& pass = {});
 // Mean negative log-likelihood of the labels, in nats: as a tensor, and of several batches.
 Tensor loss_of(const nn::Transformer& model, const Batch& batch, const nn::Pass& pass = {});
 double mean_loss(const nn::Transformer& model, const std::vector<Batch>& batches,

@@ -24,11 +24,11 @@ struct BenchOptions {
   int64_t prompt = 512;                                      // generation: tokens of the prompt
   int64_t decode = 64;  // generation: tokens to generate per sequence
   int64_t depth = 16;   // generation: tokens before the measured decoding
-  // Sequences or pictures per step. 0 = training: 16 for baby, 8 for pictures, else the batch of
+  // Sequences or images per step. 0 = training: 16 for baby, 8 for images, else the batch of
   // preset_training(); generation: 1.
   int64_t batch = 0;
   HeadsWay heads = HeadsWay::batched;  // attention of one layer
-  // Prompts, embedding, translation, transcription, pictures: measured runs, after one that is not.
+  // Prompts, embedding, translation, transcription, images: measured runs, after one that is not.
   int64_t runs = 5;
 };
 void visit(BenchOptions& options, OptionVisitor& visitor);  // fovea/core/options.h
@@ -38,7 +38,7 @@ struct TrainBench {
   int threads = 0;
   int64_t batch = 0, context = 0, steps = 0;
   double milliseconds_per_step = 0;  // median
-  double sequences_per_second = 0;   // or pictures
+  double sequences_per_second = 0;   // or images
   double tokens_per_second = 0;      // or patches
   double flops_per_step = 0;         // matrix products and attention, forward and backward
   // FLOP/s of this machine in this precision, measured just before the benchmark.
@@ -46,7 +46,7 @@ struct TrainBench {
   uint64_t peak_bytes = 0;  // peak resident memory of the process
 };
 
-// Measures training steps of a preset on random tokens or pictures, each timed separately. Throws
+// Measures training steps of a preset on random tokens or images, each timed separately. Throws
 // InvalidArgument if the preset is unknown or of another kind, OutOfMemory if the training does
 // not fit into memory. All benchmarks throw InvalidArgument if an option is out of range. They use
 // all compute threads, so run one at a time.
@@ -100,12 +100,12 @@ EmbedBench bench_embedding(const infer::Embedder& embedder, const std::vector<st
 struct ImageBench {
   std::string isa;
   int threads = 0;
-  int64_t pictures = 0;
+  int64_t images = 0;
   double seconds = 0;  // median of the runs, without decoding of files
-  double pictures_per_second = 0;
+  double images_per_second = 0;
 };
 
-// Measures the labels (of a model that has them) or the vectors of `count` random pictures of the
+// Measures the labels (of a model that has them) or the vectors of `count` random images of the
 // model's size, in batches of BenchOptions::batch (0 = 8). Throws InvalidArgument if the count is
 // below 1.
 ImageBench bench_images(const infer::ImageModel& model, int64_t count, const BenchOptions& options);
@@ -130,10 +130,10 @@ struct TranscriptionBench {
   std::string isa;
   int threads = 0;
   int64_t windows = 0, tokens = 0;  // decoded together; generated in all of them
-  double sound_seconds = 0;
-  double seconds = 0;  // median of the runs, spectrograms included
-  double sound_per_second = 0;
-  uint64_t peak_bytes = 0;  // peak resident memory
+  double audio_seconds = 0;
+  double seconds = 0;           // median of the runs, spectrograms included
+  double audio_per_second = 0;  // seconds of audio per second
+  uint64_t peak_bytes = 0;      // peak resident memory
 };
 
 // Measures the transcription of `windows` windows of noise, with exactly `max_tokens` tokens in

@@ -174,7 +174,7 @@ typedef struct fovea_generate_options {
   // Number of speculative tokens per pass, 0 = off, -1 = automatic, and the draft model that
   // proposes them; NULL = they are taken from earlier text. They change the speed, not the result.
   // Several threads may use the same draft at the same time.
-  int64_t guesses;
+  int64_t speculative_tokens;
   const fovea_model* draft;
   // Callbacks, or NULL. `user` is passed to both.
   fovea_text_callback on_text;
@@ -226,7 +226,7 @@ typedef struct fovea_generation {
   int32_t finish;  // FOVEA_FINISH_...
   float score;     // beam search: log-probability / length ^ length_penalty, end token included
   int64_t prompt_tokens, cached_tokens;
-  int64_t guessed_tokens, accepted_tokens;
+  int64_t speculative_tokens, accepted_tokens;
   double prompt_seconds, generation_seconds;
 } fovea_generation;
 

@@ -47,8 +47,8 @@ void visit(EvaluationData& data, OptionVisitor& visitor);  // fovea/core/options
 infer::Evaluation evaluate(const model::Model& model, const EvaluationData& data,
                            const std::function<bool(double fraction)>& progress = {});
 
-// Measures a model on pictures with labels or captions: the loss and the scores of a classifier, or
-// how many texts and pictures a model of pictures and texts retrieves, each among all others.
+// Measures a model on images with labels or captions: the loss and the scores of a classifier, or
+// how many texts and images a model of images and texts retrieves, each among all others.
 // Throws the errors of evaluate().
 infer::Evaluation evaluate_images(const infer::ImageModel& model,
                                   const std::vector<std::string>& images,

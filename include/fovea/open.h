@@ -14,13 +14,13 @@ namespace fovea {
 
 // What a model is for, and the class that opens it.
 //   text          generates text, or translates (Model)
-//   speech        transcribes sound (Model)
+//   speech        transcribes audio (Model)
 //   vectors       computes a vector for each text (Embedder)
 //   sparse        computes sparse vectors over the vocabulary (SparseEmbedder)
 //   multi_vector  computes a vector for each token (MultiVectorEmbedder)
 //   scores        scores pairs of texts (Reranker)
 //   labels        labels texts (Classifier)
-//   images        computes vectors or labels of pictures (ImageModel)
+//   images        computes vectors or labels of images (ImageModel)
 enum class ModelUse { text, speech, vectors, sparse, multi_vector, scores, labels, images };
 const char* name_of(ModelUse use);
 

@@ -16,7 +16,7 @@ function reinforced(from) {
   const prompts = join(folder, "prompts.jsonl");
   writeFileSync(prompts, Array.from({ length: 12 }, (_, i) => `${JSON.stringify({ prompt: `To be ${"or ".repeat(i % 3)}` })}\n`).join(""));
   const out = join(folder, "aligned");
-  execFileSync(fovea, ["train", prompts, "--from", from, "--objective", "grpo", "--reward", "regex:be", "--lora", "4", "--out", out, "--steps", "6", "--prompts", "3", "--answers", "4",
+  execFileSync(fovea, ["train", prompts, "--from", from, "--objective", "grpo", "--reward", "regex:be", "--lora", "4", "--out", out, "--steps", "6", "--prompts", "3", "--generations", "4",
     "--answer-tokens", "8", "--learning-rate", "1e-2", "--kl-weight", "0.01", "--evaluate-every", "3", "--save-every", "3", "--seed", "7", "--threads", "2", "--validation", "0.2"], { stdio: "pipe" });
   return out;
 }
@@ -35,11 +35,11 @@ test("two models answer a prompt, and the divergence is that of their logits", {
   const answers = await page.locator("[data-answer] .sample").allTextContents();
   assert.equal(answers.length, 2);
   const ask = async (path, body) => (await fetch(`${server.address}api/${path}`, { method: "POST", body: JSON.stringify(body) })).json();
-  const written = await ask("answer", { model: "1@6", prompt: "To be", tokens: 64 });
+  const written = await ask("generation", { model: "1@6", prompt: "To be", tokens: 64 });
   assert.equal(answers[1].trim(), written.text.trim());
   const logits = async (model) => {
     const { run } = await ask("run", { model, ids: written.ids });
-    return new Float32Array(await (await fetch(`${server.address}api/logits?run=${run}&place=3`)).arrayBuffer());
+    return new Float32Array(await (await fetch(`${server.address}api/logits?run=${run}&position=3`)).arrayBuffer());
   };
   const softmax = (x) => {
     const most = Math.max(...x);

@@ -39,9 +39,9 @@ test("a classifier shows its labels and what they rest on", { skip }, async () =
   const best = asked("classify", MODEL, TEXT).explanation;
   await expectShown(page, best.attributions[1]);
   const labels = await page.$$eval("[data-answer]", (all) => all.map((each) => [each.dataset.answer, each.closest(".bar-row").querySelector(".number").title]));
-  assert.deepEqual(labels.map(([name]) => name), best.answers.map(({ name }) => name));
-  labels.forEach(([, text], i) => assert.ok(Math.abs(number(text) - best.answers[i].score) <= 1e-6));
-  const other = best.answers.at(-1).name;
+  assert.deepEqual(labels.map(([name]) => name), best.outputs.map(({ name }) => name));
+  labels.forEach(([, text], i) => assert.ok(Math.abs(number(text) - best.outputs[i].score) <= 1e-6));
+  const other = best.outputs.at(-1).name;
   await page.getByRole("button", { name: other }).click();
   const wanted = asked("classify", MODEL, TEXT, "--target", other).explanation;
   for (const attribution of wanted.attributions) {
@@ -60,7 +60,7 @@ test("a language model shows its next tokens and what they rest on", { skip }, a
   const page = await opened(`${server.address}#view=explain&text=To+be`);
   const best = asked("trace", model, "--text", "To be");
   await expectShown(page, best.attributions[1]);
-  const second = best.answers[1];
+  const second = best.outputs[1];
   await page.locator("[data-answer]").nth(1).click();
   const wanted = asked("trace", model, "--text", "To be", "--target", `#${second.id}`);
   await expectShown(page, wanted.attributions[1]);
@@ -82,7 +82,7 @@ test("entities, masked words and answers are shown with what they rest on", { sk
     for (const [number, explanation] of all.entries()) {
       await page.locator(`[data-result="${number}"]`).click();
       await expectShown(page, explanation.attributions[1]);
-      assert.equal(await page.locator(".contributions .place").count(), explanation.places.length);
+      assert.equal(await page.locator(".contributions .position").count(), explanation.positions.length);
     }
     assert.deepEqual(await violations(page), []);
     assert.deepEqual(page.problems, []);

@@ -142,7 +142,7 @@ test("the steps of a token have the numbers of trace, forwards and backwards", {
   await page.waitForSelector("text=step 1 of");
   await page.getByRole("button", { name: "Residual stream" }).click();
   await page.waitForSelector("h2:text('Residual stream')");
-  // The page of pictures once had a style of the same name, which spread the numbers over the whole window.
+  // The page of images once had a style of the same name, which spread the numbers over the whole window.
   const [panel, numbers] = await page.$eval(".cells", (cells) => [cells.closest("section") ?? cells.parentElement, cells].map((each) => each.getBoundingClientRect().toJSON()));
   assert.ok(numbers.top >= panel.top && numbers.bottom <= panel.bottom && numbers.height < 400, JSON.stringify([panel, numbers]));
   const cells = await page.$$eval("[data-value]", (all) => all.map((each) => [each.title, each.textContent]));
@@ -217,7 +217,7 @@ test("logit lens and surprise agree with trace", { skip }, async () => {
   await page.locator("[data-bits]").nth(2).click();
   await page.waitForSelector("text=Most likely:");
   await page.locator(".lens th button").nth(4).click();
-  await page.waitForFunction(() => /place=/.test(location.hash));
+  await page.waitForFunction(() => /position=/.test(location.hash));
   await quiet(page);
 });
 

@@ -56,7 +56,7 @@ test("the picture has the norms where they stand, groups of equal layers, and ea
   assert.deepEqual(pre.groups[0].layers, [0, 1]);
   assert.deepEqual(names(pre).map((name) => name.split(" ")[0]), ["Layer", "Attention", "Layer", "Feed-forward"]);
   const [post] = diagramOf({ ...SPEC, decoder: { ...STACK, placement: { input: false, output: false, sum: true } } });
-  assert.deepEqual(post.groups[0].sublayers[0].boxes.map((box) => [box.part, box.place]), [["attention", "branch"], ["norm", "stream"]]);
+  assert.deepEqual(post.groups[0].sublayers[0].boxes.map((box) => [box.part, box.lane]), [["attention", "branch"], ["norm", "stream"]]);
   const [mixed] = diagramOf({ ...SPEC, decoder: { ...STACK, mixers: ["lstm", "attention"] } });
   assert.deepEqual(mixed.groups.map((group) => group.sublayers[0].boxes[1].title), ["LSTM", "Attention"]);
   const [windows] = diagramOf({ ...SPEC, decoder: { ...STACK, layers: 6, attention: { ...STACK.attention, kv_heads: 2, windows: [8, 0] } } });

@@ -1,4 +1,4 @@
-// The page of models that read sound: the spectrogram of a file, and the part of it that each word came from.
+// The page of models that read audio: the spectrogram of a file, and the part of it that each word came from.
 
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
@@ -36,12 +36,12 @@ test("the inspector's home refers to the page, which shows where words come from
   assert.ok(heard.words.length > 0);
   assert.equal(await page.locator(".panel button").count(), heard.words.length);
   const sizes = await page.$$eval("canvas", (all) => all.map((each) => [each.height, each.width]));
-  assert.deepEqual(sizes, [[heard.bins, heard.frames], [heard.words.length, heard.places]]);
+  assert.deepEqual(sizes, [[heard.bins, heard.frames], [heard.words.length, heard.positions]]);
   await page.locator(".panel button").first().click();
   const { start, end } = heard.words[0];
   assert.ok((await page.locator("#announcer").textContent()).includes(`${start.toFixed(2)} s to ${end.toFixed(2)} s`));
   assert.deepEqual(await violations(page), []);
-  await page.setInputFiles("#file", fileURLToPath(import.meta.url)); // no sound
+  await page.setInputFiles("#file", fileURLToPath(import.meta.url)); // no audio
   await page.waitForSelector(".error");
   assert.deepEqual(page.problems.filter((each) => !each.includes("404") && !each.includes("400")), []);
   if (process.env.FOVEA_SCREENSHOT) await page.screenshot({ path: process.env.FOVEA_SCREENSHOT, fullPage: true });

@@ -1,5 +1,5 @@
 // The first line is a route of the inspector, the others are NAME=VALUE of its query, about a run
-// of a small model. Any query gives an answer, or an error for the client.
+// of a small model. Any query gives a response, or an error for the client.
 
 #include <algorithm>
 #include <map>
@@ -16,7 +16,7 @@ Routes& routes() {
   static Routes small(
       "small",
       small_model(test::small_decoder({.context = 8, .width = 12, .layers = 2, .heads = 2})));
-  static const Answer run = small.answer({"POST", "api/run", {}, R"({"text": "a b a"})"});
+  static const Response run = small.respond({"POST", "api/run", {}, R"({"text": "a b a"})"});
   require(run.status == 200, "the model reads words");
   return small;
 }
@@ -42,7 +42,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const size_t equal = std::min(line.find('='), line.size());
     query[std::string(line.substr(0, equal))] = line.substr(std::min(equal + 1, line.size()));
   }
-  const int status = routes().answer({"GET", path, query, ""}).status;
+  const int status = routes().respond({"GET", path, query, ""}).status;
   fovea::require(status == 200 || (status >= 400 && status < 500), "the status is a client error");
   return 0;
 }

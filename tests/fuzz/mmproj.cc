@@ -1,5 +1,5 @@
 // The input is a .gguf file with an encoder of images for a model of texts: it is opened, and an
-// accepted one turns a picture into vectors, or it is refused.
+// accepted one turns an image into vectors, or it is refused.
 
 #include "formats/gguf/mmproj.h"
 
@@ -11,9 +11,9 @@ namespace fovea {
 namespace {
 
 constexpr int64_t kWidth = 16;      // of the text model, as of the seeds
-constexpr int64_t kSmallSide = 64;  // a larger picture only costs the fuzzer time
+constexpr int64_t kSmallSide = 64;  // a larger image only costs the fuzzer time
 
-media::Image grey_picture(int64_t height, int64_t width) {
+media::Image grey_image(int64_t height, int64_t width) {
   return {height, width, std::vector<uint8_t>(static_cast<size_t>(3 * height * width), 99)};
 }
 
@@ -23,7 +23,7 @@ void see(const std::string& path) {
   const auto encoder = model::open_mmproj(path, text, model::Weights::mapped, {});
   if (encoder->side() > kSmallSide || encoder->processor.longest > kSmallSide) return;
   for (const media::Image& tile :
-       media::tiles_of(encoder->processor, grey_picture(5, 9), "picture").images)
+       media::tiles_of(encoder->processor, grey_image(5, 9), "image").images)
     require((*encoder)(tile).shape() == Shape{encoder->tokens(), kWidth},
             "a vector for each token");
 }

@@ -6,8 +6,8 @@
 #include <iterator>
 
 #include "fuzz.h"
-#include "serve/answer_limits.h"
 #include "serve/fields.h"
+#include "serve/response_limits.h"
 #include "serve/tool_calls.h"
 
 namespace fovea::serve {

@@ -56,14 +56,14 @@ class HostileFolder(HostileTest):
 
     def test_temporary_files_are_in_tmpdir(self):
         """Spectrograms were kept in /tmp, whatever TMPDIR said."""
-        sound = GOLDENS.parent / "fuzz/corpus/sound/tiny.flac"
-        command = [FOVEA, "transcribe", str(GOLDENS / "speech/model"), str(sound)]
+        audio = GOLDENS.parent / "fuzz/corpus/audio/tiny.flac"
+        command = [FOVEA, "transcribe", str(GOLDENS / "speech/model"), str(audio)]
         for folder, code in ((self.folder, 0), (self.folder / "none", 1)):
             result = subprocess.run(command, env={**ENVIRONMENT, "TMPDIR": str(folder)}, capture_output=True, text=True)
             self.assertEqual(result.returncode, code, result.stderr)
         self.assertIn("TMPDIR", result.stderr)
 
-    def test_a_fifo_is_no_sound(self):
+    def test_a_fifo_is_no_audio(self):
         fifo = self.folder / "a.wav"
         os.mkfifo(fifo)
         self.refused("a.wav: is a FIFO; expected a regular file", "transcribe", GOLDENS / "speech/model", fifo, codes=(2,))
@@ -86,7 +86,7 @@ class HostileFolder(HostileTest):
             out, begun = self.folder / f"out{code}", self.folder / f"begun{code}"
             process = subprocess.Popen(
                 [FOVEA, "train", str(data), "--objective", "grpo", "--from", str(GOLDENS / "fine_tuning/model"), "--lora", "4", "--out", str(out),
-                 "--prompts", "2", "--answers", "2", "--answer-tokens", "4", "--steps", "2", "--reward-command", f"echo $$ > '{begun}'; exec sleep 7777",
+                 "--prompts", "2", "--generations", "2", "--answer-tokens", "4", "--steps", "2", "--reward-command", f"echo $$ > '{begun}'; exec sleep 7777",
                  "--reward-timeout", "60"], env=ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
             while process.poll() is None and not (begun.exists() and begun.read_text().strip()):
                 time.sleep(0.02)

@@ -1,4 +1,4 @@
-"""Hostile pictures: sizes that lie, bombs, truncated files, cycles in EXIF data, and large profiles of colours."""
+"""Hostile images: sizes that lie, bombs, truncated files, cycles in EXIF data, and large profiles of colours."""
 import pathlib
 import struct
 import unittest
@@ -26,7 +26,7 @@ def zeros(count):
 
 
 def progressive_jpeg(side, scans):
-    """Returns a grey picture of one colour. Each block takes one bit in the first scan, and almost none in the others."""
+    """Returns a grey image of one colour. Each block takes one bit in the first scan, and almost none in the others."""
     def segment(marker, data):
         return bytes((0xFF, marker)) + struct.pack(">H", len(data) + 2) + data
 
@@ -48,7 +48,7 @@ class HostileImages(HostileTest):
         self.assertEqual(code, 0, message)
 
     def bad(self, pattern, name, content, room=0):
-        """Expects that a picture is refused; `room` is the memory that its pixels may take."""
+        """Expects that an image is refused; `room` is the memory that its pixels may take."""
         with self.subTest(pattern=pattern):
             path = self.write(name, content)
             code, message, memory = self.run_limited("classify", MODEL, path)
@@ -84,28 +84,28 @@ class HostileImages(HostileTest):
         self.accepted("classify", MODEL, self.write("g.png", png(4096, 4096, zeros((4096 // 8 + 1) * 4096), bits=1, kind=0)))
 
     def test_a_bomb_takes_the_memory_of_its_pixels_only(self):
-        """20 million pixels in 60 KB are within the limit; the picture is read, and its copies stay small."""
+        """20 million pixels in 60 KB are within the limit; the image is read, and its copies stay small."""
         bomb = self.write("bomb.png", png(5000, 4000, zeros((5000 * 3 + 1) * 4000)))
         code, message, memory = self.run_limited("classify", MODEL, bomb)
         self.assertEqual(code, 0, message)
         if not SANITIZED:
             self.assertLessEqual(memory, self.usual_memory + 4 * 5000 * 4000 + SLACK)
 
-    def test_a_narrow_picture_is_refused_by_its_resized_size(self):
+    def test_a_narrow_image_is_refused_by_its_resized_size(self):
         line = png(1, 100_000, zeros(4 * 100_000))
         clip = GOLDENS / "vision/clip"
         path = self.write("line.png", line)
         self.assertEqual(self.run_limited("classify", MODEL, path)[0], 0)  # a processor that does not keep the ratio
         code, message, _ = self.run_limited("embed", clip, self.write("long.png", png(1, 10_000_000, zeros(40_000_000))))
         self.assertEqual(code, 2, message)
-        self.assertRegex(message, "long.png: the picture has 1 x 10000000 pixels, resized to")
+        self.assertRegex(message, "long.png: the image has 1 x 10000000 pixels, resized to")
 
     def test_truncated_files_are_refused(self):
         for name in ("005.png", "012.jpg", "017.webp"):
             content = (GOLDENS / "images" / name).read_bytes()
             for part in (0.2, 0.5, 0.8):
                 self.bad("damaged", name, content[:max(30, int(len(content) * part))])
-        self.bad("not a picture", "empty.png", b"")
+        self.bad("not an image", "empty.png", b"")
 
     def test_exif_cycles_and_large_profiles_are_harmless(self):
         good = (GOLDENS / "images/012.jpg").read_bytes()

@@ -28,12 +28,12 @@ float value(int unit, size_t i) {
 std::vector<float> tree_sums(int first, int end) {
   std::vector<float> sums(kValues);
   for (size_t i = 0; i < kValues; ++i) {
-    float places[65] = {};
-    const auto merge = [&](int place) { places[place - 1] += places[place]; };
+    float slots[65] = {};
+    const auto merge = [&](int slot) { slots[slot - 1] += slots[slot]; };
     SumTree tree;
-    for (int unit = first; unit < end; ++unit) places[tree.next(unit, merge)] = value(unit, i);
+    for (int unit = first; unit < end; ++unit) slots[tree.next(unit, merge)] = value(unit, i);
     tree.finish(merge);
-    sums[i] = places[0];
+    sums[i] = slots[0];
   }
   return sums;
 }

@@ -32,11 +32,11 @@ class Alignment : public testing::Test {
   }
 
   // The texts as answers that were written: chosen and rejected ones in turn.
-  train::WrittenBatch answers() const {
+  train::RolloutBatch answers() const {
     const Tensor ids = expected_.tensor("ids"), mask = expected_.tensor("mask"),
                  lengths = expected_.tensor("lengths");
     const auto at = [](const Tensor& x, int64_t i) { return x.data_as<int64_t>()[i]; };
-    train::WrittenBatch batch;
+    train::RolloutBatch batch;
     for (int64_t text = 0, begin = 0; text < lengths.size(); begin += at(lengths, text++)) {
       int64_t first = begin, end = begin + at(lengths, text);
       while (at(mask, first) == 0) ++first;
@@ -50,7 +50,7 @@ class Alignment : public testing::Test {
   }
 
   // Takes the steps of the goldens, and compares losses and updates.
-  void expect_steps(const std::string& run, const train::WrittenBatch& batch,
+  void expect_steps(const std::string& run, const train::RolloutBatch& batch,
                     const train::PolicyTraining& training) const {
     model::ModelFiles files = model::open_model_files(kAligned, model::Weights::owned);
     model::Linear head(files.model.spec.width, 1, true);
@@ -119,7 +119,7 @@ TEST_F(Alignment, ByDpoTakesTheStepsOfPyTorch) {
 }
 
 TEST_F(Alignment, ByGrpoTakesTheStepsOfPyTorch) {
-  train::WrittenBatch batch = answers();
+  train::RolloutBatch batch = answers();
   train::PolicyTraining training;
   training.batch = 4;  // several passes, of different lengths
   training.options.batch_epochs = kAlignedSteps;
@@ -137,7 +137,7 @@ TEST_F(Alignment, ByGrpoTakesTheStepsOfPyTorch) {
 }
 
 TEST_F(Alignment, ByPpoTakesTheStepsOfPyTorch) {
-  train::WrittenBatch batch = answers();
+  train::RolloutBatch batch = answers();
   train::PolicyTraining training;
   training.ppo = true;
   training.batch = 5;

@@ -24,24 +24,24 @@ void expect_same_with_drafts(const model::Model& model, const std::vector<std::s
     options.sampling.seed = 5;
     options.max_tokens = 40;
     options.ignore_end = true;
-    options.guesses = 0;
+    options.speculative_tokens = 0;
     const std::vector<infer::Generation> alone = infer::generate(model, prompt, options);
-    options.guesses = -1;
+    options.speculative_tokens = -1;
     EXPECT_EQ(infer::generate(model, prompt, options)[0].ids, alone[0].ids);
-    options.guesses = 3;
+    options.speculative_tokens = 3;
     for (const std::string& family : drafts) {
       const model::Model draft =
           model::Model::open(shared("fixtures/models/" + family), model::WeightPrecision::stored);
       const std::vector<infer::Generation> found =
           infer::generate(model, prompt, options, {}, &draft);
       EXPECT_EQ(found[0].ids, alone[0].ids) << family;
-      EXPECT_GT(found[0].guessed_tokens, 0) << family;
+      EXPECT_GT(found[0].speculative_tokens, 0) << family;
     }
     const std::vector<infer::Generation> own = infer::generate(model, prompt, options, {}, &model);
     EXPECT_EQ(own[0].ids, alone[0].ids);
     // Rotations may depend on the length of the text; the keys of the draft model are then rotated
     // slightly differently.
-    EXPECT_GE(own[0].accepted_tokens * 10, own[0].guessed_tokens * 9);
+    EXPECT_GE(own[0].accepted_tokens * 10, own[0].speculative_tokens * 9);
   }
 }
 

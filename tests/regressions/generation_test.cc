@@ -55,7 +55,7 @@ TEST_F(PaddedVocabulary, IsNeverSampled) {
   const model::Transformer model = test::small_model(40, kRows);
   for (const float temperature : {0.0f, 1.0f, 5.0f}) {
     infer::GenerateOptions o = options(temperature);
-    o.answers = 3;
+    o.generations = 3;
     o.logprobs = 4;
     expect_tokens(model, o);
   }
@@ -67,11 +67,11 @@ TEST_F(PaddedVocabulary, IsNoHypothesisOfABeamSearch) {
   expect_tokens(test::small_model(40, kRows), o);
 }
 
-TEST_F(PaddedVocabulary, IsNotGuessed) {
+TEST_F(PaddedVocabulary, IsNotProposed) {
   const model::Transformer model = test::small_model(40, kRows),
                            draft = test::small_model(40, kRows + 7);
   infer::GenerateOptions o = options(1);
-  o.guesses = 3;
+  o.speculative_tokens = 3;
   expect_tokens(model, o, {}, &draft);
 }
 
@@ -107,11 +107,11 @@ TEST(LongRope, ContinuesATextBeyondTheOriginalContext) {
   o.ignore_end = true;
   for (const auto& one : read_json(folder + "/texts.json")["cases"]) {
     const Ids prompt = one["prompt"].get<Ids>(), expected = one["generated"].get<Ids>();
-    for (const int64_t guesses : {0, 3}) {
-      o.guesses = guesses;
+    for (const int64_t proposed : {0, 3}) {
+      o.speculative_tokens = proposed;
       o.max_tokens = std::ssize(expected);
       EXPECT_EQ(infer::generate(model, prompt, o)[0].ids, expected)
-          << prompt.size() << " " << guesses;
+          << prompt.size() << " " << proposed;
     }
     o.beams = 2;
     EXPECT_EQ(std::ssize(infer::generate(model, prompt, o)[0].ids), std::ssize(expected));

@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include "fovea/core/error.h"
-#include "serve/answer_limits.h"
+#include "serve/response_limits.h"
 #include "unit/serve/api_fixture.h"
 
 namespace fovea::serve {
@@ -29,7 +29,7 @@ TEST_F(HostileRequestTest, KeepsDeepArgumentsAsText) {
     const std::string arguments = "{\"a\":" + inner + "}";
     model_->facts.context = 1 << 20;
     const auto exchange = post(kChatPath, conversation_with_call(arguments));
-    EXPECT_EQ(exchange->answer.status, 200) << exchange->answer.body;
+    EXPECT_EQ(exchange->response.status, 200) << exchange->response.body;
     const Json messages = Json::parse(conversation_.messages.json());
     EXPECT_EQ(messages[1]["tool_calls"][0]["function"]["arguments"], arguments);
   }
@@ -46,13 +46,13 @@ TEST_F(HostileRequestTest, RefusesDeepArgumentsWithATemplateFile) {
   const std::string deep = "{\"a\":" + std::string(60, '[') + std::string(60, ']') + "}";
   const auto exchange = post(kChatPath, conversation_with_call(deep));
   refused(exchange, 400, "messages", "nested");
-  EXPECT_EQ(post(kChatPath, conversation_with_call("{\"a\":[]}"))->answer.status, 200);
+  EXPECT_EQ(post(kChatPath, conversation_with_call("{\"a\":[]}"))->response.status, 200);
 }
 
 TEST_F(HostileRequestTest, ReadsManyKeysQuicklyAndRefusesTooMany) {
   std::string body = "{\"content\":\"a\"";
   for (int i = 0; i < 99'000; ++i) body += ",\"" + std::to_string(i) + "\":0";
-  EXPECT_EQ(ask("POST", "/tokenize", body + "}")->answer.status, 200);
+  EXPECT_EQ(ask("POST", "/tokenize", body + "}")->response.status, 200);
   for (int i = 0; i < 2'000; ++i) body += ",\"x" + std::to_string(i) + "\":0";
   refused(ask("POST", "/tokenize", body + "}"), 400, nullptr, "100000 keys");
 }
@@ -72,15 +72,16 @@ TEST_F(HostileRequestTest, EstimatesResponsesBeforeStarting) {
   EXPECT_TRUE(prompts_.empty());
   Json less = asked;
   less["max_tokens"] = 1;
-  EXPECT_EQ(post(kCompletionPath, less)->answer.status, 200);
+  EXPECT_EQ(post(kCompletionPath, less)->response.status, 200);
   less["stream"] = true;
-  EXPECT_EQ(post(kCompletionPath, less)->answer.status, 200);
+  EXPECT_EQ(post(kCompletionPath, less)->response.status, 200);
   // If the request sets no max_tokens, their number is reduced to fit the limit.
   model_->facts.context = 1 << 20;
-  EXPECT_EQ(post(kChatPath, chat({{"logprobs", true}, {"top_logprobs", 20}}))->answer.status, 200);
+  EXPECT_EQ(post(kChatPath, chat({{"logprobs", true}, {"top_logprobs", 20}}))->response.status,
+            200);
   EXPECT_LT(options_.max_tokens, 40'000);
   EXPECT_GT(options_.max_tokens, 20'000);
-  EXPECT_EQ(post(kChatPath, chat())->answer.status, 200);
+  EXPECT_EQ(post(kChatPath, chat())->response.status, 200);
   EXPECT_GT(options_.max_tokens, 900'000) << "text alone takes little memory";
   refused(
       post(kCompletionPath, {{"prompt", std::vector<std::string>(32, std::string(150'000, 'x'))},
@@ -92,8 +93,8 @@ TEST_F(HostileRequestTest, EstimatesResponsesBeforeStarting) {
 // Tokens may be longer than estimated, so the responses in memory are limited as well.
 TEST_F(HostileRequestTest, LimitsHeldResponses) {
   HeldBytes one, two, three, four, five;
-  EXPECT_THROW(one.set(kMostAnswerBytes + 1), ApiError);
-  for (HeldBytes* held : {&one, &two, &three, &four}) held->set(kMostAnswerBytes);
+  EXPECT_THROW(one.set(kMostResponseBytes + 1), ApiError);
+  for (HeldBytes* held : {&one, &two, &three, &four}) held->set(kMostResponseBytes);
   try {
     five.set(1);
     ADD_FAILURE() << "accepted more than the limit of all responses";
@@ -104,7 +105,7 @@ TEST_F(HostileRequestTest, LimitsHeldResponses) {
   five.set(1);
   pieces_ = {std::string(40 << 20, 'x'), "y"};
   refused(post(kChatPath, chat({{"n", 2}})), 400, "body", "at most 64 MiB");
-  EXPECT_EQ(post(kChatPath, chat())->answer.status, 200);
+  EXPECT_EQ(post(kChatPath, chat())->response.status, 200);
 }
 
 TEST_F(HostileRequestTest, WritesTokensOfALongTextDirectly) {
@@ -141,7 +142,7 @@ TEST_F(HostileRequestTest, GuardsNamesAndVariables) {
   asked["documents"] = {held};
   asked["chat_template_kwargs"] = held;
   asked["reasoning_effort"] = special;
-  EXPECT_EQ(post(kChatPath, asked)->answer.status, 200);
+  EXPECT_EQ(post(kChatPath, asked)->response.status, 200);
   ASSERT_EQ(prompts_.size(), 1u);
   for (const int32_t id : prompts_[0]) EXPECT_FALSE(tokenizer_->is_special(id));
 }
@@ -164,14 +165,14 @@ class TemplateTest : public HostileRequestTest {
 // concatenate strings refused null.
 TEST_F(TemplateTest, AcceptsNullContentWithToolCalls) {
   use("{% for m in messages %}{{ m.role + ':' + m.content }};{% endfor %}");
-  EXPECT_EQ(post(kChatPath, conversation_with_call("{}"))->answer.status, 200);
+  EXPECT_EQ(post(kChatPath, conversation_with_call("{}"))->response.status, 200);
   EXPECT_EQ(last_prompt(), "user:x;assistant:;");
   Json absent = conversation_with_call("{}");
   absent["messages"][1].erase("content");
-  EXPECT_EQ(post(kChatPath, absent)->answer.status, 200);
+  EXPECT_EQ(post(kChatPath, absent)->response.status, 200);
   EXPECT_EQ(last_prompt(), "user:x;assistant:;");
   use("{% for m in messages %}{{ 'calls' if m.content is none else m.content }};{% endfor %}");
-  EXPECT_EQ(post(kChatPath, conversation_with_call("{}"))->answer.status, 200);
+  EXPECT_EQ(post(kChatPath, conversation_with_call("{}"))->response.status, 200);
   EXPECT_EQ(last_prompt(), "x;calls;") << "a template that handles null receives it";
 }
 
@@ -181,8 +182,8 @@ TEST_F(TemplateTest, HidesPathsAndLimitsQuotesInErrors) {
       {"messages", {{{"role", "user"}, {"content", std::string(200'000, 'w')}}}}};
   const auto exchange = post(kChatPath, long_chat);
   refused(exchange, 400, "messages", "the chat template: line 1, column");
-  EXPECT_EQ(exchange->answer.body.find("secret place"), std::string::npos);
-  EXPECT_LT(exchange->answer.body.size(), 700u);
+  EXPECT_EQ(exchange->response.body.find("secret place"), std::string::npos);
+  EXPECT_LT(exchange->response.body.size(), 700u);
 }
 
 // Tools were silently ignored if the template did not support them.
@@ -193,11 +194,11 @@ TEST_F(TemplateTest, RefusesFieldsThatTheTemplateIgnores) {
   refused(post(kChatPath, chat({{"documents", {{{"text", "a"}}}}})), 400, "documents");
   for (const char* choice : {"none", "required"}) {
     const auto exchange = post(kChatPath, chat({{"tools", tools}, {"tool_choice", choice}}));
-    EXPECT_EQ(exchange->answer.status, 200) << choice << exchange->answer.body;
+    EXPECT_EQ(exchange->response.status, 200) << choice << exchange->response.body;
   }
   use("{{ tools }}{{ documents }}");
   EXPECT_EQ(
-      post(kChatPath, chat({{"tools", tools}, {"documents", {{{"text", "a"}}}}}))->answer.status,
+      post(kChatPath, chat({{"tools", tools}, {"documents", {{{"text", "a"}}}}}))->response.status,
       200);
 }
 
@@ -223,8 +224,8 @@ TEST_F(HostileRequestTest, LimitsQuotesInErrors) {
         post(kChatPath,
              chat({{"tool_choice", word}, {"tools", {{{"function", {{"name", word}}}}}}})),
         post(kChatPath, chat({{"model", word}})), post(kCompletionPath, {{"prompt", word}})}) {
-    EXPECT_GE(exchange->answer.status, 400);
-    EXPECT_LT(exchange->answer.body.size(), 1000u) << exchange->answer.body.substr(0, 300);
+    EXPECT_GE(exchange->response.status, 400);
+    EXPECT_LT(exchange->response.body.size(), 1000u) << exchange->response.body.substr(0, 300);
   }
 }
 
@@ -233,9 +234,9 @@ TEST_F(HostileRequestTest, LimitsQuotesInErrors) {
 TEST_F(HostileRequestTest, ReportsAnAmbiguousSchemaAsAClientError) {
   error_ = "schema: too many ways";
   error_kind_ = ErrorKind::InvalidArgument;
-  EXPECT_EQ(post(kChatPath, chat())->answer.status, 400);
+  EXPECT_EQ(post(kChatPath, chat())->response.status, 400);
   error_kind_ = ErrorKind::OutOfMemory;
-  EXPECT_EQ(post(kChatPath, chat())->answer.status, 503);
+  EXPECT_EQ(post(kChatPath, chat())->response.status, 503);
 }
 
 // 600,000 lines of one letter took gigabytes before the first translation. Lines are now counted
@@ -251,7 +252,7 @@ TEST_F(HostileRequestTest, RefusesTooManyLinesToTranslate) {
   refused_plainly(translated(lines), 400, "at most 65536");
   lines.resize(65'536 / 4);
   refused_plainly(translated(lines, {{"alternatives", 3}}), 400, "at most 65536");
-  EXPECT_EQ(translated(std::string(1000, '\n') + "a")->answer.status, 200);
+  EXPECT_EQ(translated(std::string(1000, '\n') + "a")->response.status, 200);
 }
 
 TEST_F(HostileRequestTest, TokenisesNoLineAfterADisconnect) {

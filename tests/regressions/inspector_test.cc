@@ -44,7 +44,7 @@ TEST_F(TrainingLogTest, SurvivesAHostileLog) {
   ASSERT_EQ(mkfifo((folder_ + "/log.jsonl").c_str(), 0600), 0);
   EXPECT_THROW(log(), Error);
   Routes routes(std::vector<std::string>{folder_});
-  EXPECT_EQ(routes.answer({"GET", "api/training", {{"model", "0"}}, ""}).status, 400);
+  EXPECT_EQ(routes.respond({"GET", "api/training", {{"model", "0"}}, ""}).status, 400);
 }
 
 }  // namespace

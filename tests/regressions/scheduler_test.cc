@@ -23,7 +23,7 @@ TEST(ConcurrentRequests, ShareNothingIfRotationsDependOnTheLength) {
   spec.decoder->position.rotary.factor = 3;
   spec.decoder->position.rotary.original_context = 100;
   const model::Transformer model = test::made(model::validated(spec));
-  std::vector<Asked> requests(2);
+  std::vector<TestRequest> requests(2);
   for (int i = 0; i < 80; ++i) requests[0].prompt.push_back(i % 11);
   requests[1].prompt = requests[0].prompt;
   requests[0].options = test::greedy(5);
@@ -37,14 +37,14 @@ TEST(ConcurrentRequests, ShareNothingIfRotationsDependOnTheLength) {
 TEST(ConcurrentRequests, EndTextsAtTheCacheLimit) {
   const model::Transformer model = test::small_model(300);
   for (const int64_t pages : {1, 2, 3, 4}) {
-    for (const int64_t answers : {1, 2, 3}) {
+    for (const int64_t generations : {1, 2, 3}) {
       for (const bool beams : {false, true}) {
         for (const size_t length : {1, 63, 64, 100, 127}) {
           infer::Scheduler scheduler(model, {}, nullptr, {.pages = pages});
-          const int64_t room = scheduler.room(std::ssize(Ids(length)), answers);
+          const int64_t room = scheduler.room(std::ssize(Ids(length)), generations);
           infer::GenerateOptions options = test::greedy(-1);
-          options.answers = answers;
-          if (beams) options.beams = answers;
+          options.generations = generations;
+          if (beams) options.beams = generations;
           std::vector<int64_t> written;
           const auto sink = [&](const infer::Event& event) {
             EXPECT_EQ(event.error, nullptr) << event.error->what();
@@ -63,8 +63,8 @@ TEST(ConcurrentRequests, EndTextsAtTheCacheLimit) {
           ask();
           while (scheduler.step()) {
           }
-          EXPECT_EQ(written, std::vector<int64_t>(static_cast<size_t>(answers), room))
-              << pages << " pages, " << answers << " results, prompt of " << length;
+          EXPECT_EQ(written, std::vector<int64_t>(static_cast<size_t>(generations), room))
+              << pages << " pages, " << generations << " results, prompt of " << length;
         }
       }
     }
@@ -76,13 +76,13 @@ TEST(ConcurrentRequests, EndTextsAtTheCacheLimit) {
 // ends only its own request.
 TEST(ConcurrentRequests, FailAlone) {
   const model::Transformer model = test::small_model(150);
-  const Asked one{{1, 2, 3}, test::greedy(20)};
+  const TestRequest one{{1, 2, 3}, test::greedy(20)};
   const Results expected = alone(model, {one}, {});
   infer::Scheduler scheduler(model, {}, nullptr, {.pages = 30});
   std::map<uint64_t, std::string> errors;
-  Results answers;
+  Results generations;
   for (uint64_t number = 1; number <= 5; ++number) {
-    Asked asked = one;
+    TestRequest asked = one;
     if (number % 2 == 0) {
       asked.options.constrain = [number](std::span<const int32_t> written, std::span<float>) {
         if (written.size() < 5) return;
@@ -96,15 +96,15 @@ TEST(ConcurrentRequests, FailAlone) {
         errors[number] =
             fmt::format("{}: {}", static_cast<int>(event.error->kind()), event.error->what());
       }
-      if (event.finished != nullptr) answers[number][event.answer] = event.finished->ids;
+      if (event.finished != nullptr) generations[number][event.generation] = event.finished->ids;
       return true;
     };
     scheduler.add(scheduler.request({number, asked.prompt, asked.options, sink, false}));
   }
   while (scheduler.step()) {
   }
-  EXPECT_EQ(answers.size(), 2u);
-  for (const uint64_t number : {1, 3}) EXPECT_EQ(answers[number], expected.at(1));
+  EXPECT_EQ(generations.size(), 2u);
+  for (const uint64_t number : {1, 3}) EXPECT_EQ(generations[number], expected.at(1));
   EXPECT_EQ(errors[2],
             fmt::format("{}: schema: too much", static_cast<int>(ErrorKind::InvalidArgument)));
   EXPECT_TRUE(errors[4].starts_with(fmt::format("{}: ", static_cast<int>(ErrorKind::OutOfMemory))));

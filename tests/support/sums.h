@@ -21,7 +21,7 @@ inline train::TrainOptions reinforcement_options(const Runs& runs, const std::st
   o.steps = 6;
   o.batch = 8;
   o.reinforcement.prompts = 3;
-  o.reinforcement.answers = 4;
+  o.reinforcement.generations = 4;
   o.reinforcement.answer_tokens = 4;
   o.reinforcement.rewards = {"exact"};
   return o;

@@ -1,6 +1,6 @@
 """Speech models with crafted logits: copies of tests/goldens/speech/model whose last norm is changed. The logits are the products of the
 norm's output and the embeddings, so a bias along an embedding makes its token as likely as desired, and a smaller weight makes the logits
-the same for all sounds and texts. tools/goldens/make_speech_crafted.py uses them too."""
+the same for all recordings and texts. tools/goldens/make_speech_crafted.py uses them too."""
 import json
 import shutil
 import struct

@@ -50,7 +50,7 @@ class Explain(FoveaTest):
         for one in found:
             explanation = one["explanation"]
             self.assertEqual(explanation["target"], one["labels"][0]["label"])
-            self.assertEqual([(answer["name"], answer["score"]) for answer in explanation["answers"]],
+            self.assertEqual([(answer["name"], answer["score"]) for answer in explanation["outputs"]],
                              [(label["label"], label["score"]) for label in one["labels"]])
             self.assertEqual([attribution["method"] for attribution in explanation["attributions"]], ["rollout"])
             self.assertEqual(len(explanation["tokens"]), len(explanation["attributions"][0]["scores"]))
@@ -73,11 +73,11 @@ class Explain(FoveaTest):
             explanation = found["explanations"][golden["result"]]
             self.assertEqual(explanation["target"], golden["found"])
             self.assertAlmostEqual(explanation["value"], golden["value"], delta=1e-4)
-            self.assertTrue(explanation["places"], name)
+            self.assertTrue(explanation["positions"], name)
             for attribution, method in zip(explanation["attributions"], ("gradient_input", "integrated_gradients", "rollout")):
                 for value, wanted in zip(attribution["scores"], golden[method]):
                     self.assertAlmostEqual(value, wanted, delta=1e-4)
-                self.assertFalse(set(attribution["deletion"]["removed"]) & set(explanation["places"]), name)
+                self.assertFalse(set(attribution["deletion"]["removed"]) & set(explanation["positions"]), name)
             text = self.printed("classify", model, golden["text"], *context, *options, *more)
             self.assertIn("= what the answer is about", text)
             self.assertEqual(text.count("deletion test: "), len(found[key]), name)
@@ -90,7 +90,7 @@ class Explain(FoveaTest):
         found = json.loads(self.printed("classify", GOLDENS / "classifiers/answers", "Who sees it?", "--context", TEXT, "--null-answer", "--top", 30,
                                         "--explain", "rollout", "--json"))
         empty = next(i for i, answer in enumerate(found["answers"]) if answer["answer"] == "")
-        self.assertEqual((found["explanations"][empty]["target"], found["explanations"][empty]["places"]), ("", [0]))
+        self.assertEqual((found["explanations"][empty]["target"], found["explanations"][empty]["positions"]), ("", [0]))
 
     def test_embed_explains_similarities(self):
         golden = self.golden("sentence_model")
@@ -118,9 +118,9 @@ class Explain(FoveaTest):
         self.assertAlmostEqual(found["value"], golden["value"], places=4)
         for value, wanted in zip(found["attributions"][0]["scores"], golden["gradient_input"]):
             self.assertAlmostEqual(value, wanted, places=4)
-        self.assertEqual(len(found["answers"]), 10)
+        self.assertEqual(len(found["outputs"]), 10)
         likeliest = json.loads(self.printed("trace", GOLDENS / "gpt2_relu", "--ids", ids, "--explain", "rollout", "--json"))
-        self.assertEqual(likeliest["target"], likeliest["answers"][0]["name"])
+        self.assertEqual(likeliest["target"], likeliest["outputs"][0]["name"])
         label = json.loads(self.printed("trace", CLASSIFIER, "--text", TEXT, "--explain", "--json"))
         self.assertEqual(label, json.loads(self.printed("classify", CLASSIFIER, TEXT, "--explain", "--json"))["explanation"])
 

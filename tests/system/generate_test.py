@@ -55,8 +55,8 @@ class Generate(FoveaTest):
 
     def test_beam_search_at_its_limits(self):
         """More beams than tokens in the vocabulary, zero tokens, and n-grams longer than the text have defined results."""
-        many = json.loads(self.said("-p", "The ", "-n", "6", "--beams", "200", "--answers", "3", "--json"))
-        self.assertEqual(len({tuple(answer["ids"]) for answer in many["answers"]}), 3)
+        many = json.loads(self.said("-p", "The ", "-n", "6", "--beams", "200", "--generations", "3", "--json"))
+        self.assertEqual(len({tuple(answer["ids"]) for answer in many["generations"]}), 3)
         self.assertEqual(json.loads(self.said("-p", "The ", "-n", "0", "--beams", "4", "--json"))["tokens"], 0)
         plain = self.said("-p", "The ", "-n", "20", "--greedy")
         self.assertEqual(self.said("-p", "The ", "-n", "20", "--greedy", "--no-repeat-ngram", "1000"), plain)
@@ -70,7 +70,7 @@ class Generate(FoveaTest):
     def test_a_draft_model_does_not_change_the_text(self):
         draft = self.folder / "draft"
         self.ok(self.train(draft, steps=12))
-        for more in (["--greedy"], ["--seed", "3"], ["--seed", "3", "--answers", "3"], ["--seed", "3", "--stop", "e"]):
+        for more in (["--greedy"], ["--seed", "3"], ["--seed", "3", "--generations", "3"], ["--seed", "3", "--stop", "e"]):
             with self.subTest(more):
                 asked = ["-p", "The ", "-n", "70", *more]  # exceeds the context of 32
                 expected = self.said(*asked)
@@ -82,33 +82,33 @@ class Generate(FoveaTest):
     def test_accepted_speculative_tokens_are_reported(self):
         asked = ["-p", "The ", "-n", "25", "--seed", "3", "--draft", self.model(60), "--draft-tokens", "4"]
         r = json.loads(self.said(*asked, "--json"))
-        self.assertEqual(r["accepted_tokens"], r["guessed_tokens"])
+        self.assertEqual(r["accepted_tokens"], r["speculative_tokens"])
         self.assertEqual(r["acceptance_rate"], 1)
-        self.assertGreater(r["guessed_tokens"], 12)
+        self.assertGreater(r["speculative_tokens"], 12)
         self.assertRegex(self.write(*asked).stderr.decode(), r"; speculative tokens: (\d+) of \1 accepted \(100%\)")
         self.assertNotIn(b"speculative", self.write("-p", "The The The The ", "-n", "25", "--greedy").stderr)  # none were asked for
-        self.assertNotIn("guessed_tokens", json.loads(self.said("-p", "The ", "-n", "5", "--json", "--guess", "0")))
+        self.assertNotIn("speculative_tokens", json.loads(self.said("-p", "The ", "-n", "5", "--json", "--speculative-tokens", "0")))
 
     def test_speculative_tokens_from_the_text_do_not_change_it(self):
-        for more in (["--greedy"], ["--seed", "3"], ["--seed", "3", "--answers", "3"], ["--seed", "3", "--stop", "e"]):
+        for more in (["--greedy"], ["--seed", "3"], ["--seed", "3", "--generations", "3"], ["--seed", "3", "--stop", "e"]):
             with self.subTest(more):
                 asked = ["-p", "The quick The quick The ", "-n", "70", *more]  # exceeds the context of 32
-                expected = self.said(*asked, "--guess", "0")
-                for guess in ("auto", "-1", "5"):
-                    self.assertEqual(self.said(*asked, "--guess", guess), expected)
+                expected = self.said(*asked, "--speculative-tokens", "0")
+                for proposal in ("auto", "-1", "5"):
+                    self.assertEqual(self.said(*asked, "--speculative-tokens", proposal), expected)
                 self.assertEqual(self.said(*asked), expected)
 
     def test_the_number_of_speculative_tokens_is_automatic(self):
         # Only one token is allowed, so all speculative tokens are accepted.
         asked = ["--ids", "1,1,1", "-n", "25", "--greedy", "--ignore-eos", "--logit-bias", "1:1e9", "--json"]
-        auto = json.loads(self.said(*asked, "--guess", "auto"))
-        self.assertEqual(auto["accepted_tokens"], auto["guessed_tokens"])
+        auto = json.loads(self.said(*asked, "--speculative-tokens", "auto"))
+        self.assertEqual(auto["accepted_tokens"], auto["speculative_tokens"])
         self.assertGreater(auto["accepted_tokens"], 12)
-        for number in ("guessed_tokens", "accepted_tokens"):
+        for number in ("speculative_tokens", "accepted_tokens"):
             self.assertEqual(json.loads(self.said(*asked))[number], auto[number])
-        self.assertNotIn("guessed_tokens", json.loads(self.said(*asked, "--beams", "2")))
+        self.assertNotIn("speculative_tokens", json.loads(self.said(*asked, "--beams", "2")))
         for wrong in ("-2", "65", "Auto", "none", ""):
-            self.refused(fovea("generate", self.model(60), "-p", "The ", f"--guess={wrong}"), 2, "--guess", "expected -1 to 64")
+            self.refused(fovea("generate", self.model(60), "-p", "The ", f"--speculative-tokens={wrong}"), 2, "--speculative-tokens", "expected -1 to 64")
 
     def test_mismatched_draft_models_are_refused(self):
         other = self.folder / "other"
@@ -116,7 +116,7 @@ class Generate(FoveaTest):
         model = self.model(60)
         self.refused(fovea("generate", model, "--draft", other), 2, "--draft", "expected the model's vocabulary")
         self.refused(fovea("generate", model, "--draft", self.folder / "none"), 2, "none")
-        self.refused(fovea("generate", model, "--draft", model, "--guess", 3), 2, "--draft", "--guess")
+        self.refused(fovea("generate", model, "--draft", model, "--speculative-tokens", 3), 2, "--draft", "--speculative-tokens")
         self.refused(fovea("generate", model, "--draft", model, "--beams", 3), 2, "--draft", "--beams 1")
         self.refused(fovea("generate", model, "--draft-tokens", 3), 2, "--draft-tokens")
 
@@ -161,7 +161,7 @@ class Generate(FoveaTest):
         for options in (["--xtc-probability", "1", "--xtc-threshold", "0.05"], ["--mirostat", "2", "--mirostat-ent", "3", "--mirostat-lr", "0.2"]):
             with self.subTest(options[0]):
                 self.assertNotEqual(self.said("-p", "The ", "-n", "40", "--seed", "3", *options), usual)
-                self.assertEqual(self.said("-p", "The ", "-n", "40", "--seed", "3", *options, "--guess", "4"), self.said("-p", "The ", "-n", "40", "--seed", "3", *options, "--guess", "0"))
+                self.assertEqual(self.said("-p", "The ", "-n", "40", "--seed", "3", *options, "--speculative-tokens", "4"), self.said("-p", "The ", "-n", "40", "--seed", "3", *options, "--speculative-tokens", "0"))
         prompt = "The fox sees the light. " * 4
         repeated = self.said("-p", prompt, "-n", "24", "--greedy")
         self.assertNotEqual(self.said("-p", prompt, "-n", "24", "--greedy", "--dry-multiplier", "20", "--dry-base", "3"), repeated)
@@ -227,7 +227,7 @@ class Generate(FoveaTest):
     def test_banned_texts_are_never_generated(self):
         usual = self.said("-p", "The ", "-n", "80", "--seed", "3")
         word = next(word for word in usual.split() if len(word) > 2)
-        for options in ([], ["--beams", "3"], ["--guess", "4"]):
+        for options in ([], ["--beams", "3"], ["--speculative-tokens", "4"]):
             self.assertNotIn(word, self.said("-p", "The ", "-n", "80", "--seed", "3", "--ban", word, "--ban", "~~", *options), word)
         self.assertEqual(self.said("-p", "The ", "-n", "80", "--seed", "3", "--ban", "never written~"), usual)
         self.refused(fovea("generate", self.model(60), "-p", "The ", "--ban", ""), 2, "--ban")
@@ -270,14 +270,14 @@ class Beams(FoveaTest):
         model = self.model()
         for texts in (["fox sees"], ["never", "light"]):
             words = [word for text in texts for word in ("--must", text)]
-            found = json.loads(self.ok(fovea("generate", model, "-p", "The eye", "-n", "24", "--beams", "4", "--answers", "3", *words,
+            found = json.loads(self.ok(fovea("generate", model, "-p", "The eye", "-n", "24", "--beams", "4", "--generations", "3", *words,
                                              "--json")).stdout)
-            for answer in found["answers"]:
+            for answer in found["generations"]:
                 for text in texts:
                     self.assertIn(text, answer["text"])
         self.refused(fovea("generate", model, "-p", "The", "--must", "fox"), 2, "--must", "--beams")
         groups = json.loads(self.ok(fovea("generate", model, "-p", "The eye", "-n", "12", "--beams", "4", "--beam-groups", "4",
-                                          "--diversity-penalty", "5", "--answers", "4", "--json")).stdout)["answers"]
+                                          "--diversity-penalty", "5", "--generations", "4", "--json")).stdout)["generations"]
         self.assertEqual(len({answer["text"][:1] for answer in groups}), 4)
         self.refused(fovea("generate", model, "-p", "The", "--beams", "4", "--beam-groups", "3"), 2, "--beam-groups: 3; expected a divisor")
 

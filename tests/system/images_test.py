@@ -1,4 +1,4 @@
-"""Pictures in fovea classify, embed, search and train."""
+"""Images in fovea classify, embed, search and train."""
 import json
 import random
 import shutil
@@ -28,19 +28,19 @@ class Images(FoveaTest):
         return self.ok(fovea(*arguments, **more)).stdout.decode().splitlines()
 
     def test_classifies_files_folders_and_standard_input(self):
-        picture = IMAGES / "011.jpg"
-        file, label, score = self.lines("classify", DEIT, picture)[0].split("\t")
-        self.assertEqual(file, str(picture))
+        image = IMAGES / "011.jpg"
+        file, label, score = self.lines("classify", DEIT, image)[0].split("\t")
+        self.assertEqual(file, str(image))
         self.assertIn(label, ("LABEL_0", "LABEL_1", "LABEL_2"))
-        typed = self.lines("classify", DEIT, "-", input=picture.read_bytes())[0].split("\t")
+        typed = self.lines("classify", DEIT, "-", input=image.read_bytes())[0].split("\t")
         self.assertEqual(typed, ["-", label, score])
-        folder = self.folder / "pictures"
+        folder = self.folder / "images"
         (folder / "more").mkdir(parents=True)
-        shutil.copy(picture, folder / "a.jpg")
-        shutil.copy(picture, folder / "more/b.JPEG")
-        (folder / "notes.txt").write_text("no picture")
-        found = [json.loads(line) for line in self.lines("classify", DEIT, folder, picture, "--top", "3", "--json")]
-        self.assertEqual([one["file"] for one in found], [str(folder / "a.jpg"), str(folder / "more/b.JPEG"), str(picture)])
+        shutil.copy(image, folder / "a.jpg")
+        shutil.copy(image, folder / "more/b.JPEG")
+        (folder / "notes.txt").write_text("no image")
+        found = [json.loads(line) for line in self.lines("classify", DEIT, folder, image, "--top", "3", "--json")]
+        self.assertEqual([one["file"] for one in found], [str(folder / "a.jpg"), str(folder / "more/b.JPEG"), str(image)])
         self.assertEqual(found[0]["labels"], found[1]["labels"])
         self.assertEqual(found[0]["labels"], found[2]["labels"])
         self.assertEqual(len(found[0]["labels"]), 3)
@@ -54,36 +54,36 @@ class Images(FoveaTest):
         self.refused(fovea("classify", DEIT, IMAGES / "005.png", "--labels", "a,b"), 2, "--labels: ", "reads no texts")
         self.refused(fovea("classify", DEIT, IMAGES / "005.png", "--context", "x"), 2, "--context: ", "is a model of images")
 
-    def test_embeds_pictures_and_texts_into_one_space(self):
-        pictures = [json.loads(line) for line in self.lines("embed", CLIP, IMAGES / "005.png", IMAGES / "011.jpg", "--format", "jsonl")]
+    def test_embeds_images_and_texts_into_one_space(self):
+        images = [json.loads(line) for line in self.lines("embed", CLIP, IMAGES / "005.png", IMAGES / "011.jpg", "--format", "jsonl")]
         texts = self.lines("embed", CLIP, input=b"a cat\ntwo dogs\n")
-        self.assertEqual(len(pictures), 2)
+        self.assertEqual(len(images), 2)
         self.assertEqual(len(texts), 2)
         self.assertEqual(len(texts[0].split()), 10)
         self.ok(fovea("embed", CLIP, IMAGES / "005.png", IMAGES / "011.jpg", "--out", self.folder / "x.npy"))
         self.assertIn(b"'shape': (2, 10)", (self.folder / "x.npy").read_bytes())
 
-    def test_searches_pictures_by_words_and_by_a_picture(self):
+    def test_searches_images_by_words_and_by_an_image(self):
         index = self.folder / "index"
         build = ("search", "--build", IMAGES, "--model", CLIP, "--out", index)
         count = len(list(IMAGES.glob("0*")))
-        self.assertEqual(self.lines(*build), [f"{count} pictures, {count} of them new"])
-        self.assertEqual(self.lines(*build), [f"{count} pictures, 0 of them new"])
+        self.assertEqual(self.lines(*build), [f"{count} images, {count} of them new"])
+        self.assertEqual(self.lines(*build), [f"{count} images, 0 of them new"])
         best = json.loads(self.lines("search", index, "--image", IMAGES / "011.jpg", "--json")[0])["results"]
         self.assertEqual(best[0]["file"], str(IMAGES / "011.jpg"))
         self.assertAlmostEqual(best[0]["score"], 1, places=5)
         self.assertEqual(len(self.lines("search", index, "two dogs", "--top", "3")), 3)
         self.refused(fovea("search", index, "dogs", "--image", IMAGES / "011.jpg"), 2, "--image: cannot be combined")
 
-    def test_errors_name_the_picture(self):
+    def test_errors_name_the_image(self):
         self.refused(fovea("classify", DEIT, self.folder / "none.png"), 2, "none.png")
         text = self.folder / "text.png"
         text.write_text("hello")
-        self.refused(fovea("classify", DEIT, IMAGES / "005.png", text), 2, "text.png: not a picture; expected a PNG, JPEG or WebP file")
-        self.refused(fovea("classify", DEIT), 2, "expected pictures, folders")
+        self.refused(fovea("classify", DEIT, IMAGES / "005.png", text), 2, "text.png: not an image; expected a PNG, JPEG or WebP file")
+        self.refused(fovea("classify", DEIT), 2, "expected images, folders")
         empty = self.folder / "empty"
         empty.mkdir()
-        self.refused(fovea("embed", DEIT, empty), 2, "no pictures")
+        self.refused(fovea("embed", DEIT, empty), 2, "no images")
 
 
 class TrainImages(FoveaTest):
@@ -133,11 +133,11 @@ class TrainImages(FoveaTest):
         self.ok(fovea("train", "--images", table, "--from", first, "--out", second, "--steps", "2", "--batch", "8", "--sample-every", "0"))
         self.assertEqual(json.loads((second / "config.json").read_text())["id2label"], {"0": "0", "1": "1", "2": "2"})
 
-    def test_errors_name_the_place(self):
+    def test_errors_name_the_location(self):
         def refused(pattern, *images):
             self.refused(fovea("train", "--images", *images, "--preset", "vit-tiny", "--out", self.folder / "out"), 2, pattern)
         (self.folder / "empty").mkdir()
-        refused("no folders; expected a folder of pictures for each label", self.folder / "empty")
+        refused("no folders; expected a folder of images for each label", self.folder / "empty")
         refused("is in no label's folder", self.data / "lying")
         table = self.folder / "table.csv"
         table.write_text("none.png,cat\n")
@@ -147,7 +147,7 @@ class TrainImages(FoveaTest):
 
 
 class Digits(FoveaTest):
-    """The example of docs/pictures.md with three digits and fewer steps."""
+    """The example of docs/images.md with three digits and fewer steps."""
 
     def setUp(self):
         super().setUp()
@@ -185,10 +185,10 @@ class Digits(FoveaTest):
         self.train(base, "--steps", "2")
         self.ok(fovea("train", "--images", self.folder / "train", "--from", base, "--lora", "4", "--steps", "3", "--batch", "8", "--out", out))
         self.assertLessEqual({"adapter_config.json", "adapter_model.safetensors"}, {path.name for path in out.iterdir()})
-        picture = self.folder / "test/7/0000.png"
+        image = self.folder / "test/7/0000.png"
 
         def scores(*model):
-            return self.ok(fovea("classify", *model, picture, "--json", "--top", "3")).stdout
+            return self.ok(fovea("classify", *model, image, "--json", "--top", "3")).stdout
         self.assertEqual(scores(out), scores(base, "--adapter", out))
         self.assertNotEqual(scores(out), scores(base))
 
@@ -230,7 +230,7 @@ class Captions(FoveaTest):
                              "--patch", "2", "--width", "32", "--layers", "2", "--heads", "2", "--encoder-layers", "2", "--encoder-heads", "2",
                              "--batch", "32", "--learning-rate", "0.003", "--out", out, *more))
 
-    def test_learns_to_retrieve_pictures_and_captions(self):
+    def test_learns_to_retrieve_images_and_captions(self):
         for preset, kind, steps in (("clip-tiny", "clip", 400), ("siglip-tiny", "siglip", 20)):
             out = self.folder / kind
             self.train(out, "--preset", preset, "--steps", str(steps), "--init-deviation", "0.06")
@@ -249,10 +249,10 @@ class Captions(FoveaTest):
         def refused(pattern, *more):
             self.refused(fovea("train", "--images", self.folder / "train.csv", "--preset", "clip-tiny", "--out", self.folder / "x", *more), 2, pattern)
         refused("--mixup: ", "--mixup", "0.2")
-        refused("--objective: labels for a model of pictures and texts", "--objective", "labels")
+        refused("--objective: labels for a model of images and texts", "--objective", "labels")
         refused("--average: ", "--average", "2")
         self.refused(fovea("train", "--images", self.folder / "train.csv", "--preset", "vit-tiny", "--objective", "contrastive", "--out",
-                           self.folder / "x"), 2, "--objective: contrastive, but the model does not read pictures and texts")
+                           self.folder / "x"), 2, "--objective: contrastive, but the model does not read images and texts")
         (self.folder / "bad.csv").write_text("train0.png,a bar, standing\n")
         self.refused(fovea("train", "--images", self.folder / "bad.csv", "--preset", "clip-tiny", "--out", self.folder / "x"), 2,
                      "bad.csv:1: ", "in quotes if it has commas")

@@ -3,7 +3,7 @@ import json
 import struct
 import zlib
 
-import sounds
+import synthetic_audio
 from support import ROOT, fovea
 
 GOLDENS = ROOT / "tests/goldens"
@@ -39,7 +39,7 @@ HARMLESS = {
 
 
 def bars(vertical):
-    """Returns a PNG file: a picture of 8 x 8 pixels."""
+    """Returns a PNG file: an image of 8 x 8 pixels."""
     rows = b"".join(b"\0" + b"".join(bytes([255 * ((x if vertical else y) % 2)] * 3) for x in range(8)) for y in range(8))
     def chunk(kind, data):
         body = kind + data
@@ -75,14 +75,14 @@ class World:
         self.more_prompts = file("more_prompts.jsonl", "".join(json.dumps({"prompt": f"{i}+2=", "answer": str(i + 2)}) + "\n" for i in range(5)))
         for i in range(12):
             for name, vertical in (("rows", False), ("columns", True)):
-                (folder / "pictures" / name).mkdir(parents=True, exist_ok=True)
-                (folder / "pictures" / name / f"{i}.png").write_bytes(bars(vertical))
-        self.pictures = folder / "pictures"
-        self.captions = file("captions.tsv", "".join(f"pictures/{name}/{i}.png\t{name} {sentence(i, 2)}\n" for i in range(12) for name in ("rows", "columns")))
+                (folder / "images" / name).mkdir(parents=True, exist_ok=True)
+                (folder / "images" / name / f"{i}.png").write_bytes(bars(vertical))
+        self.images = folder / "images"
+        self.captions = file("captions.tsv", "".join(f"images/{name}/{i}.png\t{name} {sentence(i, 2)}\n" for i in range(12) for name in ("rows", "columns")))
         golden = json.loads((GOLDENS / "speech/training.json").read_text())
         lines = ["audio,text,language"]
         for i, (part, text, language) in enumerate(golden["pairs"]):
-            sounds.write_wav(folder / f"{i}.wav", sounds.sound([part]))
+            synthetic_audio.write_wav(folder / f"{i}.wav", synthetic_audio.samples_of([part]))
             lines.append(f'{i}.wav,"{text}",{language}')
         self.recordings = file("recordings.csv", "\n".join(lines) + "\n")
         self.template = file("template.jinja", "{% for m in messages %}{{ m.role[0] }}{{ m.content }}{{ eos_token }}{% endfor %}")
@@ -96,7 +96,7 @@ class World:
         self.base = self.made("base", self.text, "--preset", "tiny", *small, "--tokenizer", self.tokenizer)
         self.other = self.made("other", self.text, "--preset", "tiny", *small, "--seed", 8, "--tokenizer", self.tokenizer)
         self.translator = self.made("translator", "--pairs", self.pairs, "--preset", "translate-tiny", "--layers", 1, "--encoder-layers", 1, "--steps", 2, "--tokenizer", "char", "--dtype", "fp32")
-        self.vit = self.made("vit", "--images", self.pictures, "--preset", "vit-tiny", "--image-size", 8, "--patch", 4, "--encoder-layers", 1, "--encoder-heads", 2, "--width", 16, "--steps", 2, "--batch", 4, "--dtype", "fp32")
+        self.vit = self.made("vit", "--images", self.images, "--preset", "vit-tiny", "--image-size", 8, "--patch", 4, "--encoder-layers", 1, "--encoder-heads", 2, "--width", 16, "--steps", 2, "--batch", 4, "--dtype", "fp32")
 
         self.adapter = self.made("adapter", self.chats, "--from", self.llama, "--lora", 4, "--steps", 3, "--learning-rate", "0.1", "--batch", 4, "--sample-tokens", 0, "--dtype", "fp32")
 
@@ -124,8 +124,8 @@ def training_cases(w):
     """Returns the commands of train by name, without --out."""
     tiny = ["--preset", "tiny", "--layers", 1, *SMALL]
     encoder = ["--encoder-layers", 1, "--encoder-heads", 2, "--width", 16, "--encoder-ffn-width", 32, *TUNED, "--context", 32]
-    pictures = ["--images", w.pictures, "--preset", "vit-tiny", "--image-size", 8, "--patch", 4, "--encoder-layers", 1, "--encoder-heads", 2, "--width", 16, *TUNED]
-    answers = ["--prompts", 2, "--answers", 3, "--answer-tokens", 6, "--reward", "length:1-4", "0.5*regex:[a-f]"]
+    images = ["--images", w.images, "--preset", "vit-tiny", "--image-size", 8, "--patch", 4, "--encoder-layers", 1, "--encoder-heads", 2, "--width", 16, *TUNED]
+    answers = ["--prompts", 2, "--generations", 3, "--answer-tokens", 6, "--reward", "length:1-4", "0.5*regex:[a-f]"]
     return {
         "text": [w.text, *tiny],
         "text schedules": [w.documents, *tiny, "--accumulate", 2, "--accumulate-from", 1, "--average", 2, "--schedule", "trapezoid", "--tokenizer", w.tokenizer],
@@ -139,8 +139,8 @@ def training_cases(w):
         "labels": ["--labels", w.labels, *tiny],
         "numbers": ["--labels", w.numbers, "--preset", "bert-base", *encoder],
         "words": ["--labels", w.words, "--preset", "bert-base", *encoder],
-        "pictures": pictures,
-        "augmented pictures": [*pictures, "--rand-augment", 1],
+        "images": images,
+        "augmented images": [*images, "--rand-augment", 1],
         "captions": ["--images", w.captions, "--preset", "clip-tiny", "--image-size", 8, "--patch", 4, "--encoder-layers", 1, "--layers", 1, "--encoder-heads", 2, "--heads", 2, "--width", 16, *TUNED, "--context", 32],
         "skip_gram": [w.text, "--objective", "skip_gram", "--preset", "tiny", "--layers", 0, *SMALL[2:]],
         "replaced_tokens": [w.text, "--objective", "replaced_tokens", "--preset", "bert-base", *encoder],
@@ -151,7 +151,7 @@ def training_cases(w):
         "labels of a model": ["--labels", w.labels, "--from", w.mlm, *TUNED],
         "words of a model": ["--labels", w.words, "--from", w.mlm, *TUNED],
         "questions of a model": ["--labels", w.questions, "--from", w.mlm, *TUNED],
-        "pictures of a model": ["--images", w.pictures, "--from", w.vit, *TUNED],
+        "images of a model": ["--images", w.images, "--from", w.vit, *TUNED],
         "chats of a model": [w.chats, "--from", w.llama, *TUNED],
         "dpo": [w.preferences, "--from", w.llama, "--objective", "dpo", *TUNED],
         "kto": [w.judged, "--from", w.llama, "--objective", "kto", *TUNED],
@@ -168,8 +168,8 @@ def training_values(w):
     """Returns a value for each option that the kind of the option does not give; several words are several values."""
     return {
         "--validation-chats": [w.more_chats], "--validation-pairs": [w.more_pairs], "--validation-labels": [w.more_labels],
-        "--validation-images": [w.pictures / "rows", w.pictures / "columns"], "--validation-prompts": [w.more_prompts],
-        "--pairs": [w.more_pairs], "--labels": [w.more_labels], "--images": [w.pictures], "--from": [w.other],
+        "--validation-images": [w.images / "rows", w.images / "columns"], "--validation-prompts": [w.more_prompts],
+        "--pairs": [w.more_pairs], "--labels": [w.more_labels], "--images": [w.images], "--from": [w.other],
         "--source-prefix": ["fox "], "--class-weights": ["balanced"], "--tokenizer": ["bpe:400"], "--max-vocabulary": [9],
         "--validation": ["0.3"], "--image-crop": ["0.5"], "--chat-template": [w.template], "--preset": ["baby"],
         "--problem-type": ["multi_label"], "--objective": ["masked"], "--best-by": ["loss"], "--lora-targets": ["q_proj"], "--freeze": ["*norm*"],
@@ -248,7 +248,7 @@ def verb_cases(w):
         ("embed", "dense"): [sentences, lines],
         ("embed", "sparse"): [GOLDENS / "sparse_model", lines],
         ("embed", "late"): [GOLDENS / "multi_vector_model", lines],
-        ("embed", "pictures"): [GOLDENS / "vision/clip", w.pictures / "rows"],
+        ("embed", "images"): [GOLDENS / "vision/clip", w.images / "rows"],
         ("embed", "evaluate"): [sentences, "--evaluate", scored],
         ("embed", "explain"): [sentences, lines, "--explain", "the fox"],
         ("embed", "train"): [sentences, "--train", related, "--out", w.folder / "embedder", "--batch", 4, "--learning-rate", "0.01"],
@@ -260,8 +260,8 @@ def verb_cases(w):
         ("classify", "answers"): [classifiers / "answers", questions, "--context", "the fox sees what light falls on the eye " * 6],
         ("classify", "masks"): [classifiers / "masks", masked],
         ("classify", "explain"): [classifiers / "texts", lines, "--explain"],
-        ("classify", "pictures"): [w.vit, w.pictures / "rows"],
-        ("classify", "pictures by texts"): [GOLDENS / "vision/clip", w.pictures / "rows", "--labels", "rows,columns"],
+        ("classify", "images"): [w.vit, w.images / "rows"],
+        ("classify", "images by texts"): [GOLDENS / "vision/clip", w.images / "rows", "--labels", "rows,columns"],
         ("eval", "text"): [w.base, w.text],
         ("eval", "masked"): [classifiers / "masks", w.text],
         ("eval", "pairs"): [w.translator, "--pairs", w.more_pairs],
@@ -287,14 +287,14 @@ def verb_values(w):
     schema = w.file("schema.json", '{"type": "integer"}')
     grammar = w.file("grammar.gbnf", 'root ::= "ab"+')
     return {
-        "--file": [w.text], "--prompt": ["a fox"], "--ids": ["5,9,2"], "--image": [w.pictures / "rows/0.png"], "--frames": [2], "--echo": [],
+        "--file": [w.text], "--prompt": ["a fox"], "--ids": ["5,9,2"], "--image": [w.images / "rows/0.png"], "--frames": [2], "--echo": [],
         "--dtype": ["int8"], "--cache-dtype": ["int8"], "--adapter": [f"{w.adapter}:4"], "--mute": ["0.0"], "--mmproj": [w.text],
         "--prompt-cache": [w.folder / "prompt.cache"], "--stop": ["a"], "--stop-ids": ["70,71,72,73,74,75,76,77,78,79,80,81"], "--ban": ["a"], "--min-tokens": [11], "--predict": [3],
         "--temperature": [3], "--top-k": [2], "--top-p": ["0.2"], "--min-p": ["0.9"], "--typical-p": ["0.1"], "--top-n-sigma": ["0.1"],
         "--xtc-probability": [1], "--xtc-threshold": ["0.01"], "--samplers": ["temperature"], "--mirostat": [2], "--mirostat-tau": ["0.1"], "--seed": [77],
         "--repetition-penalty": [5], "--presence-penalty": [20], "--frequency-penalty": [20], "--no-repeat-ngram": [1], "--dry-multiplier": [9],
         "--dry-base": [9], "--dry-allowed-length": [9], "--dry-penalty-last-n": [1], "--dry-sequence-breaker": ["e"], "--logit-bias": ["70:50"],
-        "--guess": [4], "--draft": [w.llama], "--draft-tokens": [3], "--answers": [2], "--beams": [2], "--length-penalty": [9], "--beam-groups": [2],
+        "--speculative-tokens": [4], "--draft": [w.llama], "--draft-tokens": [3], "--generations": [2], "--beams": [2], "--length-penalty": [9], "--beam-groups": [2],
         "--diversity-penalty": [30], "--must": ["cat"], "--logprobs": [2], "--alternatives": [4], "--at": [2], "--json-schema": ['{"type": "integer"}'],
         "--json-schema-file": [schema], "--grammar": ['root ::= "ab"+'], "--grammar-file": [grammar], "--regex": ["[a-c]+"], "--choice": ["cat"],
         "--n-best": [2], "--force-decode": ["fox"], "--terms": [w.file("terms.tsv", "fox\teye\n")], "--source-prefix": ["eye "], "--task": ["translation_en_to_de"],
@@ -306,7 +306,7 @@ def verb_values(w):
         "--method": ["rollout"], "--baseline": ["zero"], "--integration-steps": [3], "--removed-share": ["0.7"], "--random-choices": [3],
         "--input-format": ["pairs"], "--hypothesis": ["Is it {}?"], "--joining": ["first"], "--answer-tokens": [1], "--window": [24], "--overlap": [3],
         "--labels": ["fox,eye"], "--context": ["the fox"], "--question": ["what?"], "--threshold": ["0.9"], "--target": ["1"],
-        "--pairs": [w.pairs], "--images": [w.pictures], "--limit": [1], "--chat-template": [w.template], "--hypotheses": [w.text], "--references": [w.text],
+        "--pairs": [w.pairs], "--images": [w.images], "--limit": [1], "--chat-template": [w.template], "--hypotheses": [w.text], "--references": [w.text],
         "--score": ["an eye"], "--candidate": [" sees"], "--against": [w.base], "--probe": [w.labels], "--layer": [0], "--folds": [3], "--cs": ["0.5"],
         "--predictions": [w.folder / "predictions.jsonl"], "--tasks": [w.folder / "tasks.jsonl"], "--shots": [1], "--delimiter": ["x"], "--samples-out": [w.folder / "samples.jsonl"],
         "--language": ["de"], "--samples": [2], "--temperatures": ["0.9"], "--compression-ratio-threshold": ["0.1"], "--logprob-threshold": ["-0.01"],

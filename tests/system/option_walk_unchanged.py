@@ -2,8 +2,8 @@
 
 TRAIN = {
     "--keep-going": {"*": "matters only if the loss rises"},
-    "--head": {"pictures": "the error names the labels of the head", "replaced_tokens": "the objective has its own head"},
-    "--head-transform": {"pictures": "the objective has its own head"},
+    "--head": {"images": "the error names the labels of the head", "replaced_tokens": "the objective has its own head"},
+    "--head-transform": {"images": "the objective has its own head"},
     "--encoder": {"replaced_tokens": "the value is that of the preset"},
     "--encoder-embedding-norm": {"words": "the value is that of the preset"},
     "--mixer": {"*": "a recurrent model has no heads, which the cases give"},
@@ -27,8 +27,8 @@ TRAIN = {
 GENERATE = {
     "--adapter": {}, "--ignore-eos": {"*": "no answer ends by itself"}, "--min-tokens": {"*": "no answer ends by itself"},
     "--stop-ids": {"*": "the tokens are not written"}, "--stop": {"*": "the text is not written"}, "--seed": {"*": "without sampling, all seeds give the same text"},
-    "--guess": {"*": "speed; same text"}, "--draft": {"*": "speed; same text"}, "--draft-tokens": {"*": "speed; same text"}, "--prompt-cache": {"*": "speed; same text"},
-    "--greedy": {"*": "already greedy, or a beam search"}, "--mmproj": {"*": "the file is no encoder of images"}, "--image": {"*": "the model reads no pictures"},
+    "--speculative-tokens": {"*": "speed; same text"}, "--draft": {"*": "speed; same text"}, "--draft-tokens": {"*": "speed; same text"}, "--prompt-cache": {"*": "speed; same text"},
+    "--greedy": {"*": "already greedy, or a beam search"}, "--mmproj": {"*": "the file is no encoder of images"}, "--image": {"*": "the model reads no images"},
     "--dtype": {"*": "the text may be the same"}, "--cache-dtype": {"*": "the text may be the same"}, "--mirostat": {"mirostat": "the value is the same"},
     "--beam-groups": {"groups": "the value is the same"}, "--dry-multiplier": {"*": "the text may not repeat"}, "--dry-base": {"*": "the text may not repeat"},
     "--dry-allowed-length": {"*": "the text may not repeat"}, "--dry-penalty-last-n": {"*": "the text may not repeat"},
@@ -45,7 +45,7 @@ OTHERS = {
     ("translate", "--cache-dtype"): {"*": "the translations may be the same"},
     ("translate", "--adapter"): {"*": "the adapter is that of another model"},
     ("embed", "--sparse"): {"sparse": "the model is sparse", "*": "the model is dense"},
-    ("embed", "--normalize"): {"pictures": "the value is the default"},
+    ("embed", "--normalize"): {"images": "the value is the default"},
     ("embed", "--evaluate"): {"evaluate": "the value is the same"},
     ("embed", "--seed"): {"*": "the texts have the same words for the model"},
     ("classify", "--raw"): {"regression": "a number has no other form"},
@@ -64,7 +64,7 @@ OTHERS = {
     ("transcribe", "--beams"): {"*": "the text is the same"},
     ("transcribe", "--length-penalty"): {"*": "the text is the same"},
     ("transcribe", "--logprob-threshold"): {"*": "the text is the same"},
-    ("transcribe", "--no-previous-text"): {"*": "the sound has one window"},
+    ("transcribe", "--no-previous-text"): {"*": "the audio has one window"},
     ("transcribe", "--adapter"): {"*": "the adapter is that of another model"},
     ("rerank", "--batch-tokens"): {"*": "speed; same bits"},
     ("rerank", "--no-truncate"): {"*": "the error names the text"},
@@ -76,7 +76,7 @@ OTHERS = {
     ("tokenize", "--decode"): {"encode": "the lines are no ids", "decode": "the value is the same"},
     ("tokenize", "--memory"): {"train": "the words fit"},
     ("trace", "--adapter"): {"*": "the adapter is that of another model"},
-    ("trace", "--image"): {"*": "the model reads no pictures"},
+    ("trace", "--image"): {"*": "the model reads no images"},
     ("embed", "--train"): {"*": "it needs --out, or the value is the same"},
     ("embed", "--adapter"): {"*": "the adapter is that of another model"},
     ("classify", "--adapter"): {"*": "the adapter is that of another model"},
@@ -90,6 +90,6 @@ OTHERS = {
     ("eval", "--candidate"): {"*": "it needs --score"},
     ("eval", "--dtype"): {"tasks": "the answers may be the same", "probe": "the accuracy is the same"},
     ("transcribe", "--compression-ratio-threshold"): {"*": "the text does not repeat itself"},
-    ("transcribe", "--no-speech-threshold"): {"*": "the sound is speech"},
+    ("transcribe", "--no-speech-threshold"): {"*": "the audio is speech"},
 }
 UNCHANGED = {**OTHERS, **{("train", option): reasons for option, reasons in TRAIN.items()}, **{("generate", option): reasons for option, reasons in GENERATE.items()}}

@@ -31,7 +31,7 @@ def options(*kinds):
             yield verb, option
 
 
-def places(verb):
+def positionals(verb):
     """Returns enough positional arguments for a command in which only the option is wrong."""
     return {"train": ["text", "--out", "out"], "distil": ["teacher", "tiny", "text", "--out", "out"], "eval": ["model", "text"], "generate": ["model"], "trace": ["model"], "convert": ["model", "out"], "search": ["index", "query"], "plan": ["gpt2"], "tokenize": ["model"], "serve": ["model"]}.get(verb, [])
 
@@ -44,7 +44,7 @@ class Values(FoveaTest):
             if option["implied"]:  # a word that follows it may be another argument
                 spellings = spellings[1:]
             for arguments in spellings if value in ("", "abc") else spellings[:1]:
-                result = fovea(verb, *places(verb), *arguments)
+                result = fovea(verb, *positionals(verb), *arguments)
                 self.refused(result, 2, f"{option['name']}: \"{value}\"", "; expected " + expectation(option))
 
     def test_every_option_refuses_values_of_the_wrong_kind(self):
@@ -91,7 +91,7 @@ class Values(FoveaTest):
             for alias in option["aliases"] + [option["name"].replace("-", "_").replace("__", "--", 1)]:
                 with self.subTest(verb=verb, alias=alias):
                     arguments = [f"{alias}=abc"] if option["implied"] else [alias, "abc"]
-                    self.refused(fovea(verb, *places(verb), *arguments), 2, f"{option['name']}: \"abc\"")
+                    self.refused(fovea(verb, *positionals(verb), *arguments), 2, f"{option['name']}: \"abc\"")
 
 
 def expectation(option):

@@ -131,12 +131,12 @@ class Json(FoveaTest):
         self.assertAlmostEqual(r["tokens_per_second"], 128 * r["sequences_per_second"], delta=1)
         self.refused(fovea("bench", "--train", "lstm", "--heads", "loop"), 2, "--train: lstm has no attention; expected a preset such as nano")
 
-    def test_bench_measures_pictures(self):
+    def test_bench_measures_images(self):
         r = self.result("bench", "--train", "vit-tiny", "--steps", "1", "--batch", "2")
         self.assertAlmostEqual(r["tokens_per_second"], 65 * r["sequences_per_second"], delta=1)
         r = self.result("bench", ROOT / "tests/goldens/deit", "--images", "3", "--runs", "1")
-        self.assertEqual(r["pictures"], 3)
-        self.assertGreater(r["pictures_per_second"], 0)
+        self.assertEqual(r["images"], 3)
+        self.assertGreater(r["images_per_second"], 0)
         self.refused(fovea("bench", "--images", "3"), 2, "--images: requires a MODEL; expected a model directory")
 
     def test_bench_decodes_after_a_prompt_of_a_given_length(self):

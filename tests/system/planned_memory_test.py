@@ -13,7 +13,7 @@ MOST = 0.3  # on other CPUs, whose products use other temporary memory: 0.5
 TEXT = ["text.txt", "--batch", 4, "--length", 256, "--evaluate-windows", 2]
 CHATS = ["chats.jsonl", "--batch", 4, "--length", 256]
 PAIRS = ["pairs.jsonl", "--batch", 8]
-WRITING = ["prompts.jsonl", "--reward", "length:1-30", "--prompts", 4, "--answers", 4, "--answer-tokens", 48, "--batch", 8, "--evaluation-prompts", 2]
+WRITING = ["prompts.jsonl", "--reward", "length:1-30", "--prompts", 4, "--generations", 4, "--answer-tokens", 48, "--batch", 8, "--evaluation-prompts", 2]
 LORA = ["--lora", 16]
 RUNS = {
     "text": TEXT, "text, layers computed again": [*TEXT, "--recompute"], "text, half of the layers computed again": [*TEXT, "--recompute", 3],

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import wave
 
-import sounds
+import synthetic_audio
 
 ESPEAK = shutil.which("espeak-ng")
 SENTENCES = {
@@ -18,7 +18,7 @@ SENTENCES = {
     "fr": "La bise et le soleil se disputaient, chacun assurant qu'il était le plus fort, quand ils ont vu un voyageur. ",
     "it": "Si bisticciavano un giorno il vento di tramontana e il sole, l'uno pretendendo d'esser più forte dell'altro. ",
 }
-# Name, rate of the file, channels and parts: ["speech", language, speed (words a minute), most seconds], or a part of sounds.py.
+# Name, rate of the file, channels and parts: ["speech", language, speed (words a minute), most seconds], or a part of synthetic_audio.py.
 # The rate 22050 is that of espeak-ng.
 RECORDINGS = [
     ("en", 22050, 1, [["speech", "en", 175, 60]]),
@@ -56,7 +56,7 @@ def spoken(language, speed):
 
 
 def at_rate(samples, rate):
-    """Interpolates samples at 22050 per second linearly. The result is the test's sound, so that its quality does not matter."""
+    """Interpolates samples at 22050 per second linearly. The result is the test's audio, so that its quality does not matter."""
     if rate == 22050:
         return samples
     made = array.array("h")
@@ -76,11 +76,11 @@ def samples_of(recording):
             language, speed, seconds = rest
             all_samples += at_rate(spoken(language, speed), rate)[:round(seconds * rate)]
         elif kind == "noise":  # over the beginning of what is there
-            added = array.array("h", sounds.pcm16(sounds.noise(*rest, rate=rate)))
+            added = array.array("h", synthetic_audio.pcm16(synthetic_audio.noise(*rest, rate=rate)))
             for i in range(min(len(added), len(all_samples))):
                 all_samples[i] = max(-32768, min(32767, all_samples[i] + added[i]))
         elif kind == "tones":
-            all_samples += array.array("h", sounds.pcm16(sounds.tones(*rest, rate=rate)))
+            all_samples += array.array("h", synthetic_audio.pcm16(synthetic_audio.tones(*rest, rate=rate)))
         else:
             all_samples += array.array("h", bytes(2 * round(rest[0] * rate)))
     return all_samples[:LONGEST * rate]

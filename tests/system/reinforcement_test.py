@@ -20,7 +20,7 @@ class Reinforcement(FoveaTest):
         return self.file("prompts.jsonl", "".join(json.dumps({"prompt": f"{i}+1=", "answer": str(i + 1)}) + "\n" for i in range(9)))
 
     def options(self, out):
-        return ("train", self.prompts(), "--from", self.folder / "base", "--out", self.folder / out, "--prompts", 2, "--answers", 3,
+        return ("train", self.prompts(), "--from", self.folder / "base", "--out", self.folder / out, "--prompts", 2, "--generations", 3,
                 "--answer-tokens", 6, "--batch", 4, "--steps", 6, "--batch-epochs", 2, "--dtype", "fp32", "--validation", "0.25",
                 "--reward", "exact", "0.5*regex:[0-9]", "--save-every", 1, "--json")
 
@@ -65,7 +65,7 @@ class Reinforcement(FoveaTest):
         self.ok(fovea("train", self.text, "--out", base, "--preset", "tiny", "--layers", 4, "--heads", 2, "--width", 128, "--context", 256, "--batch", 1,
                       "--steps", 1, "--sample-tokens", 0))  # without an end token, so all answers are long
         result = json.loads(self.ok(fovea("train", self.file("prompts.jsonl", '{"prompt": "the"}\n'), "--from", base, "--out", out, "--objective", "grpo",
-                                          "--reward", "length:0-9", "--prompts", 16, "--answers", 16, "--answer-tokens", 180, "--batch", 4, "--steps", 1,
+                                          "--reward", "length:0-9", "--prompts", 16, "--generations", 16, "--answer-tokens", 180, "--batch", 4, "--steps", 1,
                                           "--validation", 0, "--json")).stdout)
         self.assertGreater(result["peak_bytes"], 180 << 20)
         self.assertLess(abs(result["planned_bytes"] / result["peak_bytes"] - 1), 0.2, result)
@@ -86,7 +86,7 @@ class Reinforcement(FoveaTest):
     def test_errors_name_the_option(self):
         self.base()
         for options, message in (
-                (("--objective", "grpo", "--answers", 1), b"--answers: 1; expected at least 2"),
+                (("--objective", "grpo", "--generations", 1), b"--generations: 1; expected at least 2"),
                 (("--objective", "grpo", "--reward", "exakt"), b"--reward: exakt is unknown"),
                 (("--objective", "chats"), b"has no effect in this run; expected --objective ppo or grpo"),
                 (("--objective", "grpo", "--length", 16), b"--length: has no effect in this run"),

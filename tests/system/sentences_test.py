@@ -121,7 +121,7 @@ class Captions(unittest.TestCase):
                 if "token" not in parts:
                     continue
                 with self.subTest(chapter=chapter.name, address=address):
-                    for key in ("token", "second", "place"):
+                    for key in ("token", "second", "position"):
                         self.assertNotRegex(parts.get(key, ""), r"^\d", "a token is given by its word: a tokenizer may cut words")
                     found = CAPTION.search(caption)
                     self.assertTrue(found, caption)

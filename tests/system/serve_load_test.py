@@ -10,7 +10,7 @@ import time
 from serve_speech_test import MODEL as SPEECH
 from serve_speech_test import TYPE, form
 from serving import ServeTest
-from sounds import voice, write_wav
+from synthetic_audio import voice, write_wav
 from support import ROOT, SOAK
 
 GOLDENS = ROOT / "tests/goldens"
@@ -130,10 +130,10 @@ class ServeLoadTest(ServeTest):
         self.limit_address_space(1200 * MEGABYTE)
         path = self.folder / "long.wav"
         write_wav(path, voice(600, 1))
-        sound = path.read_bytes()
+        audio = path.read_bytes()
         line = b'{"messages": [{"role": "user", "content": "a"}]}\n'
         upload = form(line * (60 * MEGABYTE // len(line)), ("purpose", "fine-tune"))
-        for where, data in (("/v1/audio/transcriptions", form(sound)), ("/v1/files", upload)):
+        for where, data in (("/v1/audio/transcriptions", form(audio)), ("/v1/files", upload)):
             with self.subTest(where=where):
                 self.statuses(where, data, headers={"Content-Type": TYPE})
         self.expect_healthy()

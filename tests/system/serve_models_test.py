@@ -93,7 +93,7 @@ class ServeModels(ServeTest):
         looking = {"attention": {"layer": 0, "top_k": 2}}
         choice = self.good("/v1/completions", {"model": "de-en", "prompt": "das ist gut", "max_tokens": 4, "fovea": looking})["choices"][0]
         if choice["text"]:
-            self.assertEqual(choice["fovea"]["attention"]["tokens"][0]["keys"], [{"place": 0, "token": "", "weight": 1.0}])
+            self.assertEqual(choice["fovea"]["attention"]["tokens"][0]["keys"], [{"position": 0, "token": "", "weight": 1.0}])
 
     def test_translate_selects_the_task_of_a_model(self):
         pairs = [self.file(f"train.{end}", "".join(f"{word}\n" for word in words) * 50)
@@ -148,7 +148,7 @@ class ServeModels(ServeTest):
             query = len(prompt) - 1 + i
             row = weights[(rows + query) * keys:(rows + query + 1) * keys]
             likeliest = sorted(range(keys), key=lambda key: (-row[key], key))[:5]
-            self.assertEqual([(key["place"], float32(key["weight"])) for key in looked["keys"]], [(key, row[key]) for key in likeliest])
+            self.assertEqual([(key["position"], float32(key["weight"])) for key in looked["keys"]], [(key, row[key]) for key in likeliest])
             self.assertEqual(tuple(map(float32, state["values"])), hidden[query * width:(query + 1) * width])
 
     @unittest.skipIf(shutil.which("curl") is None, "needs curl")

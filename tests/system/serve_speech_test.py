@@ -1,9 +1,9 @@
-"""The server's routes for sound: OpenAI's and whisper.cpp's, with plain HTTP and, if installed, the client of openai."""
+"""The server's routes for audio: OpenAI's and whisper.cpp's, with plain HTTP and, if installed, the client of openai."""
 import json
 import threading
 import unittest
 
-import sounds
+import synthetic_audio
 from serving import ServeTest
 from support import ROOT, fovea
 
@@ -11,8 +11,8 @@ MODEL = ROOT / "tests/goldens/speech/model"
 TYPE = "multipart/form-data; boundary=----edge"
 
 
-def form(sound, *fields):
-    parts = [b'------edge\r\nContent-Disposition: form-data; name="file"; filename="a.wav"\r\n\r\n' + sound + b"\r\n"] if sound is not None else []
+def form(audio, *fields):
+    parts = [b'------edge\r\nContent-Disposition: form-data; name="file"; filename="a.wav"\r\n\r\n' + audio + b"\r\n"] if audio is not None else []
     parts += [f'------edge\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'.encode() for name, value in fields]
     return b"".join(parts) + b"------edge--\r\n"
 
@@ -24,12 +24,12 @@ class ServeSpeechTest(ServeTest):
     def setUp(self):
         super().setUp()
         path = self.folder / "a.wav"
-        sounds.write_wav(path, sounds.voice(4.5, 5))
-        self.sound = path.read_bytes()
+        synthetic_audio.write_wav(path, synthetic_audio.voice(4.5, 5))
+        self.audio = path.read_bytes()
         self.expected = json.loads(self.ok(fovea("transcribe", MODEL, path, "--json", "--word-timestamps")).stdout)
 
-    def transcribe(self, *fields, path="/v1/audio/transcriptions", sound=None):
-        return self.post(path, form(self.sound if sound is None else sound, *fields), headers={"Content-Type": TYPE})
+    def transcribe(self, *fields, path="/v1/audio/transcriptions", audio=None):
+        return self.post(path, form(self.audio if audio is None else audio, *fields), headers={"Content-Type": TYPE})
 
     def test_formats_are_those_of_the_command(self):
         self.serve()
@@ -73,9 +73,9 @@ class ServeSpeechTest(ServeTest):
             self.assertEqual(status, code, answer)
             self.assertIn(text, answer["error"]["message"])
         self.assertEqual(self.post("/v1/audio/transcriptions", form(None), headers={"Content-Type": TYPE})[0], 400)
-        self.assertIn("a.wav: is no sound file", self.transcribe(sound=b"text")[2]["error"]["message"])
-        self.assertIn("MP4", self.transcribe(sound=b"\0\0\0\x20ftypM4A ")[2]["error"]["message"])
-        self.assertEqual(self.transcribe(sound=bytes(400_000))[0], 413)
+        self.assertIn("a.wav: is not an audio file", self.transcribe(audio=b"text")[2]["error"]["message"])
+        self.assertIn("MP4", self.transcribe(audio=b"\0\0\0\x20ftypM4A ")[2]["error"]["message"])
+        self.assertEqual(self.transcribe(audio=bytes(400_000))[0], 413)
         status, _, answer = self.post("/v1/chat/completions", {"messages": [{"role": "user", "content": "hi"}]})
         self.assertEqual(status, 400)
         self.assertEqual(self.transcribe()[0], 200)

@@ -9,7 +9,7 @@ import unittest
 
 from serve_speech_test import MODEL, TYPE, form
 from serving import ServeTest
-from sounds import voice, write_wav
+from synthetic_audio import voice, write_wav
 
 
 def crc(data, bits, polynomial):
@@ -49,13 +49,13 @@ class ServeStopsTest(ServeTest):
     def served_model(self, context=256):
         return MODEL
 
-    def upload(self, sound, **how):
-        return self.post("/v1/audio/transcriptions", form(sound), headers={"Content-Type": TYPE}, **how)
+    def upload(self, audio, **how):
+        return self.post("/v1/audio/transcriptions", form(audio), headers={"Content-Type": TYPE}, **how)
 
-    def upload_in_background(self, sound):
+    def upload_in_background(self, audio):
         def upload():
             with contextlib.suppress(OSError, http.client.HTTPException):  # the server ends
-                self.upload(sound)
+                self.upload(audio)
         threading.Thread(target=upload, daemon=True).start()
 
     def expect_idle(self):

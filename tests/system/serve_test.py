@@ -64,8 +64,8 @@ class Serve(ServeTest):
         alone = self.good("/v1/completions", ask)["choices"][0]["text"]
         written = self.ok(fovea("generate", self.served_model(), "-p", "The eye", "-n", 40, "--greedy", "--ignore-eos", "--json"))
         self.assertEqual(json.loads(written.stdout)["text"], alone)
-        for guesses in (-1, 0, 5):
-            self.assertEqual(self.good("/v1/completions", {**ask, "guesses": guesses})["choices"][0]["text"], alone)
+        for proposed in (-1, 0, 5):
+            self.assertEqual(self.good("/v1/completions", {**ask, "speculative_tokens": proposed})["choices"][0]["text"], alone)
         with concurrent.futures.ThreadPoolExecutor(16) as pool:
             others = [pool.submit(self.good, "/v1/completions", {"prompt": f"A fox {i}" * (i % 7 + 1), "max_tokens": 30 + i}) for i in range(48)]
             mine = [pool.submit(self.good, "/v1/completions", ask) for _ in range(16)]
@@ -95,7 +95,7 @@ class Serve(ServeTest):
         timings = self.good("/v1/completions", asks[1])["timings"]
         self.assertLessEqual(timings["draft_n_accepted"], timings["draft_n"])
         self.wait_until(lambda: self.metric("fovea_accepted_tokens_total") > 0)
-        self.assertGreaterEqual(self.metric("fovea_guessed_tokens_total"), self.metric("fovea_accepted_tokens_total"))
+        self.assertGreaterEqual(self.metric("fovea_speculative_tokens_total"), self.metric("fovea_accepted_tokens_total"))
 
     def test_a_seed_determines_the_answer(self):
         self.serve()

@@ -7,7 +7,7 @@ import unittest
 import zlib
 
 import other_formats
-import sounds
+import synthetic_audio
 from support import ROOT, FoveaTest, fovea
 from transcribe_test import GOLDENS, MODEL, arguments_of
 
@@ -26,8 +26,8 @@ def stored(folder):
 class SpeechFormatsTest(FoveaTest):
     def setUp(self):
         super().setUp()
-        self.sound = self.folder / "a.wav"
-        sounds.write_wav(self.sound, sounds.voice(7, 5))
+        self.audio = self.folder / "a.wav"
+        synthetic_audio.write_wav(self.audio, synthetic_audio.voice(7, 5))
 
     def convert(self, source, name, *options):
         target = self.folder / name
@@ -35,7 +35,7 @@ class SpeechFormatsTest(FoveaTest):
         return target
 
     def segments(self, model, *options):
-        result = self.ok(fovea("transcribe", model, self.sound, "--json", "--word-timestamps", *arguments_of({"options": options})))
+        result = self.ok(fovea("transcribe", model, self.audio, "--json", "--word-timestamps", *arguments_of({"options": options})))
         return json.loads(result.stdout)["segments"]
 
     def as_lines(self, vocabulary):
@@ -128,13 +128,13 @@ class SpeechFormatsTest(FoveaTest):
             content = path.read_bytes()
             for length in limits:
                 path.write_bytes(content[:length])
-                result = fovea("transcribe", model, self.sound)
+                result = fovea("transcribe", model, self.audio)
                 self.assertEqual(result.returncode, 2)
                 self.assertEqual(result.stderr.count(b"\n"), 1)
                 self.assertIn(b"expected", result.stderr)
             for place in range(8, 600, 7):  # sizes that lie
                 path.write_bytes(content[:place] + b"\xff\xff\xff\x7f" + content[place + 4:])
-                result = fovea("transcribe", model, self.sound)
+                result = fovea("transcribe", model, self.audio)
                 # A weight that is not finite makes logits that are not.
                 self.assertIn(result.returncode, (0, 1, 2) if b"not finite" in result.stderr else (0, 2))
                 self.assertLessEqual(result.stderr.count(b"fovea: error"), 1)

@@ -1,9 +1,9 @@
-"""The memory of transcriptions, which does not grow with the duration of the sound beyond 300 MB."""
+"""The memory of transcriptions, which does not grow with the duration of the audio beyond 300 MB."""
 import os
 import subprocess
 import unittest
 
-import sounds
+import synthetic_audio
 from memory_test import SANITIZED
 from support import FOVEA, FoveaTest
 from transcribe_test import MODEL
@@ -22,9 +22,9 @@ def peak_of(process):
 class SpeechMemoryTest(FoveaTest):
     def test_an_hour_takes_less_than_300_megabytes(self):
         path = self.folder / "long.wav"
-        minute = bytes(max(0, min(255, round(127 * x) + 128)) for x in sounds.silence(57, rate=8000) + sounds.voice(3, 5, rate=8000))
+        minute = bytes(max(0, min(255, round(127 * x) + 128)) for x in synthetic_audio.silence(57, rate=8000) + synthetic_audio.voice(3, 5, rate=8000))
         with open(path, "wb") as file:
-            file.write(sounds.wav_header(rate=8000, bits=8, data_bytes=60 * HOURS * len(minute)))
+            file.write(synthetic_audio.wav_header(rate=8000, bits=8, data_bytes=60 * HOURS * len(minute)))
             for _ in range(60 * HOURS):
                 file.write(minute)
         command = [FOVEA, "transcribe", str(MODEL), str(path), "--vad", "--beams", "1", "--temperature", "0", "--max-tokens", "4", "--batch-size", "4",

@@ -2,7 +2,7 @@
 import json
 import unittest
 
-import sounds
+import synthetic_audio
 from support import FoveaTest, fovea
 from transcribe_test import GOLDENS, MODEL
 
@@ -16,7 +16,7 @@ class SpeechTrainTest(FoveaTest):
     def table(self, name="pairs.csv", pairs=GOLDEN["pairs"]):
         lines = ["audio,text,language"]
         for i, (part, text, language) in enumerate(pairs):
-            sounds.write_wav(self.folder / f"{i}.wav", sounds.sound([part]))
+            synthetic_audio.write_wav(self.folder / f"{i}.wav", synthetic_audio.samples_of([part]))
             lines.append(f'{i}.wav,"{text}",{language}')
         return self.file(name, "\n".join(lines) + "\n")
 
@@ -50,9 +50,9 @@ class SpeechTrainTest(FoveaTest):
         self.assertLess(losses[-1], 0.7 * losses[0])
         self.ok(fovea("transcribe", out, self.folder / "0.wav"))
 
-    def test_errors_name_the_place(self):
+    def test_errors_name_the_location(self):
         table = self.table()
-        sounds.write_wav(self.folder / "0.wav", sounds.voice(4, 1))  # longer than the window
+        synthetic_audio.write_wav(self.folder / "0.wav", synthetic_audio.voice(4, 1))  # longer than the window
         result = self.ok(fovea("train", table, "--from", MODEL, "--out", self.folder / "out", "--steps", "1", "--validation", "0"))
         self.assertIn(b"1 recordings that are longer than 3 s", result.stderr)
         for language, text in (("", "pairs.csv:2: has no language; expected"), ("ko", "pairs.csv:2: ko is no language of the model")):

@@ -138,8 +138,8 @@ class FoveaTest(unittest.TestCase):
         """Speculative tokens do not change the text; `eval`, `plan` and `trace` accept the model. Returns spec, plan and trace."""
         greedy = ("generate", model, "-p", "In the", "-n", "40", "--temperature", "0")
         text = self.ok(fovea(*greedy)).stdout
-        for guess in ("0", "4"):  # the default is auto
-            self.assertEqual(self.ok(fovea(*greedy, "--guess", guess)).stdout, text)
+        for proposal in ("0", "4"):  # the default is auto
+            self.assertEqual(self.ok(fovea(*greedy, "--speculative-tokens", proposal)).stdout, text)
         self.ok(fovea("eval", model, self.text))
         plan = json.loads(self.ok(fovea("plan", model, "--json")).stdout)
         out = self.folder / "trace.safetensors"

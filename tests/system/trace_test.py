@@ -71,9 +71,9 @@ class Trace(FoveaTest):
         self.refused(fovea("trace", encoder, "--text", "a fox", "--gradients", "--list"), 2,
                      "--gradients: the model's head needs labels for a loss")
 
-    def test_a_model_of_sound_reads_no_text(self):
+    def test_a_model_of_audio_reads_no_text(self):
         speech = ROOT / "tests/goldens/speech/model"
-        self.refused(fovea("trace", speech, "--text", "a", "--list"), 2, "--input: the model reads sound, not text; expected a file with input_features")
+        self.refused(fovea("trace", speech, "--text", "a", "--list"), 2, "--input: the model reads audio, not text; expected a file with input_features")
 
     def test_invalid_requests_are_refused(self):
         model, out = self.model(), self.folder / "out"

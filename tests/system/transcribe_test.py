@@ -1,4 +1,4 @@
-"""Transcription of sound files and streams, compared with transformers and openai-whisper (tests/goldens/speech)."""
+"""Transcription of audio files and streams, compared with transformers and openai-whisper (tests/goldens/speech)."""
 import json
 import pathlib
 import shutil
@@ -6,7 +6,7 @@ import subprocess
 import unittest
 
 import crafted_speech
-import sounds
+import synthetic_audio
 from support import FOVEA, ROOT, FoveaTest, fovea
 
 GOLDENS = ROOT / "tests/goldens/speech"
@@ -35,7 +35,7 @@ def arguments_of(case):
 class TranscribeTest(FoveaTest):
     def wav(self, name, samples, **more):
         path = self.folder / name
-        sounds.write_wav(path, samples, **more)
+        synthetic_audio.write_wav(path, samples, **more)
         return path
 
     def transcript(self, *arguments, **more):
@@ -44,7 +44,7 @@ class TranscribeTest(FoveaTest):
     def test_tokens_are_those_of_transformers(self):
         for case in json.loads((GOLDENS / "expected.json").read_text()):
             with self.subTest(case["name"]):
-                found = self.transcript(self.wav("a.wav", sounds.sound(case["sound"])), *arguments_of(case))
+                found = self.transcript(self.wav("a.wav", synthetic_audio.samples_of(case["audio"])), *arguments_of(case))
                 wanted = [(w["seek"], s) for w in case["windows"] for s in w["segments"]]
                 self.assertEqual(found["language"], case["language"])
                 self.assertEqual([s["tokens"] for s in found["segments"]], [s["tokens"] for _, s in wanted])
@@ -54,7 +54,7 @@ class TranscribeTest(FoveaTest):
                     self.assertAlmostEqual(segment["end"], expected["end"], places=6)
 
     def test_crafted_logits_give_the_tokens_and_temperatures_of_transformers(self):
-        path = self.wav("a.wav", sounds.sound(crafted_speech.SPEECH))
+        path = self.wav("a.wav", synthetic_audio.samples_of(crafted_speech.SPEECH))
         goldens = json.loads((GOLDENS / "crafted.json").read_text())
         self.assertEqual([golden["name"] for golden in goldens], [name for name, *_ in crafted_speech.CASES])
         for golden, (name, factor, added, settings) in zip(goldens, crafted_speech.CASES):
@@ -70,7 +70,7 @@ class TranscribeTest(FoveaTest):
         for case in json.loads((GOLDENS / "expected.json").read_text()):
             if "words" not in case:
                 continue
-            found = self.transcript(self.wav("a.wav", sounds.sound(case["sound"])), "--word-timestamps", *arguments_of(case))
+            found = self.transcript(self.wav("a.wav", synthetic_audio.samples_of(case["audio"])), "--word-timestamps", *arguments_of(case))
             for segment, expected in zip(found["segments"], case["words"]):
                 self.assertEqual([w["word"] for w in segment.get("words", [])], [w[0] for w in expected])
                 for word, (_, start, end, probability) in zip(segment.get("words", []), expected):
@@ -83,13 +83,13 @@ class TranscribeTest(FoveaTest):
     def test_words_of_a_text_that_fills_the_context_have_times(self):
         model = self.folder / "crafted"
         crafted_speech.write(model, MODEL, 0, {crafted_speech.THE: 12})
-        result = self.ok(fovea("transcribe", model, self.wav("a.wav", sounds.voice(2, 3)), "--json", "--word-timestamps", *arguments_of({"options": []})))
+        result = self.ok(fovea("transcribe", model, self.wav("a.wav", synthetic_audio.voice(2, 3)), "--json", "--word-timestamps", *arguments_of({"options": []})))
         segment = json.loads(result.stdout)["segments"][0]
         self.assertEqual(len(segment["tokens"]), 61)  # of 64 positions; the alignment has room for 59 tokens of text
         self.assertEqual([word["word"] for word in segment["words"]], 59 * [" the"])
 
     def test_windows_together_do_not_depend_on_their_number(self):
-        path = self.wav("a.wav", sounds.sound([["voice", 8, 5]]))
+        path = self.wav("a.wav", synthetic_audio.samples_of([["voice", 8, 5]]))
         two, four = (self.transcript(path, "--batch-size", n, "--beams", "2")["segments"] for n in ("2", "4"))
         self.assertEqual(two, four)
         self.assertEqual(sorted({s["seek"] for s in two}), [0, 300, 600])
@@ -97,11 +97,11 @@ class TranscribeTest(FoveaTest):
     def test_a_stream_gives_the_text_of_the_file(self):
         # The second part is louder, so the first windows are transcribed again.
         for louder in (False, True):
-            quiet, loud = sounds.voice(5, 5), sounds.voice(3, 9)
+            quiet, loud = synthetic_audio.voice(5, 5), synthetic_audio.voice(3, 9)
             samples = [x * (0.001 if louder else 1) for x in quiet] + [x * (1 if louder else 0.5) for x in loud]
             file = self.transcript(self.wav("a.wav", samples), *arguments_of({"options": []}))
-            raw = sounds.pcm16(samples)
-            for data, options in ((raw, []), (sounds.wav_header() + raw, ["--rate", "8000"])):
+            raw = synthetic_audio.pcm16(samples)
+            for data, options in ((raw, []), (synthetic_audio.wav_header() + raw, ["--rate", "8000"])):
                 result = fovea("transcribe", MODEL, "-", "--json", *arguments_of({"options": []}), *options, input=data)
                 stream = json.loads(self.ok(result).stdout)
                 self.assertEqual(stream["segments"], file["segments"])
@@ -109,10 +109,10 @@ class TranscribeTest(FoveaTest):
                 if louder:
                     self.assertIn(b"transcribing again", result.stderr)
 
-    def test_partial_text_comes_before_the_sound_ends(self):
+    def test_partial_text_comes_before_the_audio_ends(self):
         process = subprocess.Popen([FOVEA, "transcribe", str(MODEL), "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE)
-        process.stdin.write(sounds.pcm16(sounds.voice(2, 5)))
+        process.stdin.write(synthetic_audio.pcm16(synthetic_audio.voice(2, 5)))
         process.stdin.flush()
         line = b""
         while b"..." not in line:  # the stream stays open
@@ -123,22 +123,22 @@ class TranscribeTest(FoveaTest):
         self.assertTrue(out)
 
     def test_silence_costs_nothing(self):
-        path = self.wav("a.wav", sounds.silence(120))
+        path = self.wav("a.wav", synthetic_audio.silence(120))
         self.assertEqual(self.transcript(path, "--vad")["segments"], [])
-        parts = self.transcript(self.wav("b.wav", sounds.silence(9) + sounds.voice(2, 3) + sounds.silence(9)), "--vad")
+        parts = self.transcript(self.wav("b.wav", synthetic_audio.silence(9) + synthetic_audio.voice(2, 3) + synthetic_audio.silence(9)), "--vad")
         self.assertGreaterEqual(min(s["seek"] for s in parts["segments"]), 850)
         self.assertLess(max(s["seek"] for s in parts["segments"]), 1150)
 
     def test_a_stream_of_silence_is_not_decoded(self):
-        silent = sounds.silence(30)
-        result = fovea("transcribe", MODEL, "-", "--vad", "--json", input=sounds.pcm16(silent))
+        silent = synthetic_audio.silence(30)
+        result = fovea("transcribe", MODEL, "-", "--vad", "--json", input=synthetic_audio.pcm16(silent))
         self.assertEqual(json.loads(self.ok(result).stdout)["segments"], [])
         self.assertNotIn(b"...", result.stderr)
-        # The voice of the first window is the loudest one, so that later sound does not change what is voice.
-        samples = silent + sounds.voice(2.5, 5) + sounds.silence(9) + [x / 2 for x in sounds.voice(5, 9)] + silent
+        # The voice of the first window is the loudest one, so that later audio does not change what is voice.
+        samples = silent + synthetic_audio.voice(2.5, 5) + synthetic_audio.silence(9) + [x / 2 for x in synthetic_audio.voice(5, 9)] + silent
         options = ["--vad", *arguments_of({"options": []})]
         file = self.transcript(self.wav("a.wav", samples), *options)
-        result = fovea("transcribe", MODEL, "-", "--json", *options, input=sounds.pcm16(samples))
+        result = fovea("transcribe", MODEL, "-", "--json", *options, input=synthetic_audio.pcm16(samples))
         self.assertEqual(json.loads(self.ok(result).stdout)["segments"], file["segments"])
         self.assertNotIn(b"transcribing again", result.stderr)
         self.assertLess(result.stderr.count(b"..."), 2 * 11)
@@ -149,23 +149,23 @@ class TranscribeTest(FoveaTest):
         self.assertNotIn(b"language", result.stderr)
 
     def test_formats_and_folders(self):
-        folder = self.folder / "sounds"
+        folder = self.folder / "recordings"
         folder.mkdir()
         for name in ("b.wav", "a.wav"):
-            sounds.write_wav(folder / name, sounds.voice(1, 3), rate=sounds.RATE)
-        (folder / "notes.txt").write_text("no sound")
+            synthetic_audio.write_wav(folder / name, synthetic_audio.voice(1, 3), rate=synthetic_audio.RATE)
+        (folder / "notes.txt").write_text("no audio")
         out = self.folder / "out"
         self.ok(fovea("transcribe", MODEL, folder, "--format", "srt", "--out", out))
         self.assertEqual(sorted(p.name for p in out.iterdir()), ["a.srt", "b.srt"])
         self.assertIn("-->", (out / "a.srt").read_text())
         (folder / "notes.txt").unlink()
-        sounds.write_wav(folder / "a.aiff", sounds.voice(1, 3))  # the content tells the format
+        synthetic_audio.write_wav(folder / "a.aiff", synthetic_audio.voice(1, 3))  # the content tells the format
         self.ok(fovea("transcribe", MODEL, folder, "--format", "tsv", "--out", out))
         self.assertEqual(sorted(p.name for p in out.glob("*.tsv")), ["a.aiff.tsv", "a.wav.tsv", "b.tsv"])
         (folder / "a.aiff").unlink()
         other = self.folder / "other"
         other.mkdir()
-        sounds.write_wav(other / "a.wav", sounds.voice(1, 3))
+        synthetic_audio.write_wav(other / "a.wav", synthetic_audio.voice(1, 3))
         self.refused(fovea("transcribe", MODEL, folder / "a.wav", other / "a.wav", "--out", out), 2, "is the output of")
         self.refused(fovea("transcribe", MODEL, folder / "a.wav", "--out", self.folder / "none" / "a.txt"), 1, "none does not exist; expected")
         one = self.folder / "one.vtt"
@@ -175,11 +175,11 @@ class TranscribeTest(FoveaTest):
         self.assertEqual(text, self.ok(fovea("transcribe", MODEL, folder / "a.wav", folder / "b.wav")).stdout)
 
     def test_channels_and_rates_do_not_matter(self):
-        samples = sounds.voice(2.2, 3)
+        samples = synthetic_audio.voice(2.2, 3)
         mono = self.transcript(self.wav("a.wav", samples), *arguments_of({"options": []}))
         stereo = self.transcript(self.wav("b.wav", samples, channels=2), *arguments_of({"options": []}))
         self.assertEqual(mono, stereo)
-        self.transcript(self.wav("c.wav", sounds.voice(2.2, 3, rate=44100), rate=44100))
+        self.transcript(self.wav("c.wav", synthetic_audio.voice(2.2, 3, rate=44100), rate=44100))
 
     def encoded(self, path, name, *options):
         """Converts a file by ffmpeg; returns None if it lacks the encoder."""
@@ -189,7 +189,7 @@ class TranscribeTest(FoveaTest):
 
     @unittest.skipUnless(shutil.which("ffmpeg"), "needs ffmpeg")
     def test_compressed_files_are_read(self):
-        path = self.wav("a.wav", sounds.voice(2, 3))
+        path = self.wav("a.wav", synthetic_audio.voice(2, 3))
         lossless = self.transcript(path, *arguments_of({"options": []}))
         for name in ("b.flac", "b.ogg", "b.opus", "b.mp3"):
             made = self.encoded(path, name)
@@ -202,7 +202,7 @@ class TranscribeTest(FoveaTest):
     @unittest.skipUnless(shutil.which("ffmpeg"), "needs ffmpeg")
     @unittest.skipUnless(LIBAV, "this build has no module fovea_libav.so")
     def test_containers_are_read_and_cut_ones_end_at_the_cut(self):
-        path = self.wav("a.wav", sounds.voice(6, 3))
+        path = self.wav("a.wav", synthetic_audio.voice(6, 3))
         plain = arguments_of({"options": []})
         lossless = self.transcript(path, *plain)
         for name, options in (("a.mov", ["-c:a", "pcm_s16le"]), ("b.m4a", ["-c:a", "alac"]), ("c.mka", ["-c:a", "flac"]),
@@ -212,7 +212,7 @@ class TranscribeTest(FoveaTest):
                 continue
             with self.subTest(name):
                 found = self.transcript(made, *plain)
-                if name[0] in "abc":  # of lossless sound, with another duration of the last window at most
+                if name[0] in "abc":  # of lossless audio, with another duration of the last window at most
                     self.assertEqual(found["segments"], lossless["segments"])
                 content = made.read_bytes()
                 for length in (len(content) // 3, len(content) - 200):
@@ -232,21 +232,21 @@ class TranscribeTest(FoveaTest):
         self.refused(fovea("transcribe", MODEL, path), 2, "is a container of the kind MP4 (m4a, mp4, mov), which needs FFmpeg's libraries")
 
     def test_hostile_files_get_one_line(self):
-        good = sounds.pcm16(sounds.voice(0.5, 3))
+        good = synthetic_audio.pcm16(synthetic_audio.voice(0.5, 3))
         nan = b"\x00\x00\xc0\x7f"
         cases = {
-            "empty": (b"", "is no sound file"),
-            "text": (b"hello world, this is text", "is no sound file"),
-            "cut header": (sounds.wav_header()[:20], "is no sound file"),
-            "no channels": (sounds.wav_header(channels=0) + good, "expected"),
-            "many channels": (sounds.wav_header(channels=65000) + good, "expected"),
-            "slow": (sounds.wav_header(rate=1) + good, "has 1 samples per second; expected 1000 to 768000"),
-            "fast": (sounds.wav_header(rate=10_000_000) + good, "has 10000000 samples per second; expected 1000 to 768000"),
-            "nan": (sounds.wav_header(bits=32, code=3, data_bytes=4000) + nan * 1000, "sample 0 is nan; expected finite numbers"),
+            "empty": (b"", "is not an audio file"),
+            "text": (b"hello world, this is text", "is not an audio file"),
+            "cut header": (synthetic_audio.wav_header()[:20], "is not an audio file"),
+            "no channels": (synthetic_audio.wav_header(channels=0) + good, "expected"),
+            "many channels": (synthetic_audio.wav_header(channels=65000) + good, "expected"),
+            "slow": (synthetic_audio.wav_header(rate=1) + good, "has 1 samples per second; expected 1000 to 768000"),
+            "fast": (synthetic_audio.wav_header(rate=10_000_000) + good, "has 10000000 samples per second; expected 1000 to 768000"),
+            "nan": (synthetic_audio.wav_header(bits=32, code=3, data_bytes=4000) + nan * 1000, "sample 0 is nan; expected finite numbers"),
             "mp4": (b"\0\0\0\x20ftypM4A " + bytes(100), "MP4 (m4a, mp4, mov)"),
             "webm": (b"\x1a\x45\xdf\xa3" + bytes(100), "Matroska (webm, mkv)"),
-            "cut flac": (b"fLaC" + bytes(10), "is no sound file"),
-            "cut ogg": (b"OggS" + bytes(60), "is no sound file"),
+            "cut flac": (b"fLaC" + bytes(10), "is not an audio file"),
+            "cut ogg": (b"OggS" + bytes(60), "is not an audio file"),
         }
         for name, (content, text) in cases.items():
             with self.subTest(name):
@@ -257,21 +257,21 @@ class TranscribeTest(FoveaTest):
                     self.refused(fovea("transcribe", MODEL, "-", input=content), 2, "standard input: ")
 
     def test_lengths_that_lie_do_not_matter(self):
-        samples = sounds.voice(1, 3)
+        samples = synthetic_audio.voice(1, 3)
         expected = self.transcript(self.wav("a.wav", samples))
         for length in (0xFFFFFFFF, 0x7FFFFFFF, 2 * len(samples) + 1000):
             path = self.folder / "b.wav"
-            path.write_bytes(sounds.wav_header(data_bytes=length) + sounds.pcm16(samples))
+            path.write_bytes(synthetic_audio.wav_header(data_bytes=length) + synthetic_audio.pcm16(samples))
             self.assertEqual(self.transcript(path), expected)
 
     def test_errors_name_the_option(self):
-        path = self.wav("a.wav", sounds.voice(0.5, 3))
+        path = self.wav("a.wav", synthetic_audio.voice(0.5, 3))
         for options, text in ((["--language", "klingon"], "--language: 'klingon' is unknown; expected a code such as de"),
                               (["--language", "ko"], "--language: ko; expected one of the model's 6 languages"),
                               (["--word-timestamps", "--no-timestamps", "--format", "json"], "--word-timestamps: requires"),
                               (["--max-tokens", "64"], "--max-tokens: 64; expected less than 64")):
             self.refused(fovea("transcribe", MODEL, path, *options), 2, text)
-        self.refused(fovea("transcribe", MODEL, self.folder / "none.wav"), 2, "none.wav: does not exist; expected a sound file")
+        self.refused(fovea("transcribe", MODEL, self.folder / "none.wav"), 2, "none.wav: does not exist; expected an audio file")
         self.refused(fovea("transcribe", ROOT / "tests/goldens/gpt2_relu", path), 2, "expected")
 
 

@@ -105,7 +105,7 @@ def make_bert(folder, layers=6, width=384, heads=12, ffn=1536, words=2000):
 
 
 def make_vit(folder, layers, width, heads, ffn, size, patch, labels):
-    """Writes a ViT that classifies pictures; by default of the size S/16."""
+    """Writes a ViT that classifies images; by default of the size S/16."""
     folder.mkdir(parents=True, exist_ok=True)
     names = {str(i): f"label {i}" for i in range(labels)}
     config = {"model_type": "vit", "architectures": ["ViTForImageClassification"], "hidden_size": width, "num_hidden_layers": layers,

@@ -132,7 +132,7 @@ def translate_arguments(row):
     return ["--model", row.model, "--lines", LINES["translate"], "--beams", row.beams, "--tokens", row.tokens, "--runs", row.runs]
 
 
-def picture_arguments(program):
+def image_arguments(program):
     return lambda row: ["--model", row.model, "--program", program, "--runs", row.steps or row.runs, *(["--train"] if row.trains else [])]
 
 
@@ -150,8 +150,8 @@ def openvino_arguments(row):
 def make_peers(program):
     """Returns all peers; `program` is fovea, which writes the models of those that read GGUF."""
     any_train = {"train": ("fp32", "bf16")}
-    recurrent, pictures = {"recurrent": ("fp32", "bf16")}, {"pictures": ("fp32", "bf16")}
-    trained = {"picture-training": ("fp32", "bf16")}
+    recurrent, images = {"recurrent": ("fp32", "bf16")}, {"images": ("fp32", "bf16")}
+    trained = {"image-training": ("fp32", "bf16")}
     any_llama = {kind: ("bf16", "int8", "int4") for kind in ("prompt", "decode", "streams")}
     encoder = ["torch", "transformers", "tokenizers", "numpy"]
     return [
@@ -166,12 +166,12 @@ def make_peers(program):
         Script("ONNX Runtime", "PEERS_PYTHON", ["onnxruntime", "onnx", *encoder], "embed.py", {"embed": ("fp32", "int8")},
                embed_arguments("--program", "onnxruntime")),
         Script("PyTorch recurrent", "PEERS_PYTHON", ["torch"], "recurrent.py", recurrent, train_arguments()),
-        Script("PyTorch pictures", "PEERS_PYTHON", ["torch", "transformers", "numpy"], "pictures.py", pictures | trained,
-               picture_arguments("torch")),
-        Script("ONNX Runtime pictures", "PEERS_PYTHON", ["onnxruntime", "onnx", "torch", "transformers", "numpy"], "pictures.py",
-               {"pictures": ("fp32",)}, picture_arguments("onnxruntime")),
-        Script("OpenVINO pictures", "OPENVINO_PYTHON", ["openvino", "torch", "transformers", "numpy"], "pictures.py", pictures,
-               picture_arguments("openvino")),
+        Script("PyTorch images", "PEERS_PYTHON", ["torch", "transformers", "numpy"], "images.py", images | trained,
+               image_arguments("torch")),
+        Script("ONNX Runtime images", "PEERS_PYTHON", ["onnxruntime", "onnx", "torch", "transformers", "numpy"], "images.py",
+               {"images": ("fp32",)}, image_arguments("onnxruntime")),
+        Script("OpenVINO images", "OPENVINO_PYTHON", ["openvino", "torch", "transformers", "numpy"], "images.py", images,
+               image_arguments("openvino")),
         Script("CTranslate2", "PEERS_PYTHON", ["ctranslate2", "torch", "transformers"], "translate.py", {"translate": ("fp32", "int8")},
                translate_arguments),
         Script("CTranslate2", "PEERS_PYTHON", ["ctranslate2", "torch", "transformers"], "transcribe.py", {"transcribe": ("fp32", "int8")},

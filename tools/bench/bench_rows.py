@@ -7,9 +7,9 @@ import bench_models
 from bench_models import BERT, LLAMA, MARIAN, MODELS, VIT, WHISPER, WHISPERS
 
 FOLDERS = {"prompt": MODELS / "llama-135m", "decode": MODELS / "llama-135m", "embed": MODELS / "bert", "translate": MODELS / "marian",
-           "pictures": MODELS / "vit", "picture-training": MODELS / "vit"}
+           "images": MODELS / "vit", "image-training": MODELS / "vit"}
 LINES = {"embed": MODELS / "lines.txt", "translate": MODELS / "source.txt"}
-KINDS = ("train", "recurrent", "prompt", "decode", "streams", "embed", "translate", "transcribe", "pictures", "picture-training", "busy")
+KINDS = ("train", "recurrent", "prompt", "decode", "streams", "embed", "translate", "transcribe", "images", "image-training", "busy")
 WINDOWS = 2  # transcribe: windows that are decoded together
 GGUF_TYPES = {"bf16": "bf16", "int8": "q8_0", "int4": "q4_0"}
 
@@ -18,25 +18,25 @@ GGUF_TYPES = {"bf16": "bf16", "int8": "q8_0", "int4": "q4_0"}
 class Row:
     kind: str  # one of KINDS, but not busy
     precision: str
-    preset: str = ""  # train, recurrent, picture-training; transcribe: one of WHISPERS
-    steps: int = 0    # train, recurrent, picture-training: measured steps
+    preset: str = ""  # train, recurrent, image-training; transcribe: one of WHISPERS
+    steps: int = 0    # train, recurrent, image-training: measured steps
     tokens: int = 0   # prompt: its length; decode, translate, transcribe: new tokens of each sequence
     streams: int = 1  # decode: sequences
     depth: int = 16   # decode: tokens before the measured ones
     beams: int = 1    # translate, transcribe
-    runs: int = 5     # embed, translate, transcribe, pictures
+    runs: int = 5     # embed, translate, transcribe, images
     busy: bool = False  # while another program computes without a pause on one core
 
     @property
     def trains(self):
-        return self.kind in ("train", "recurrent", "picture-training")
+        return self.kind in ("train", "recurrent", "image-training")
 
     @property
     def work(self):
         works = {"train": f"train {self.preset}", "recurrent": f"train {self.preset}", "prompt": f"prompt of {self.tokens:,}",
                  "streams": f"decode {self.streams} streams",
                  "decode": "decode one stream" + (f" at depth {self.depth:,}" if self.depth > 16 else ""),
-                 "pictures": "classify with ViT-S/16", "picture-training": "train ViT-S/16",
+                 "images": "classify with ViT-S/16", "image-training": "train ViT-S/16",
                  "embed": "embed MiniLM", "translate": f"translate with {self.beams} beam{'s' if self.beams > 1 else ''}",
                  "transcribe": f"Whisper {self.preset}, {self.beams} beam{'s' if self.beams > 1 else ''}"}
         return works[self.kind] + (", a core is busy" if self.busy else "")
@@ -51,8 +51,8 @@ class Row:
 
     @property
     def unit(self):
-        units = {"embed": "sentences/s", "translate": "output tokens/s", "transcribe": "s of sound/s", "pictures": "pictures/s",
-                 "picture-training": "pictures/s"}
+        units = {"embed": "sentences/s", "translate": "output tokens/s", "transcribe": "s of audio/s", "images": "images/s",
+                 "image-training": "images/s"}
         return units.get(self.kind, "tokens/s")
 
     @property
@@ -64,27 +64,27 @@ class Row:
     def arguments(self):
         """Returns the arguments of `fovea bench`, and the key of the speed in its JSON."""
         if self.trains:
-            key = "sequences_per_second" if self.kind == "picture-training" else "tokens_per_second"
+            key = "sequences_per_second" if self.kind == "image-training" else "tokens_per_second"
             return ["--train", self.preset, "--dtype", self.precision, "--steps", self.steps], key
         common = [self.model, "--dtype", self.precision]
         if self.kind == "prompt":
             return [*common, "--prompt", self.tokens, "--decode", 1], "prompt_tokens_per_second"
         if self.kind in ("decode", "streams"):
             return [*common, "--prompt", 16, "--decode", self.tokens, "--depth", self.depth, "--batch", self.streams], "decode_tokens_per_second"
-        if self.kind == "pictures":
-            return [*common, "--images", 8 * self.runs, "--runs", self.runs], "pictures_per_second"
+        if self.kind == "images":
+            return [*common, "--images", 8 * self.runs, "--runs", self.runs], "images_per_second"
         if self.kind == "embed":
             return [*common, "--embed", LINES["embed"], "--runs", self.runs], "sentences_per_second"
         if self.kind == "transcribe":
-            return [*common, "--transcribe", WINDOWS, "--beams", self.beams, "--tokens", self.tokens, "--runs", self.runs], "sound_per_second"
+            return [*common, "--transcribe", WINDOWS, "--beams", self.beams, "--tokens", self.tokens, "--runs", self.runs], "audio_per_second"
         return [*common, "--translate", LINES["translate"], "--beams", self.beams, "--tokens", self.tokens, "--runs", self.runs], "tokens_per_second"
 
     def cost(self, result):
-        """Returns the operations and the bytes read that a token (embed: a sentence; transcribe: a second of sound; pictures: a picture) needs,
+        """Returns the operations and the bytes read that a token (embed: a sentence; transcribe: a second of audio; images: an image) needs,
         from fovea's result of this row."""
         if self.trains:
-            return result["flops_per_step"] / result["batch"] / (1 if self.kind == "picture-training" else result["context"]), 0
-        if self.kind == "pictures":
+            return result["flops_per_step"] / result["batch"] / (1 if self.kind == "image-training" else result["context"]), 0
+        if self.kind == "images":
             return vit_operations(), 0
         if self.kind == "prompt":  # the head computes one row only; a token attends to half of the prompt on average
             return llama_operations(self.tokens / 2), result["weight_bytes"] / self.tokens
@@ -109,7 +109,7 @@ def llama_operations(seen):
 
 
 def vit_operations():
-    """Returns the operations for one picture."""
+    """Returns the operations for one image."""
     width, tokens = VIT["width"], (VIT["size"] // VIT["patch"]) ** 2 + 1
     layer = 2 * (4 * width**2 + 2 * width * VIT["ffn"]) + 4 * tokens * width
     return tokens * (VIT["layers"] * layer + 2 * 3 * VIT["patch"] ** 2 * width)
@@ -129,7 +129,7 @@ def whisper_operations(row):
     width, layers, positions = shape["width"], shape["layers"], WHISPER["positions"]
     convolutions = 3 * width * (2 * positions * WHISPER["bins"] + positions * width)
     encoder = positions * layers * (4 * width**2 + 8 * width**2 + 2 * positions * width)
-    sources = positions * layers * 2 * width**2  # the decoder's keys and values of the sound
+    sources = positions * layers * 2 * width**2  # the decoder's keys and values of the audio
     token = layers * (6 * width**2 + 8 * width**2 + 2 * positions * width) + width * WHISPER["vocabulary"]
     return 2 * (convolutions + encoder + sources + row.tokens * row.beams * token) / 30
 
@@ -149,8 +149,8 @@ def make_rows(long_rows=False, quick=False):
     rows += [Row("streams", precision, tokens=2 if quick else 64, streams=16) for precision in ("bf16", "int8", "int4")]
     runs = 1 if quick else 3
     rows += [Row("embed", precision, runs=runs) for precision in ("fp32", "bf16", "int8")]
-    rows += [Row("pictures", precision, runs=runs) for precision in ("fp32", "bf16")]
-    rows += [Row("picture-training", precision, preset="vit-small", steps=1 if quick else 4) for precision in ("fp32", "bf16")]
+    rows += [Row("images", precision, runs=runs) for precision in ("fp32", "bf16")]
+    rows += [Row("image-training", precision, preset="vit-small", steps=1 if quick else 4) for precision in ("fp32", "bf16")]
     rows += [Row("translate", precision, tokens=16, beams=beams, runs=runs) for beams in (1, 4) for precision in ("fp32", "int8")]
     rows += [Row("transcribe", precision, preset=preset, tokens=4 if quick else 64, beams=beams, runs=runs)
              for preset in WHISPERS for beams in (1, 5) for precision in ("fp32", "bf16", "int8")]
@@ -165,8 +165,8 @@ def make_models(kinds, quick=False):
         bench_models.make_llama(FOLDERS["decode"], **LLAMA)
     if {"embed", "busy"} & set(kinds):
         bench_models.make_lines(LINES["embed"], bench_models.make_bert(FOLDERS["embed"], **BERT), 32 if quick else 512, 5, 40)
-    if {"pictures", "picture-training"} & set(kinds):
-        bench_models.make_vit(FOLDERS["pictures"], **VIT)
+    if {"images", "image-training"} & set(kinds):
+        bench_models.make_vit(FOLDERS["images"], **VIT)
     if {"translate", "busy"} & set(kinds):
         bench_models.make_lines(LINES["translate"], bench_models.make_marian(FOLDERS["translate"], **MARIAN), 32, 16, 16)
     if "transcribe" in kinds:

@@ -92,7 +92,7 @@ def shared(folder, steps, count):
 
 
 def ppo_trainer_of(model, tokenizer, folder, steps, written):
-    """Returns a trainer that takes its steps on the written answers, all in one batch."""
+    """Returns a trainer that takes its steps on the generated answers, all in one batch."""
     answers = {prompt: each[0][0] for prompt, each in written.items()}
     value_model = transformers.LlamaForSequenceClassification(model.config)
     value_model.model = model.model
@@ -174,9 +174,9 @@ def align(program, method, folder, steps, records, seed=5):
               "hinge": ["--objective", "dpo", "--preference-loss", "hinge", "--beta", "0.1"],
               "kto": ["--objective", "kto", "--beta", "0.1", "--desirable-weight", "1.2"],
               "orpo": ["--objective", "orpo", "--orpo-lambda", "0.1"], "simpo": ["--objective", "simpo", "--beta", "2", "--simpo-gamma", "0.5"],
-              "grpo": ["--objective", "grpo", "--prompts", str(PROMPTS), "--answers", str(ANSWERS), "--answer-tokens", str(ANSWER_TOKENS),
+              "grpo": ["--objective", "grpo", "--prompts", str(PROMPTS), "--generations", str(ANSWERS), "--answer-tokens", str(ANSWER_TOKENS),
                        "--batch-epochs", str(steps), "--kl-weight", str(KL), "--reward", f"regex:{REWARD}"],
-              "ppo": ["--objective", "ppo", "--prompts", str(RECORDS), "--answers", "1", "--answer-tokens", str(PPO_TOKENS), "--batch-epochs",
+              "ppo": ["--objective", "ppo", "--prompts", str(RECORDS), "--generations", "1", "--answer-tokens", str(PPO_TOKENS), "--batch-epochs",
                       str(steps), "--reward", f"regex:{REWARD}"]}[method]
     batch = PROMPTS * ANSWERS if method == "grpo" else RECORDS
     out = folder / "out"

@@ -20,14 +20,14 @@ import whisper  # noqa: E402
 from transformers.convert_slow_tokenizer import TikTokenConverter  # noqa: E402
 
 import other_formats  # noqa: E402
-import sounds  # noqa: E402
+import synthetic_audio  # noqa: E402
 
 KINDS = ["fp32", "fp16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"]
 SAME_TEXTS = ["fp32", "fp16", "q8_0"]
 
 
 def write_model(folder):
-    """Writes a random model of the shape tiny, whose texts depend on the sound."""
+    """Writes a random model of the shape tiny, whose texts depend on the audio."""
     assets = pathlib.Path(whisper.__file__).parent / "assets"
     special = whisper.tokenizer.get_tokenizer(True).encoding._special_tokens
     added = sorted(special, key=special.get)
@@ -48,7 +48,7 @@ def write_model(folder):
     with torch.no_grad():
         for name, value in model.named_parameters():
             if "encoder_attn.out_proj.weight" in name or "encoder_attn.v_proj.weight" in name:
-                value.mul_(2)  # the sound matters
+                value.mul_(2)  # the audio matters
         table = model.model.decoder.embed_tokens.weight
         table[3000:].mul_(0.4)  # frequent tokens
         for value in model.parameters():
@@ -75,7 +75,7 @@ class Check:
         print(f"{name}: {'equal' if good else 'DIFFERENT'}{detail}", flush=True)
 
     def heard(self, model):
-        """The text that whisper.cpp hears greedily in the sound, without fallback."""
+        """The text that whisper.cpp hears greedily in the audio, without fallback."""
         return run(self.build / "bin/whisper-cli", "-m", model, "-f", self.folder / "a.wav", "-l", "en", "-bs", 1, "-bo", 1, "-nf", "-np",
                    "-nfa", "-mc", 0, "-nt", "-t", 1)
 
@@ -128,7 +128,7 @@ def main():
         (folder / "model").mkdir(parents=True, exist_ok=True)
         if not (folder / "model/model.safetensors").exists():
             write_model(folder / "model")
-        sounds.write_wav(folder / "a.wav", sounds.voice(6, 5))
+        synthetic_audio.write_wav(folder / "a.wav", synthetic_audio.voice(6, 5))
         for kind in options.kinds.split(","):
             check.compare(kind)
     return 1 if check.failures else 0

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes pictures of digits as PNG files, for `fovea train --images`: FOLDER/train/DIGIT/N.png and FOLDER/test/DIGIT/N.png.
+"""Writes images of digits as PNG files, for `fovea train --images`: FOLDER/train/DIGIT/N.png and FOLDER/test/DIGIT/N.png.
 
-    python3 tools/data/write_digits.py FOLDER                     # draws 400 pictures of each digit
+    python3 tools/data/write_digits.py FOLDER                     # draws 400 images of each digit
     python3 tools/data/write_digits.py FOLDER --scikit-learn      # the 1797 handwritten digits of scikit-learn, 8 x 8 pixels
 
-A quarter of each digit's pictures is the test part; --seed chooses which. docs/pictures.md has the results.
+A quarter of each digit's images is the test part; --seed chooses which. docs/images.md has the results.
 """
 import argparse
 import math
@@ -13,7 +13,7 @@ import random
 import struct
 import zlib
 
-SIDE = 16  # pixels of a drawn picture
+SIDE = 16  # pixels of a drawn image
 
 # The strokes of each digit: points (x, y) from the top left corner (0, 0) to the bottom right corner (1, 1).
 STROKES = {
@@ -82,12 +82,12 @@ def png(rows):
 
 
 def write(digits, folder, seed):
-    """Writes the pictures; a quarter of each digit's, chosen by the seed, becomes the test part."""
+    """Writes the images; a quarter of each digit's, chosen by the seed, becomes the test part."""
     for label in range(10):
-        pictures = [rows for rows, digit in digits if digit == label]
-        random.Random(1000 * seed + label).shuffle(pictures)
-        for i, rows in enumerate(pictures):
-            path = folder / ("test" if 4 * i < len(pictures) else "train") / str(label) / f"{i:04}.png"
+        images = [rows for rows, digit in digits if digit == label]
+        random.Random(1000 * seed + label).shuffle(images)
+        for i, rows in enumerate(images):
+            path = folder / ("test" if 4 * i < len(images) else "train") / str(label) / f"{i:04}.png"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(png(rows))
 
@@ -96,7 +96,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--scikit-learn", action="store_true", help="the digits of scikit-learn instead of drawn ones")
-    parser.add_argument("--count", type=int, default=400, help="drawn pictures of each digit")
+    parser.add_argument("--count", type=int, default=400, help="drawn images of each digit")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     write(handwritten_digits() if given.scikit_learn else drawn_digits(given.count, given.seed), given.folder, given.seed)

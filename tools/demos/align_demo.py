@@ -42,7 +42,7 @@ def results(out):
     log = lines(out / "log.jsonl")
     rewards = [entry["reward"] for entry in log if "reward" in entry and "loss" in entry]
     if rewards:
-        return f"reward of the written answers, by the reward model: {rewards[0]:.2f} in the first batch, {rewards[-1]:.2f} in the last"
+        return f"reward of the generated answers, by the reward model: {rewards[0]:.2f} in the first batch, {rewards[-1]:.2f} in the last"
     last = [entry for entry in log if "eval_loss" in entry][-1]
     pairs = f", {last['accuracy']:.0%} of the pairs in the right order" if "margin" in last else ""
     return f"held-out loss {last['eval_loss']:.2f}{pairs}"
@@ -65,7 +65,7 @@ class Chain:
     def write(self, title, objective, out, *options):
         """Trains on answers that the model writes and the reward model judges."""
         self.train(title, "prompts.jsonl", out, "--objective", objective, "--from", self.folder / "sft", "--reward",
-                   f"{REWARD_SCALE}*model:{self.folder / 'reward'}", "--prompts", 16, "--answers", 8, "--answer-tokens", 60,
+                   f"{REWARD_SCALE}*model:{self.folder / 'reward'}", "--prompts", 16, "--generations", 8, "--answer-tokens", 60,
                    "--warmup", 5, "--evaluate-every", 1000, *options)
 
     def run(self, hack):

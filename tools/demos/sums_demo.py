@@ -55,7 +55,7 @@ def main():
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--learning-rate", type=float, default=3e-4)
     parser.add_argument("--prompts", type=int, default=16)
-    parser.add_argument("--answers", type=int, default=16)
+    parser.add_argument("--generations", type=int, default=16)
     o = parser.parse_args()
     folder = o.folder
     folder.mkdir(parents=True, exist_ok=True)
@@ -68,7 +68,7 @@ def main():
         "--length", 16, "--learning-rate", 2e-3, "--warmup", 100, "--evaluate-every", 500, *common)
     start = time.time()
     run("train", folder / "prompts.jsonl", "--from", folder / "base", "--out", folder / "grpo", "--objective", "grpo", "--reward", "exact",
-        "0*regex:^[0-9]{2,3}$", "--validation-prompts", folder / "held_out.jsonl", "--evaluation-prompts", 0, "--prompts", o.prompts, "--answers", o.answers,
+        "0*regex:^[0-9]{2,3}$", "--validation-prompts", folder / "held_out.jsonl", "--evaluation-prompts", 0, "--prompts", o.prompts, "--generations", o.generations,
         "--answer-tokens", 5, "--batch", 512, "--steps", o.steps, "--learning-rate", o.learning_rate, "--schedule", "constant", "--warmup", 5,
         "--weight-decay", 0, "--beta2", 0.95, "--evaluate-every", 40, "--save-every", 100, *common)
     found = rewards(folder / "grpo")

@@ -119,8 +119,8 @@ def trillions():
 
 
 def convolutions():
-    return ("| | Attention can replace convolutions for pictures | untested | fovea has no convolutional network to compare with; "
-            "[pictures.md](pictures.md#digits) has results of a ViT alone | |")
+    return ("| | Attention can replace convolutions for images | untested | fovea has no convolutional network to compare with; "
+            "[images.md](images.md#digits) has results of a ViT alone | |")
 
 
 def claims_table():

@@ -1,5 +1,5 @@
 """What the scripts that make goldens share, and those of tools/compare too: the places of the tree, the program, tiny models with large
-random weights, small tokenizers, pictures, and the forms in which goldens are written.
+random weights, small tokenizers, images, and the forms in which goldens are written.
 
 Each script make_NAME.py writes what its description names, in tests/goldens, from any working directory. It needs a Python with the
 packages that the description names; the versions are those with which the committed goldens were made. The tests read only the goldens."""
@@ -13,7 +13,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")  # read when a package is imported,
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GOLDENS = ROOT / "tests/goldens"
 PROGRAM = os.environ.get("FOVEA_BIN", str(ROOT / "build/release/fovea"))
-sys.path.append(str(ROOT / "tests/system"))  # sounds, recordings and other modules that tests share with these scripts
+sys.path.append(str(ROOT / "tests/system"))  # synthetic_audio, recordings and other modules that tests share with these scripts
 
 
 def add_program(parser):
@@ -79,7 +79,7 @@ def copies(named):
     return {name: value.detach().clone() for name, value in named}
 
 
-# Tokenizers and pictures
+# Tokenizers and images
 
 def byte_characters():
     """Returns the character by which byte-level tokenizers write each byte (GPT-2)."""
@@ -100,8 +100,8 @@ def word_pieces(pieces, ends=True):
     return tokenizer
 
 
-def picture(name):
-    """Returns a picture of tests/goldens/images, as the image processors of transformers read it."""
+def image(name):
+    """Returns an image of tests/goldens/images, as the image processors of transformers read it."""
     from PIL import Image
     from transformers.image_transforms import convert_to_rgb
     return Image.fromarray(convert_to_rgb(Image.open(GOLDENS / "images" / name), return_numpy=True))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tests/goldens/images/operations.json: pictures after each operation of torchvision's RandAugment. Needs torchvision and Pillow."""
+"""Writes tests/goldens/images/operations.json: images after each operation of torchvision's RandAugment. Needs torchvision and Pillow."""
 from harness import GOLDENS, write_lines
 from PIL import Image
 from torchvision.transforms import InterpolationMode, RandAugment
@@ -9,8 +9,8 @@ SIZES = [(13, 9), (19, 17)]  # width, height; the second one has enough pixels f
 MAGNITUDES = [9, 30]
 
 
-def picture(width, height):
-    """Returns a picture that the test makes too."""
+def drawn_image(width, height):
+    """Returns an image that the test makes too."""
     image = Image.new("RGB", (width, height))
     image.putdata([(40 + (x * 7 + y * 13) % 180, (x * x + 3 * y) % 200, 90 + (x * y) % 120) for y in range(height) for x in range(width)])
     return image
@@ -19,7 +19,7 @@ def picture(width, height):
 def main():
     cases = []
     for width, height in SIZES:
-        image = picture(width, height)
+        image = drawn_image(width, height)
         space = RandAugment()._augmentation_space(31, (height, width))
         for name, (magnitudes, signed) in space.items():
             for magnitude in MAGNITUDES if magnitudes.ndim else [0]:

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes tests/goldens/image_text: tiny models of texts with pictures, and the results of transformers for them.
+"""Writes tests/goldens/image_text: tiny models of texts with images, and the results of transformers for them.
 
 Needs torch, transformers (made with 5.24), tokenizers and safetensors; run it after
-tools/goldens/make_images.py, whose pictures it reads. Each folder is a model with expected.json, a list of cases: the text, the pictures, the
-token ids after the marks of pictures are expanded, the greedy continuation, and in expected.safetensors the logits of the last tokens. `chat` is
+tools/goldens/make_images.py, whose images it reads. Each folder is a model with expected.json, a list of cases: the text, the images, the
+token ids after the marks of images are expanded, the greedy continuation, and in expected.safetensors the logits of the last tokens. `chat` is
 a conversation and the text that the chat template makes of it; `labels` has the log-probabilities of some answers after the first text."""
-from harness import GOLDENS, picture, shaken, write_json, write_tensors
+from harness import GOLDENS, image, shaken, write_json, write_tensors
 import torch
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors
 from transformers import (CLIPImageProcessorPil, CLIPVisionConfig, Idefics3Config, Idefics3ForConditionalGeneration, Idefics3ImageProcessorPil,
@@ -22,7 +22,7 @@ SPLIT = ["<fake_token_around_image>", "<global-img>", "<end_of_utterance>"]
 
 
 def byte_tokenizer(specials):
-    """Bytes and a few merges: among them two line breaks, which follow the rows of a picture's parts."""
+    """Bytes and a few merges: among them two line breaks, which follow the rows of an image's parts."""
     vocabulary = {"<s>": 0, "</s>": 1, "<pad>": 2}
     for letter in sorted(pre_tokenizers.ByteLevel.alphabet()):
         vocabulary[letter] = len(vocabulary)
@@ -39,11 +39,11 @@ def byte_tokenizer(specials):
 
 def label_logprobs(model, processor, text, names):
     """Returns the log-probability of each label after the text: the sum over its tokens."""
-    pictures = [picture(n) for n in names]
-    before = processor(images=pictures, text=text, return_tensors="pt")["input_ids"][0]
+    images = [image(n) for n in names]
+    before = processor(images=images, text=text, return_tensors="pt")["input_ids"][0]
     found = []
     for label in LABELS:
-        inputs = processor(images=pictures, text=f"{text} {label}", return_tensors="pt")
+        inputs = processor(images=images, text=f"{text} {label}", return_tensors="pt")
         inputs = {k: v for k, v in inputs.items() if k != "token_type_ids"}
         ids = inputs["input_ids"][0]
         assert ids[:len(before)].equal(before), "the tokens before the label changed"
@@ -62,7 +62,7 @@ def write(name, model, processor, cases, messages):
     processor.save_pretrained(folder)
     tensors, written = {}, []
     for i, (text, names) in enumerate(cases):
-        inputs = processor(images=[picture(n) for n in names] or None, text=text, return_tensors="pt")
+        inputs = processor(images=[image(n) for n in names] or None, text=text, return_tensors="pt")
         inputs = {k: v for k, v in inputs.items() if k != "token_type_ids"}
         with torch.no_grad():
             logits = model(**inputs).logits[0]
@@ -72,7 +72,7 @@ def write(name, model, processor, cases, messages):
         assert best[0] - best[1] > 1e-3, "a tie decides the continuation"
         tensors[f"logits.{i}"] = logits[-ROWS:]
         new = [t for t in out[len(ids):].tolist() if t != model.generation_config.eos_token_id]
-        written.append({"text": text, "pictures": names, "ids": ids.tolist(), "continuation": new})
+        written.append({"text": text, "images": names, "ids": ids.tolist(), "continuation": new})
     write_tensors(folder / "expected.safetensors", tensors)
     shown = processor.apply_chat_template(messages, add_generation_prompt=True)
     labels = label_logprobs(model, processor, *cases[0])

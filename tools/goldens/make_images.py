@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes tests/goldens/images: small drawn pictures in many formats, and what Pillow and the Pillow-based image processors of
+"""Writes tests/goldens/images: small drawn images in many formats, and what Pillow and the Pillow-based image processors of
 transformers make of them.
 
 Needs Pillow, NumPy and transformers (made with Pillow 13.0 and transformers 5.24).
-`make_images.py --folder DIR --pictures N` writes N larger pictures instead, for one comparison: FOVEA_IMAGE_GOLDENS=DIR
-build/release/tests/unit_image. expected.json has the RGB pixels of each file (base64), resized pictures by filter and size, and for
+`make_images.py --folder DIR --images N` writes N larger images instead, for one comparison: FOVEA_IMAGE_GOLDENS=DIR
+build/release/tests/unit_image. expected.json has the RGB pixels of each file (base64), resized images by filter and size, and for
 each processor its config and its results (little-endian float32)."""
 import argparse
 import base64
@@ -30,15 +30,15 @@ def encoded(data):
 
 
 def drawn(height, width, generator):
-    """Returns a smooth picture with some noise and edges, [H, W, 4]."""
+    """Returns a smooth image with some noise and edges, [H, W, 4]."""
     y, x = np.mgrid[0:height, 0:width]
     planes = []
     for _ in range(4):
         a, b, c = generator.uniform(0.05, 0.9), generator.uniform(0.05, 0.9), generator.uniform(0, 6)
         planes.append(127 + 120 * np.sin(a * x + b * y + c))
-    picture = np.stack(planes, -1) + generator.normal(0, 10, (height, width, 4))
-    picture[height // 3:height // 2 + 1, width // 4:width // 2 + 1] = generator.integers(0, 256, 4)
-    return np.clip(picture, 0, 255).astype(np.uint8)
+    image = np.stack(planes, -1) + generator.normal(0, 10, (height, width, 4))
+    image[height // 3:height // 2 + 1, width // 4:width // 2 + 1] = generator.integers(0, 256, 4)
+    return np.clip(image, 0, 255).astype(np.uint8)
 
 
 def chunk(kind, data):
@@ -71,7 +71,7 @@ def png(mode, rgba, generator, orientation):
         exif = Image.Exif()
         exif[0x0112] = orientation
         options["exif"] = exif
-    picture = Image.fromarray(rgba, "RGBA")
+    image = Image.fromarray(rgba, "RGBA")
     if mode.endswith(";16"):
         wide = rgba.astype(np.uint16) * 256 + generator.integers(0, 256, rgba.shape).astype(np.uint16)
         if mode == "I;16":
@@ -80,16 +80,16 @@ def png(mode, rgba, generator, orientation):
         data = png_of_16_bits(wide[..., :3] if mode == "RGB;16" else wide)
         return data, None
     if mode == "P":
-        picture = picture.convert("RGB").quantize(13)
+        image = image.convert("RGB").quantize(13)
     elif mode == "P transparent":
-        picture = picture.convert("RGB").quantize(7)
+        image = image.convert("RGB").quantize(7)
         options["transparency"] = bytes(generator.integers(0, 256, 7).tolist())
     elif mode == "L transparent":
-        picture = picture.convert("L")
-        options["transparency"] = int(np.array(picture)[0, 0])
+        image = image.convert("L")
+        options["transparency"] = int(np.array(image)[0, 0])
     else:
-        picture = picture.convert(mode)
-    picture.save(file, "PNG", **options)
+        image = image.convert(mode)
+    image.save(file, "PNG", **options)
     return file.getvalue(), None
 
 
@@ -100,30 +100,30 @@ def jpeg(kind, rgba, orientation):
         exif = Image.Exif()
         exif[0x0112] = orientation
         options["exif"] = exif
-    picture = Image.fromarray(rgba, "RGBA").convert("RGB")
+    image = Image.fromarray(rgba, "RGBA").convert("RGB")
     if kind in ("L", "CMYK"):
-        picture = picture.convert(kind)
+        image = image.convert(kind)
     elif kind == "progressive":
         options["progressive"] = True
     else:
         options["subsampling"] = kind
-    picture.save(file, "JPEG", **options)
+    image.save(file, "JPEG", **options)
     return file.getvalue()
 
 
 def webp(kind, rgba, orientation):
     file = io.BytesIO()
-    picture = Image.fromarray(rgba, "RGBA")
+    image = Image.fromarray(rgba, "RGBA")
     options = {"lossless": kind.startswith("lossless")}
     if orientation:
         exif = Image.Exif()
         exif[0x0112] = orientation
         options["exif"] = exif
     if kind == "animated":
-        options |= {"save_all": True, "append_images": [picture.rotate(180)]}
+        options |= {"save_all": True, "append_images": [image.rotate(180)]}
     if kind.endswith("RGB") or kind == "lossy":
-        picture = picture.convert("RGB")
-    picture.save(file, "WEBP", **options)
+        image = image.convert("RGB")
+    image.save(file, "WEBP", **options)
     return file.getvalue()
 
 
@@ -141,8 +141,8 @@ def variants(generator, orientations):
 
 
 def rgb_of(data):
-    picture = ImageOps.exif_transpose(Image.open(io.BytesIO(data)))
-    return convert_to_rgb(picture, return_numpy=True)
+    image = ImageOps.exif_transpose(Image.open(io.BytesIO(data)))
+    return convert_to_rgb(image, return_numpy=True)
 
 
 PROCESSORS = {
@@ -158,18 +158,18 @@ PROCESSORS = {
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=pathlib.Path, default=GOLDENS / "images")
-    parser.add_argument("--pictures", type=int, default=0)
+    parser.add_argument("--images", type=int, default=0)
     arguments = parser.parse_args()
     folder = arguments.folder
     folder.mkdir(parents=True, exist_ok=True)
     generator, sides = np.random.default_rng(7), random.Random(7)
     expected = {"files": {}, "resized": [], "processors": {}}
     encoders = list(variants(generator, range(1, 9)))
-    count = arguments.pictures or len(encoders)
-    most = 180 if arguments.pictures else 19
+    count = arguments.images or len(encoders)
+    most = 180 if arguments.images else 19
     for n in range(count):
         ending, encode = encoders[n % len(encoders)]
-        orientation = sides.randrange(0, 9) if arguments.pictures else 0
+        orientation = sides.randrange(0, 9) if arguments.images else 0
         data, rgb = encode(drawn(sides.randrange(1, most), sides.randrange(1, most), generator), orientation)
         name = f"{n:03}.{ending}"
         (folder / name).write_bytes(data)

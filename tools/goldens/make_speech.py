@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes tests/goldens/speech: a random speech model of 3-second windows, and the texts that transformers' Whisper generates with it
-for the sounds of tests/system/sounds.py. With openai-whisper, also the times of words. Needs torch, transformers and numpy;
-`--check SECONDS` compares a longer sound instead, with the program FOVEA_BIN."""
+for the audio of tests/system/synthetic_audio.py. With openai-whisper, also the times of words. Needs torch, transformers and numpy;
+`--check SECONDS` compares a longer recording instead, with the program FOVEA_BIN."""
 import argparse
 import json
 import pathlib
@@ -14,7 +14,7 @@ import numpy as np
 import torch
 import transformers
 
-import sounds
+import synthetic_audio
 
 FOLDER = GOLDENS / "speech"
 POSITIONS, CONTEXT, BINS = 150, 64, 80
@@ -60,7 +60,7 @@ def make_model():
             if name.endswith("conv1.weight"):
                 value.mul_(0.5)
             if "encoder_attn.out_proj.weight" in name or "encoder_attn.v_proj.weight" in name:
-                value.mul_(1.6)  # the sound matters
+                value.mul_(1.6)  # the audio matters
         # Text is mostly ASCII, and a time follows every few tokens.
         table = model.model.decoder.embed_tokens.weight
         table[:32].mul_(0.3)
@@ -91,33 +91,33 @@ def write_model(folder):
     (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "WhisperTokenizer"}))
 
 
-# Sounds, and options of fovea with those of transformers' generate().
+# Recordings, and options of fovea with those of transformers' generate().
 VOICE = [["voice", 2.2, 3]]
 LONG = [["voice", 4.0, 5], ["silence", 1.5], ["noise", 1.0, 6], ["voice", 3.1, 9]]
 TEMPERATURES = "0,0.0001,0.0002"
 CASES = [
-    {"name": "short", "sound": VOICE, "options": ["--timestamps", "false"], "generate": {}},
-    {"name": "short, beams", "sound": VOICE, "options": ["--timestamps", "false", "--beams", "3"], "generate": {"num_beams": 3}},
-    {"name": "short, times", "sound": VOICE, "options": [], "generate": {"return_timestamps": True}},
-    {"name": "short, language and task", "sound": VOICE, "options": ["--timestamps", "false", "--language", "German", "--translate"],
+    {"name": "short", "audio": VOICE, "options": ["--timestamps", "false"], "generate": {}},
+    {"name": "short, beams", "audio": VOICE, "options": ["--timestamps", "false", "--beams", "3"], "generate": {"num_beams": 3}},
+    {"name": "short, times", "audio": VOICE, "options": [], "generate": {"return_timestamps": True}},
+    {"name": "short, language and task", "audio": VOICE, "options": ["--timestamps", "false", "--language", "German", "--translate"],
      "generate": {"language": "de", "task": "translate"}},
-    {"name": "a tenth of a second", "sound": [["voice", 0.1, 4]], "options": [], "generate": {"return_timestamps": True}},
-    {"name": "silence", "sound": [["silence", 2]], "options": [], "generate": {"return_timestamps": True}},
-    {"name": "noise", "sound": [["noise", 3, 8]], "options": [], "generate": {"return_timestamps": True}},
-    {"name": "music", "sound": [["tones", 5, 2]], "options": [], "generate": {"return_timestamps": True}},
-    {"name": "long", "sound": LONG, "options": [], "generate": {"return_timestamps": True}},
-    {"name": "long, beams", "sound": LONG, "options": ["--beams", "4"],
+    {"name": "a tenth of a second", "audio": [["voice", 0.1, 4]], "options": [], "generate": {"return_timestamps": True}},
+    {"name": "silence", "audio": [["silence", 2]], "options": [], "generate": {"return_timestamps": True}},
+    {"name": "noise", "audio": [["noise", 3, 8]], "options": [], "generate": {"return_timestamps": True}},
+    {"name": "music", "audio": [["tones", 5, 2]], "options": [], "generate": {"return_timestamps": True}},
+    {"name": "long", "audio": LONG, "options": [], "generate": {"return_timestamps": True}},
+    {"name": "long, beams", "audio": LONG, "options": ["--beams", "4"],
      "generate": {"return_timestamps": True, "num_beams": 4}},
-    {"name": "long, previous text", "sound": LONG, "options": ["--previous-text", "true"],
+    {"name": "long, previous text", "audio": LONG, "options": ["--previous-text", "true"],
      "generate": {"return_timestamps": True, "condition_on_prev_tokens": True}},
-    {"name": "long, previous text, beams, prompt", "sound": LONG, "options": ["--previous-text", "true", "--beams", "2", "--prompt", "the wind and rain"],
+    {"name": "long, previous text, beams, prompt", "audio": LONG, "options": ["--previous-text", "true", "--beams", "2", "--prompt", "the wind and rain"],
      "generate": {"return_timestamps": True, "condition_on_prev_tokens": True, "num_beams": 2}, "prompt": "the wind and rain"},
-    {"name": "long, prompt", "sound": LONG, "options": ["--prompt", "on and on"],
+    {"name": "long, prompt", "audio": LONG, "options": ["--prompt", "on and on"],
      "generate": {"return_timestamps": True}, "prompt": "on and on"},
-    {"name": "long, fallback", "sound": LONG, "options": ["--previous-text", "true", "--temperature", TEMPERATURES, "--samples", "1", "--logprob-threshold", "-1.62"],
+    {"name": "long, fallback", "audio": LONG, "options": ["--previous-text", "true", "--temperature", TEMPERATURES, "--samples", "1", "--logprob-threshold", "-1.62"],
      "generate": {"return_timestamps": True, "condition_on_prev_tokens": True, "logprob_threshold": -1.62,
                   "temperature": (0.0, 0.0001, 0.0002), "compression_ratio_threshold": 1e9, "no_speech_threshold": 1.0}},
-    {"name": "long, windows without speech", "sound": LONG,
+    {"name": "long, windows without speech", "audio": LONG,
      "options": ["--logprob-threshold", "-1.61", "--no-speech-threshold", "0.00015"],
      "generate": {"return_timestamps": True, "logprob_threshold": -1.61, "no_speech_threshold": 0.00015, "temperature": (0.0,),
                   "compression_ratio_threshold": 1e9}},
@@ -125,14 +125,14 @@ CASES = [
 
 
 def waveform_of(samples):
-    return np.frombuffer(sounds.pcm16(samples), dtype=np.int16).astype(np.float32) / 32768
+    return np.frombuffer(synthetic_audio.pcm16(samples), dtype=np.int16).astype(np.float32) / 32768
 
 
 def features_of(waveform):
     extractor = transformers.WhisperFeatureExtractor(feature_size=BINS, chunk_length=POSITIONS // 50)
     if len(waveform) <= POSITIONS * 320:
-        return extractor(waveform, sampling_rate=sounds.RATE, return_tensors="pt").input_features
-    return extractor(waveform, sampling_rate=sounds.RATE, return_tensors="pt", truncation=False, padding="longest").input_features
+        return extractor(waveform, sampling_rate=synthetic_audio.RATE, return_tensors="pt").input_features
+    return extractor(waveform, sampling_rate=synthetic_audio.RATE, return_tensors="pt", truncation=False, padding="longest").input_features
 
 
 def record_windows():
@@ -208,9 +208,9 @@ def whisper_words(model, features, frames, expected, ids):
         mel = features[0, :, window["seek"]:window["seek"] + window["frames"]]
         mel = torch.nn.functional.pad(mel, (0, 2 * POSITIONS - mel.shape[1]))
         segments = [{"seek": window["seek"], **s} for s in window["segments"]]
-        sound = min(window["frames"], frames - window["seek"])
-        if sound >= 2:  # else the window begins after the sound
-            add_word_timestamps(segments=segments, model=other.eval(), tokenizer=tokenizer, mel=mel, num_frames=sound,
+        audio = min(window["frames"], frames - window["seek"])
+        if audio >= 2:  # else the window begins after the audio
+            add_word_timestamps(segments=segments, model=other.eval(), tokenizer=tokenizer, mel=mel, num_frames=audio,
                                 last_speech_timestamp=last)
         for segment in segments:
             words.append([[w["word"], float(w["start"]), float(w["end"]), round(float(w["probability"]), 5)] for w in segment.get("words", [])])
@@ -220,17 +220,17 @@ def whisper_words(model, features, frames, expected, ids):
 
 
 def check(seconds):
-    """Compares the program's text of a long sound with that of transformers, token for token."""
+    """Compares the program's text of a long recording with that of transformers, token for token."""
     model, _, ids = make_model()
     windows = record_windows()
     parts = []
     for i in range(max(1, round(seconds / 7))):
         parts += [["voice", 4, 100 + i], ["silence", 0.8], ["noise", 1.2, i], ["tones", 1, i]]
-    case = {"sound": parts, "generate": {"return_timestamps": True, "condition_on_prev_tokens": True, "num_beams": 2}}
-    _, expected = generated(model, ids, case, windows, waveform_of(sounds.sound(parts)))
+    case = {"audio": parts, "generate": {"return_timestamps": True, "condition_on_prev_tokens": True, "num_beams": 2}}
+    _, expected = generated(model, ids, case, windows, waveform_of(synthetic_audio.samples_of(parts)))
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "long.wav"
-        sounds.write_wav(path, sounds.sound(parts))
+        synthetic_audio.write_wav(path, synthetic_audio.samples_of(parts))
         found = json.loads(subprocess.run(
             [PROGRAM, "transcribe", FOLDER / "model", path, "--json", "--beams", "2", "--logprob-threshold", "0",
              "--compression-ratio-threshold", "0", "--no-speech-threshold", "1"], check=True, capture_output=True).stdout)
@@ -250,11 +250,11 @@ def main():
     model, _, ids = make_model()
     windows, results = record_windows(), []
     for case in CASES:
-        features, expected = generated(model, ids, case, windows, waveform_of(sounds.sound(case["sound"])))
-        result = {key: case[key] for key in ("name", "sound", "options")} | expected
+        features, expected = generated(model, ids, case, windows, waveform_of(synthetic_audio.samples_of(case["audio"])))
+        result = {key: case[key] for key in ("name", "audio", "options")} | expected
         if case["name"] in ("long", "short, times"):
             try:
-                result["words"] = whisper_words(model, features, len(sounds.sound(case["sound"])) // 160, expected, ids)
+                result["words"] = whisper_words(model, features, len(synthetic_audio.samples_of(case["audio"])) // 160, expected, ids)
             except ImportError:
                 print("no openai-whisper: no times of words", file=sys.stderr)
         results.append(result)

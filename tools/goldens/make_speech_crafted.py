@@ -11,7 +11,7 @@ import transformers
 from transformers.models.whisper.generation_whisper import WhisperGenerationMixin
 
 import crafted_speech
-import sounds
+import synthetic_audio
 
 
 def record_temperatures():
@@ -38,7 +38,7 @@ def main():
 
     WhisperGenerationMixin._retrieve_segment = staticmethod(with_temperature)
     ids = {text: goldens.tokenizer_json()[0] + i for i, text in enumerate(goldens.SPECIAL + goldens.TIMES)}
-    waveform = goldens.waveform_of(sounds.sound(crafted_speech.SPEECH))
+    waveform = goldens.waveform_of(synthetic_audio.samples_of(crafted_speech.SPEECH))
     for name, factor, added, settings in crafted_speech.CASES:
         with tempfile.TemporaryDirectory() as folder:
             crafted_speech.write(pathlib.Path(folder), goldens.FOLDER / "model", factor, added)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tests/goldens/speech/training.json: losses of the model of make_speech.py for sounds of tests/system/sounds.py and texts, by
+"""Writes tests/goldens/speech/training.json: losses of the model of make_speech.py for audio of tests/system/synthetic_audio.py and texts, by
 transformers; losses of a few steps of fine-tuning by torch; and error rates by jiwer, with openai-whisper's basic normalizer. Needs torch,
 transformers, numpy, jiwer and openai-whisper."""
 from harness import write_json
@@ -8,7 +8,7 @@ import jiwer
 import torch
 from whisper.normalizers import BasicTextNormalizer
 
-import sounds
+import synthetic_audio
 
 PAIRS = [[["voice", 1.5, 3], "the wind and the sun", "en"], [["voice", 2.1, 4], "ein Wanderer, der (leise) kam", "de"],
          [["tones", 2.0, 2], "la la la", "fr"], [["voice", 2.8, 9], "on and on and on it went", "en"],
@@ -24,7 +24,7 @@ def batch(ids, tokenizer, pairs):
     for _, text, language in pairs:
         labels.append([ids[f"<|{language}|>"], ids["<|transcribe|>"], ids["<|notimestamps|>"]] + tokenizer.encode(text).ids + [ids["<|endoftext|>"]])
     longest = max(map(len, labels))
-    features = torch.cat([goldens.features_of(goldens.waveform_of(sounds.sound([part]))) for part, _, _ in pairs])
+    features = torch.cat([goldens.features_of(goldens.waveform_of(synthetic_audio.samples_of([part]))) for part, _, _ in pairs])
     return features, torch.tensor([row + [-100] * (longest - len(row)) for row in labels])
 
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes small models of timm and their logits for pictures: tests/goldens/timm. Needs timm, PyTorch and Pillow."""
+"""Writes small models of timm and their logits for images: tests/goldens/timm. Needs timm, PyTorch and Pillow."""
 from harness import GOLDENS, shaken, write_json, write_tensors
 import timm
 import torch
-from make_vision import PICTURES, pictures
+from make_vision import IMAGES, images
 from timm.data import create_transform, resolve_data_config
 from timm.models._hub import save_for_hf
 
@@ -20,9 +20,9 @@ def main():
         for unused in folder.glob("*.bin"):
             unused.unlink()
         transform = create_transform(**resolve_data_config({}, model=model))
-        pixels = torch.stack([transform(picture) for picture in pictures()])
+        pixels = torch.stack([transform(image) for image in images()])
         write_tensors(folder / "expected.safetensors", {"pixel_values": pixels, "output": model(pixels)})
-        write_json(folder / "expected.json", {"pictures": PICTURES}, indent=2)
+        write_json(folder / "expected.json", {"images": IMAGES}, indent=2)
 
 
 if __name__ == "__main__":

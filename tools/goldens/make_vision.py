@@ -2,10 +2,10 @@
 """Writes tests/goldens: tiny encoders of images and models of images and texts, and the results of transformers for them.
 
 Needs torch, transformers (made with 5.24), tokenizers and safetensors; run it after
-tools/goldens/make_images.py, whose pictures it reads. deit, dinov2 and dinov2_registers are folders as those of tools/goldens/make_checkpoints.py, with
-pixel_values instead of input_ids, and preprocessor_config.json; vision/NAME has expected.safetensors with the vectors of the pictures and
-texts in expected.json, and dinov2_small reads pictures that are smaller than its table of positions."""
-from harness import GOLDENS, picture, shaken, write_json, write_tensors
+tools/goldens/make_images.py, whose images it reads. deit, dinov2 and dinov2_registers are folders as those of tools/goldens/make_checkpoints.py, with
+pixel_values instead of input_ids, and preprocessor_config.json; vision/NAME has expected.safetensors with the vectors of the images and
+texts in expected.json, and dinov2_small reads images that are smaller than its table of positions."""
+from harness import GOLDENS, image, shaken, write_json, write_tensors
 import torch
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import (BitImageProcessorPil, CLIPConfig, CLIPImageProcessorPil, CLIPModel, DeiTConfig, DeiTForImageClassificationWithTeacher,
@@ -14,7 +14,7 @@ from transformers import (BitImageProcessorPil, CLIPConfig, CLIPImageProcessorPi
 
 STACK = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
 IMAGE = {"image_size": 12, "patch_size": 4}
-PICTURES = ["005.png", "011.jpg", "017.webp", "003.png"]
+IMAGES = ["005.png", "011.jpg", "017.webp", "003.png"]
 TEXTS = ["a photo of a cat", "two dogs", "The quick brown fox, again and again and again and again", "x"]
 
 
@@ -22,8 +22,8 @@ def randomised(model, seed):
     return shaken(model, 0.15, seed).eval()
 
 
-def pictures():
-    return [picture(name) for name in PICTURES]
+def images():
+    return [image(name) for name in IMAGES]
 
 
 def save(folder, model, processor):
@@ -36,7 +36,7 @@ def classifier(name, model, processor, seed):
     folder = GOLDENS / name
     model = randomised(model, seed)
     save(folder, model, processor)
-    pixels = processor(pictures()[:2], return_tensors="pt")["pixel_values"]
+    pixels = processor(images()[:2], return_tensors="pt")["pixel_values"]
     labels = torch.tensor([1, 2])
     out = model(pixel_values=pixels, output_hidden_states=True, output_attentions=True)
     loss = torch.nn.functional.cross_entropy(out.logits, labels)
@@ -50,17 +50,17 @@ def classifier(name, model, processor, seed):
 
 def write_expected(folder, found, **more):
     write_tensors(folder / "expected.safetensors", {name: value.float() for name, value in found.items()})
-    write_json(folder / "expected.json", {"pictures": PICTURES, **more}, indent=2)
+    write_json(folder / "expected.json", {"images": IMAGES, **more}, indent=2)
 
 
 def small_dinov2(seed):
-    """DINOv2 of 20 pixels a side, whose processor makes pictures of 12."""
+    """DINOv2 of 20 pixels a side, whose processor makes images of 12."""
     folder = GOLDENS / "vision" / "dinov2_small"
     config = Dinov2Config(hidden_size=16, num_hidden_layers=1, num_attention_heads=2, mlp_ratio=2, image_size=20, patch_size=4)
     model = randomised(Dinov2Model(config), seed)
     processor = BitImageProcessorPil(size={"shortest_edge": 14}, crop_size={"height": 12, "width": 12})
     save(folder, model, processor)
-    pixels = torch.cat([processor([p], return_tensors="pt")["pixel_values"] for p in pictures()])
+    pixels = torch.cat([processor([p], return_tensors="pt")["pixel_values"] for p in images()])
     write_expected(folder, {"image_embeds": model(pixel_values=pixels).pooler_output})
 
 
@@ -103,7 +103,7 @@ def towers(name, model, processor, tokenizer, padding, seed):
     model = randomised(model, seed)
     save(folder, model, processor)
     tokenizer.save_pretrained(folder)
-    pixels = torch.cat([processor([p], return_tensors="pt")["pixel_values"] for p in pictures()])
+    pixels = torch.cat([processor([p], return_tensors="pt")["pixel_values"] for p in images()])
     text = [tokenizer(t, padding=padding, truncation=True, max_length=14, return_tensors="pt")["input_ids"] for t in TEXTS]
     vectors = torch.cat([model.get_text_features(input_ids=ids).pooler_output for ids in text])
     image = model.get_image_features(pixel_values=pixels).pooler_output

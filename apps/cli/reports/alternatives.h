@@ -7,14 +7,14 @@
 
 namespace fovea::cli {
 
-// The most likely tokens at one place of a generated text, each with the text that follows it.
+// The most likely tokens at one position of a generated text, each with the text that follows it.
 struct Alternative {
   int32_t id = 0;
   float logprob = 0;
   infer::Generation generation;  // the whole text, from its first token
 };
 
-// Generates a text, and a text for each of the `count` most likely tokens at its place `at`,
+// Generates a text, and a text for each of the `count` most likely tokens at its position `at`,
 // counted from 1. Throws InvalidArgument if the text is shorter.
 std::vector<Alternative> alternatives(const model::Model& model, const std::vector<int32_t>& prompt,
                                       const infer::GenerateOptions& options, int64_t count,

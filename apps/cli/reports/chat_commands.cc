@@ -85,7 +85,7 @@ AfterCommand load(const std::string& path, ChatState& chat) {
 AfterCommand attach(const std::string& path, ChatState& chat) {
   if (path.empty()) return say("/image: expected the name of a PNG, JPEG or WebP file");
   chat.conversation.attach(path);
-  return say(path + ": a picture for the next question");
+  return say(path + ": an image for the next question");
 }
 
 AfterCommand help(const std::string&, ChatState&);
@@ -102,7 +102,7 @@ const std::vector<ChatCommandRow>& chat_commands() {
        "",
        "generate a new answer to the last question",
        again},
-      {{"/image"}, "FILE", "ask the next question about a picture; may be repeated", attach},
+      {{"/image"}, "FILE", "ask the next question about an image; may be repeated", attach},
       {{"/system"}, "[TEXT]", "set the system message; off: remove it; alone: show it", set_system},
       {{"/set"},
        "[NAME VALUE]",

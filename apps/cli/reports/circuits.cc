@@ -126,7 +126,8 @@ void CircuitReport::declare(OptionTable& table) {
   table.add(at);
 }
 
-bool CircuitReport::asked(const OptionTable& table, const std::vector<const char*>& others) const {
+bool CircuitReport::requested(const OptionTable& table,
+                              const std::vector<const char*>& others) const {
   const std::vector<const char*> reports{"--neurons", "--answers", "--circuit", "--steer"};
   const auto given = [&](const char* name) { return table.given(name); };
   const auto count = std::count_if(reports.begin(), reports.end(), given);
@@ -167,9 +168,9 @@ std::string CircuitReport::report(const model::Model& model, const study::Inspec
         study::strongest_neurons(run, model::AttentionKind::self, token, kNeurons));
     if (!json) text = neurons_text(model, found);
   } else if (!circuit_.empty()) {
-    const model::HeadPlace place = head_place("--circuit", circuit_);
+    const model::HeadIndex head = parse_head("--circuit", circuit_);
     found = inspector::circuit_json(
-        study::head_circuit(run, model::AttentionKind::self, place.layer, place.head, 6));
+        study::head_circuit(run, model::AttentionKind::self, head.layer, head.head, 6));
     if (!json) text = circuit_text(model, run, found);
   } else if (!answers_.empty()) {
     const size_t comma = answers_.find(',');

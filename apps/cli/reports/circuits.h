@@ -12,9 +12,9 @@ namespace fovea::cli {
 class CircuitReport {
  public:
   void declare(OptionTable& table);
-  // Returns whether one of these reports is asked for. Throws UsageError if options do not fit
+  // Returns whether one of these reports is requested. Throws UsageError if options do not fit
   // together, or to the options of `others`, which write values.
-  bool asked(const OptionTable& table, const std::vector<const char*>& others) const;
+  bool requested(const OptionTable& table, const std::vector<const char*>& others) const;
   // Returns the report, as JSON or as text.
   std::string report(const model::Model& model, const study::InspectInput& input, bool json) const;
 

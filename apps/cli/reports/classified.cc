@@ -43,13 +43,13 @@ Json json_of(const infer::Entity& entity) {
   return {{"entity_group", entity.label},
           {"score", entity.score},
           {"word", entity.text},
-          {"start", entity.place.begin},
-          {"end", entity.place.end}};
+          {"start", entity.span.begin},
+          {"end", entity.span.end}};
 }
 Json json_of(const infer::ExtractedAnswer& answer) {
   return {{"score", answer.score},
-          {"start", answer.place.begin},
-          {"end", answer.place.end},
+          {"start", answer.span.begin},
+          {"end", answer.span.end},
           {"answer", answer.text}};
 }
 Json json_of(const infer::MaskCandidates& candidates) {
@@ -63,11 +63,11 @@ Json json_of(const infer::MaskCandidates& candidates) {
 }
 
 std::string text_of(size_t number, const infer::Entity& entity) {
-  return fmt::format("{}\t{}\t{}\t{}\t{:.6f}\t{}\n", number, entity.place.begin, entity.place.end,
+  return fmt::format("{}\t{}\t{}\t{}\t{:.6f}\t{}\n", number, entity.span.begin, entity.span.end,
                      in_a_column(entity.label), entity.score, in_a_column(entity.text));
 }
 std::string text_of(size_t number, const infer::ExtractedAnswer& answer) {
-  return fmt::format("{}\t{}\t{}\t{:.6f}\t{}\n", number, answer.place.begin, answer.place.end,
+  return fmt::format("{}\t{}\t{}\t{:.6f}\t{}\n", number, answer.span.begin, answer.span.end,
                      answer.score, in_a_column(answer.text));
 }
 

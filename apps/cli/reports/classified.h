@@ -14,7 +14,7 @@ struct ClassifiedFormat {
   bool json = false;
   int64_t top = 0;       // number of labels of a text; 0 = all
   double threshold = 0;  // labels with lower scores are left out
-  // Files of pictures: each name precedes its labels.
+  // Files of images: each name precedes its labels.
   std::vector<std::string> files = {};
 };
 
@@ -43,7 +43,7 @@ std::string entities_text(const std::vector<std::vector<infer::Entity>>& result,
 std::string answers_text(const std::vector<std::vector<infer::ExtractedAnswer>>& result,
                          size_t first, const ClassifiedFormat& format,
                          const ShownExplanations* shown = nullptr);
-// The answer to a question about a picture. Text: the picture's name, answer, probability.
+// The answer to a question about an image. Text: the image's name, answer, probability.
 std::string image_answer_text(const std::string& file, const std::string& answer,
                               double probability, bool json);
 // Text: the number of the text and of the mask, score, token, whole text.

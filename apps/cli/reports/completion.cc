@@ -116,9 +116,9 @@ std::string zsh_option(const Option& option, const std::string& spelling) {
     const std::string action = !values.empty()      ? fmt::format("({})", fmt::join(values, " "))
                                : takes_file(option) ? "_files"
                                                     : " ";
-    std::string place = option.placeholder.empty() ? option.name : option.placeholder;
-    std::replace(place.begin(), place.end(), ':', ' ');
-    spec += ":" + place + ":" + action;
+    std::string label = option.placeholder.empty() ? option.name : option.placeholder;
+    std::replace(label.begin(), label.end(), ':', ' ');
+    spec += ":" + label + ":" + action;
   }
   return in_quotes(spec);
 }

@@ -16,48 +16,48 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kFileBytes = 16 << 20;  // longer than any context
 
-// Returns the message as templates read it: a question about pictures has a list of parts.
+// Returns the message as templates read it: a question about images has a list of parts.
 text::ChatValue value_of(const Conversation::Message& message) {
   using text::ChatValue;
-  if (message.pictures.empty()) return text::chat_message(message.role, message.content);
+  if (message.images.empty()) return text::chat_message(message.role, message.content);
   std::vector<ChatValue> parts;
-  for (const std::string& path : message.pictures)
+  for (const std::string& path : message.images)
     parts.push_back(ChatValue::object({{"type", "image"}, {"path", path}}));
   parts.push_back(ChatValue::object({{"type", "text"}, {"text", message.content}}));
   return text::chat_message(message.role, ChatValue::list(parts));
 }
 
-std::string text_in(const Json& json, const char* key, const std::string& place) {
+std::string text_in(const Json& json, const char* key, const std::string& location) {
   const auto found = json.is_object() ? json.find(key) : json.end();
   if (!json.is_object() || found == json.end() || !found->is_string())
     throw Error(ErrorKind::BadFile,
-                fmt::format("{}: no {}; expected texts \"role\" and \"content\"", place, key));
+                fmt::format("{}: no {}; expected texts \"role\" and \"content\"", location, key));
   return found->get<std::string>();
 }
 
 // Reads a question whose content is a list of parts.
-Conversation::Message question_in(const Json& parts, const std::string& place) {
+Conversation::Message question_in(const Json& parts, const std::string& location) {
   std::string text;
-  std::vector<std::string> pictures;
+  std::vector<std::string> images;
   for (const Json& part : parts) {
     const bool image = part.is_object() && part.value("type", Json()) == "image";
-    const std::string value = text_in(part, image ? "path" : "text", place);
+    const std::string value = text_in(part, image ? "path" : "text", location);
     if (image)
-      pictures.push_back(value);
+      images.push_back(value);
     else
       text += value;
   }
-  return {"user", text, pictures};
+  return {"user", text, images};
 }
 
-Conversation::Message message_of(const Json& json, const std::string& place) {
-  const std::string role = text_in(json, "role", place);
+Conversation::Message message_of(const Json& json, const std::string& location) {
+  const std::string role = text_in(json, "role", location);
   if (role == "user" && json.contains("content") && json["content"].is_array())
-    return question_in(json["content"], place);
+    return question_in(json["content"], location);
   for (const char* known : {"system", "user", "assistant"})
-    if (role == known) return {role, text_in(json, "content", place)};
+    if (role == known) return {role, text_in(json, "content", location)};
   throw Error(ErrorKind::BadFile,
-              fmt::format("{}: role \"{}\"; expected system, user or assistant", place, role));
+              fmt::format("{}: role \"{}\"; expected system, user or assistant", location, role));
 }
 
 }  // namespace
@@ -69,11 +69,11 @@ Conversation::Conversation(const model::Model& model, text::ChatFormat format, s
 
 void Conversation::say(const char* role, std::string text) {
   messages_.push_back({role, std::move(text)});
-  if (messages_.back().role == "user") messages_.back().pictures = std::exchange(attached_, {});
+  if (messages_.back().role == "user") messages_.back().images = std::exchange(attached_, {});
 }
 
 void Conversation::attach(const std::string& path) {
-  infer::image_mark(model_);  // throws if the model reads no pictures
+  infer::image_mark(model_);  // throws if the model reads no images
   media::read_image(path);
   attached_.push_back(path);
 }
@@ -128,7 +128,7 @@ infer::ImagePrompt Conversation::encoded() const {
                              text::SpecialTokens::guarded)};
   std::vector<std::string> paths;
   for (const Message& message : messages_)
-    paths.insert(paths.end(), message.pictures.begin(), message.pictures.end());
+    paths.insert(paths.end(), message.images.begin(), message.images.end());
   const std::string text =
       text::render_with_images(format_, request, tokenizer, infer::image_mark(model_));
   return infer::image_prompt(

@@ -14,15 +14,15 @@ class Conversation {
  public:
   struct Message {
     std::string role, content;
-    std::vector<std::string> pictures = {};  // paths
+    std::vector<std::string> images = {};  // paths
   };
 
   // An empty `system` means no system message.
   Conversation(const model::Model& model, text::ChatFormat format, std::string system);
 
   void say(const char* role, std::string text);
-  // Adds a picture to the next question. Throws the errors of read_image(), and InvalidArgument if
-  // the model reads no pictures.
+  // Adds an image to the next question. Throws the errors of read_image(), and InvalidArgument if
+  // the model reads no images.
   void attach(const std::string& path);
   void clear();  // removes all messages except the system message
   void set_system(std::string text);
@@ -54,7 +54,7 @@ class Conversation {
   const model::Model model_;
   text::ChatFormat format_;
   std::vector<Message> messages_;
-  std::vector<std::string> attached_;  // pictures of the next question
+  std::vector<std::string> attached_;  // images of the next question
 };
 
 }  // namespace fovea::cli

@@ -45,8 +45,8 @@ std::string without_end(std::string line) {
 }
 
 bool is_kept(const study::Explanation& explanation, int64_t token) {
-  return std::find(explanation.places.begin(), explanation.places.end(), token) !=
-         explanation.places.end();
+  return std::find(explanation.positions.begin(), explanation.positions.end(), token) !=
+         explanation.positions.end();
 }
 
 std::string score_table(const study::Explanation& explanation, BarStyle style) {
@@ -74,7 +74,7 @@ std::string score_table(const study::Explanation& explanation, BarStyle style) {
   const bool added = std::any_of(explanation.tokens.begin(), explanation.tokens.end(),
                                  [](const study::InspectedToken& token) { return token.special; });
   if (added) out += "* added to the text; the deletion test keeps these tokens\n";
-  if (!explanation.places.empty())
+  if (!explanation.positions.empty())
     out += "= what the answer is about; the deletion test keeps these tokens\n";
   return out;
 }

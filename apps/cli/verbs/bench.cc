@@ -26,7 +26,7 @@ class BenchCommand : public Command {
                 "fastest matrix product measured on this machine.") {}
 
   void declare(OptionTable& table) override {
-    table.add(of_model(place("MODEL", {"-m", "--model"}, "model directory", model_)));
+    table.add(of_model(positional("MODEL", {"-m", "--model"}, "model directory", model_)));
     table.add(
         choice("--dtype", {"--precision"},
                "precision of matrix products; with MODEL: of its weights, automatic = as stored",
@@ -36,8 +36,8 @@ class BenchCommand : public Command {
     table.add(as("FILE", text("--embed", {}, "with MODEL: measure embedding the lines of this file",
                               lines_)));
     table.add(integer("--images", {},
-                      "with MODEL: measure the labels or vectors of N random pictures", pictures_,
-                      0, 1 << 20));
+                      "with MODEL: measure the labels or vectors of N random images", images_, 0,
+                      1 << 20));
     table.add(flag("--machine", {},
                    "measure the machine: the rates of matrix products in fp32, bf16 and int8, and "
                    "of reading memory",
@@ -66,7 +66,7 @@ class BenchCommand : public Command {
     if (table.given("--heads")) return run_heads();
     if (!lines_.empty()) return run_embedding();
     if (!sources_.empty()) return run_translation();
-    if (pictures_ > 0) return run_images();
+    if (images_ > 0) return run_images();
     if (windows_ > 0) return run_transcription();
     if (!model_.empty()) return run_model();
     if (!adapters_.empty())
@@ -151,16 +151,16 @@ class BenchCommand : public Command {
   int run_images() {
     if (model_.empty()) throw UsageError("--images: requires a MODEL; expected a model directory");
     const infer::ImageModel model = infer::ImageModel::open(model_, weight_precision(precision_));
-    const ImageBench r = bench_images(model, pictures_, options_);
+    const ImageBench r = bench_images(model, images_, options_);
     print(json ? nlohmann::ordered_json({{"isa", r.isa},
                                          {"threads", r.threads},
-                                         {"pictures", r.pictures},
+                                         {"images", r.images},
                                          {"seconds", r.seconds},
-                                         {"pictures_per_second", r.pictures_per_second}})
+                                         {"images_per_second", r.images_per_second}})
                          .dump() +
                      "\n"
-               : fmt::format("{} pictures ({}, {} threads): {:.1f} pictures/s\n", r.pictures, r.isa,
-                             r.threads, r.pictures_per_second));
+               : fmt::format("{} images ({}, {} threads): {:.1f} images/s\n", r.images, r.isa,
+                             r.threads, r.images_per_second));
     return 0;
   }
 
@@ -209,16 +209,16 @@ class BenchCommand : public Command {
                                          {"beams", transcription.beams},
                                          {"windows", r.windows},
                                          {"tokens", r.tokens},
-                                         {"sound_seconds", r.sound_seconds},
+                                         {"audio_seconds", r.audio_seconds},
                                          {"seconds", r.seconds},
-                                         {"sound_per_second", r.sound_per_second},
+                                         {"audio_per_second", r.audio_per_second},
                                          {"peak_bytes", r.peak_bytes}})
                          .dump() +
                      "\n"
                : fmt::format("transcribe {} windows with {} beam{} ({}, {} threads): {:.1f} s of "
-                             "sound/s, {} tokens\n",
+                             "audio/s, {} tokens\n",
                              r.windows, transcription.beams, transcription.beams == 1 ? "" : "s",
-                             r.isa, r.threads, r.sound_per_second, r.tokens));
+                             r.isa, r.threads, r.audio_per_second, r.tokens));
     return 0;
   }
 
@@ -309,7 +309,7 @@ class BenchCommand : public Command {
   std::vector<std::string> adapters_;
   BenchOptions options_;
   infer::TranslateOptions translation_;
-  int64_t exact_ = 0, pictures_ = 0, windows_ = 0;
+  int64_t exact_ = 0, images_ = 0, windows_ = 0;
   int precision_ = 0, cache_ = 0;
   bool machine_ = false;
 };

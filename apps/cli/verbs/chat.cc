@@ -29,7 +29,7 @@ class ChatCommand : public Command {
                 "standard output. /? in the conversation lists its commands.") {}
 
   void declare(OptionTable& table) override {
-    table.add(model_place(model_, "model directory or .gguf file"));
+    table.add(model_argument(model_, "model directory or .gguf file"));
     table.add(text("--system", {"--system-prompt"},
                    "system message at the start of the conversation", system_));
     table.add(as("FILE", text("--chat-template", {"--chat-template-file"},
@@ -43,10 +43,10 @@ class ChatCommand : public Command {
     table.add(adapter_option(adapters_));
     table.add(mmproj_option(mmproj_));
     generation_.options.max_tokens = -1;
-    generation_.declare(table, {"answers", "beams", "length_penalty", "logprobs"});
+    generation_.declare(table, {"generations", "beams", "length_penalty", "logprobs"});
     table.show_only({"MODEL", "--system", "--chat-template", "--verbose", "--dtype",
                      "--cache-dtype", "--predict", "--stop", "--temperature", "--top-k", "--top-p",
-                     "--greedy", "--seed", "--draft", "--guess"});
+                     "--greedy", "--seed", "--draft", "--speculative-tokens"});
   }
 
   void apply(OptionTable& table) override {
@@ -66,10 +66,10 @@ class ChatCommand : public Command {
     catch_signals("");
     editor_.emplace(forgets_ ? "" : "chat_history");
     if (editor_->on_terminal()) greet(model);
-    while (!asked_to_stop() && turn(chat, model, engine)) {
+    while (!stop_requested() && turn(chat, model, engine)) {
     }
     if (json) print(chat.conversation.as_file());
-    return asked_to_stop() ? stop_code() : 0;
+    return stop_requested() ? stop_code() : 0;
   }
 
  private:
@@ -93,7 +93,7 @@ class ChatCommand : public Command {
   // Processes one message or command. Returns false at the end of the conversation.
   bool turn(ChatState& chat, const model::Model& model, infer::Engine& engine) {
     const std::optional<std::string> typed = message();
-    if (!typed) return editor_->interrupted() && !asked_to_stop();
+    if (!typed) return editor_->interrupted() && !stop_requested();
     if (typed->empty()) return true;
     try {
       if (typed->front() != '/') {
@@ -172,7 +172,7 @@ class ChatCommand : public Command {
         [&](const std::string& piece) {
           if (!json) print(terminal ? wrap(printable(piece)) : piece);
         },
-        [] { return take_interrupt() || asked_to_stop(); });
+        [] { return take_interrupt() || stop_requested(); });
     if (!json && !(terminal && wrap.at_line_start())) print("\n");
     if (apart) note("\n");
     return answer;
@@ -188,7 +188,7 @@ class ChatCommand : public Command {
         "tokens/s{}",
         answer.prompt_tokens, answer.cached_tokens, rate(read, answer.prompt_seconds),
         answer.ids.size(), rate(std::ssize(answer.ids), answer.generation_seconds),
-        guesses_line(*table_, answer.guessed_tokens, answer.accepted_tokens));
+        speculation_line(*table_, answer.speculative_tokens, answer.accepted_tokens));
   }
 
   std::string model_, system_, template_, mmproj_;

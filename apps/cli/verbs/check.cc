@@ -21,7 +21,7 @@ class CheckCommand : public Command {
                 "exit code is 1 if a step is wrong.") {}
 
   void declare(OptionTable& table) override {
-    table.add(place("FILE", {"-i", "--input"}, "JSON file with the arrays", file_));
+    table.add(positional("FILE", {"-i", "--input"}, "JSON file with the arrays", file_));
   }
 
   int run(const OptionTable&) override {

@@ -39,14 +39,14 @@ class ClassifyCommand : public Command {
             "tokens' "
             "contributions by several methods, each with a deletion test. Reads the lines of files "
             "or of standard input, or TEXT arguments. A model of images predicts the label of each "
-            "picture; FILE is then a picture, a folder of pictures, or - for standard input, and "
+            "image; FILE is then an image, a folder of images, or - for standard input, and "
             "--labels needs a model of images and texts. With --question, such a model that writes "
             "answers, among --labels or in its own words.") {}
 
   void declare(OptionTable& table) override {
-    table.add(model_place(model_, "model directory"));
-    table.add(places("FILE|TEXT", {"-i", "--input"}, "text file, - for standard input, or a text",
-                     arguments_));
+    table.add(model_argument(model_, "model directory"));
+    table.add(positionals("FILE|TEXT", {"-i", "--input"},
+                          "text file, - for standard input, or a text", arguments_));
     table.add(job_output(out_));
     table.add(choice("--input-format", {},
                      "what a line is: a text, a pair (two texts and a tab between them) or a JSON "
@@ -73,7 +73,7 @@ class ClassifyCommand : public Command {
         "FILE|TEXT",
         text("--context", {"-c"}, "the text in which the answers to the questions are", context_)));
     table.add(
-        text("--question", {}, "question about each picture, for a model that writes", question_));
+        text("--question", {}, "question about each image, for a model that writes", question_));
     table.add(mmproj_option(mmproj_));
     table.add(number("--threshold", {},
                      "leave out labels with lower scores; unset: 0.5 if several labels may apply "
@@ -104,8 +104,8 @@ class ClassifyCommand : public Command {
     if (table.given("--mmproj")) throw UsageError("--mmproj: requires --question");
     if (model::reads_images(model_))
       throw UsageError(
-          fmt::format("--question: not given; {} answers questions about pictures", model_));
-    if (model_use(model_) == ModelUse::images) return classify_pictures(table);
+          fmt::format("--question: not given; {} answers questions about images", model_));
+    if (model_use(model_) == ModelUse::images) return run_on_images(table);
     if (table.given("--context")) {
       context_ = file_or_text(context_);
       if (context_.find_first_not_of(" \t\r\n") == context_.npos)
@@ -144,7 +144,7 @@ class ClassifyCommand : public Command {
   }
 
   // Refuses options that are for texts.
-  void check_reads_pictures(const OptionTable& table) const {
+  void check_reads_images(const OptionTable& table) const {
     for (const char* option :
          {"--context", "--null-answer", "--joining", "--multi-label", "--out", "--input-format",
           "--no-truncate", "--batch-tokens", "--window", "--overlap", "--explain"})
@@ -157,16 +157,16 @@ class ClassifyCommand : public Command {
     if (model_use(model_) == ModelUse::images)
       throw UsageError(
           fmt::format("--question: {} writes no texts; expected no question, or a "
-                      "model of pictures and texts such as LLaVA",
+                      "model of images and texts such as LLaVA",
                       model_));
     const model::Model model =
         open_model(model_, weight_precision(weights_), {}, adapters_of(adapters_), mmproj_);
     if (!infer::reads_images(model))
       throw UsageError(fmt::format(
-          "--question: {} reads no pictures; expected a model that does, or fovea classify MODEL "
+          "--question: {} reads no images; expected a model that does, or fovea classify MODEL "
           "QUESTION --context TEXT for a question about a text",
           model_));
-    check_reads_pictures(table);
+    check_reads_images(table);
     if (table.given("--hypothesis"))
       throw UsageError("--hypothesis: cannot be combined with --question");
     if (options_.labels.empty() && (options_.top > 1 || options_.raw || table.given("--threshold")))
@@ -183,8 +183,8 @@ class ClassifyCommand : public Command {
         {question_, model_, options_.labels, options_.raw, options_.answer_tokens}, format);
   }
 
-  int classify_pictures(const OptionTable& table) {
-    check_reads_pictures(table);
+  int run_on_images(const OptionTable& table) {
+    check_reads_images(table);
     require(table, false, {"--answer-tokens"}, "--question");
     if (table.given("--hypothesis") && options_.labels.empty())
       throw UsageError("--hypothesis: --labels is not given; expected candidate labels");
@@ -239,12 +239,12 @@ class ClassifyCommand : public Command {
   }
 
   void set_format(const infer::Classifier& classifier, const OptionTable& table) {
-    const bool asked = !options_.labels.empty();
+    const bool has_labels = !options_.labels.empty();
     const infer::ScoreFunction function = classifier.score_function();
     const bool several =
-        asked ? options_.multi_label
-              : function == infer::ScoreFunction::sigmoid && classifier.labels().size() > 1;
-    const bool all = options_.raw || (!asked && function == infer::ScoreFunction::none);
+        has_labels ? options_.multi_label
+                   : function == infer::ScoreFunction::sigmoid && classifier.labels().size() > 1;
+    const bool all = options_.raw || (!has_labels && function == infer::ScoreFunction::none);
     format_.json = json;
     format_.top = options_.top > 0 ? options_.top : several || all ? 0 : 1;
     const bool given = table.given("--threshold");
@@ -285,7 +285,7 @@ class ClassifyCommand : public Command {
     job.block_lines = explaining_ ? kExplainedAtOnce : kLinesAtOnce;
     const auto done = jobs::run_lines(
         job, [&](const jobs::LineBlock& block) { return classified(classifier, block); });
-    if (!done) return asked_to_stop() ? stop_code() : 0;
+    if (!done) return stop_requested() ? stop_code() : 0;
     warn_of_cut(classifier, done->cut, done->first_cut);
     return 0;
   }

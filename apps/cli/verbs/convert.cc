@@ -25,15 +25,16 @@ class ConvertCommand : public Command {
                 "--dtype q4_k_m is a common choice for a .gguf file. "
                 "Only fovea reads a directory of int8 or int4 weights. Adapters (--adapter, or IN "
                 "itself) are merged into the weights; --adapter-only converts them. The encoder of "
-                "images of a model of texts and pictures becomes a file beside a .gguf file.") {}
+                "images of a model of texts and images becomes a file beside a .gguf file.") {}
 
   void declare(OptionTable& table) override {
-    table.add(of_model(place("IN", {"-m", "--model"},
-                             "model directory, also of CTranslate2, .gguf file, or .bin file of "
-                             "whisper.cpp",
-                             from_)));
-    table.add(place("OUT", {"-o", "--out"},
-                    "directory, .gguf file or, for whisper.cpp, .bin file to write", to_));
+    table.add(
+        of_model(positional("IN", {"-m", "--model"},
+                            "model directory, also of CTranslate2, .gguf file, or .bin file of "
+                            "whisper.cpp",
+                            from_)));
+    table.add(positional("OUT", {"-o", "--out"},
+                         "directory, .gguf file or, for whisper.cpp, .bin file to write", to_));
     add_fields(table, options_,
                {{.field = "dtype",
                  .aliases = {"--precision"},

@@ -20,7 +20,7 @@ class DoctorCommand : public Command {
                 "complete. The exit code is 1 if a problem is found.") {}
 
   void declare(OptionTable& table) override {
-    table.add(of_model(place("DIR", {"-m", "--model"}, "model directory to check", folder_)));
+    table.add(of_model(positional("DIR", {"-m", "--model"}, "model directory to check", folder_)));
   }
 
   int run(const OptionTable&) override {

@@ -9,7 +9,7 @@
 #include "cli/command.h"
 #include "cli/reports/classify_input.h"
 #include "cli/reports/explained.h"
-#include "cli/reports/pictures.h"
+#include "cli/reports/images.h"
 #include "cli/reports/similarity.h"
 #include "cli/reports/vectors.h"
 #include "cli/verbs/embed_retrieval.h"
@@ -36,16 +36,16 @@ class EmbedCommand : public Command {
                 "meaning have vectors of similar direction. MODEL is a sentence-transformers "
                 "directory, or the directory of any encoder; sparse encoders (SPLADE) and late "
                 "interaction models (ColBERT) are recognised. Files may be of any size. A model of "
-                "images computes a vector for each picture: FILE is a picture, a folder of "
-                "pictures, or - for standard input. A model of images and texts computes vectors "
+                "images computes a vector for each image: FILE is an image, a folder of "
+                "images, or - for standard input. A model of images and texts computes vectors "
                 "of the lines of other files and of standard input too. With "
                 "--evaluate: measures how well similarities of vectors agree with human scores. "
                 "With --explain: prints what the similarity of each line to another text rests on. "
                 "With --train: trains an embedder and writes it to --out.") {}
 
   void declare(OptionTable& table) override {
-    table.add(model_place(model_));
-    table.add(input_places(files_));
+    table.add(model_argument(model_));
+    table.add(input_arguments(files_));
     table.add(job_output(out_));
     table.add(
         choice("--format", {},
@@ -118,7 +118,7 @@ class EmbedCommand : public Command {
     if (explaining_ && format() == VectorFormat::npy)
       throw UsageError("--format: npy cannot hold explanations; expected text or jsonl");
     const ModelUse use = model_use(model_);
-    if (use == ModelUse::images) return embed_pictures(table);
+    if (use == ModelUse::images) return run_on_images(table);
     if (sparse_ || use == ModelUse::sparse || use == ModelUse::multi_vector)
       return embed_for_retrieval(table, use);
     if (table.given("--top")) throw UsageError("--top: is for sparse vectors; see --sparse");
@@ -147,7 +147,7 @@ class EmbedCommand : public Command {
     return open_embedder(model_, weight_precision(weights_), adapters_of(adapters_));
   }
 
-  int embed_pictures(const OptionTable& table) {
+  int run_on_images(const OptionTable& table) {
     for (const char* option : {"--evaluate", "--explain", "--sparse", "--top", "--task", "--prompt",
                                "--prompt-name", "--dimensions", "--no-truncate"})
       if (table.given(option))
@@ -159,7 +159,7 @@ class EmbedCommand : public Command {
     options.normalise = options_.normalise.value_or(false);
     const VectorLayout layout(format(), static_cast<infer::VectorPrecision>(precision_));
     const bool texts =
-        model.reads_texts() && std::none_of(files_.begin(), files_.end(), holds_pictures);
+        model.reads_texts() && std::none_of(files_.begin(), files_.end(), holds_images);
     return texts ? embed_lines(model, files_, options, layout, out_)
                  : embed_images(model, files_, options, layout, out_);
   }
@@ -235,7 +235,7 @@ class EmbedCommand : public Command {
     }
     const auto done = jobs::run_lines(
         job, [&](const jobs::LineBlock& block) { return embed_block(embedder, layout, block); });
-    if (!done) return asked_to_stop() ? stop_code() : 0;
+    if (!done) return stop_requested() ? stop_code() : 0;
     warn_cut(done->cut, done->first_cut, embedder.max_tokens());
     return 0;
   }

@@ -50,7 +50,7 @@ jobs::BlockResult write_arrays(const RetrievalRequest& request, const Compute<Ve
     const Vectors vectors = compute_block<Vectors>(request, *block, compute);
     note_cut(vectors, *block, result);
     append(all, vectors);
-    if (asked_to_stop()) return result;
+    if (stop_requested()) return result;
   }
   infer::write_vectors(all, request.out);
   return result;
@@ -62,7 +62,7 @@ int run_request(const RetrievalRequest& request, uint64_t fingerprint, int64_t l
   if (request.format == Format::safetensors) {
     catch_signals();
     const jobs::BlockResult done = write_arrays(request, compute);
-    if (asked_to_stop()) return stop_code();
+    if (stop_requested()) return stop_code();
     warn_cut(done.cut, done.first_cut, limit);
     return 0;
   }
@@ -80,7 +80,7 @@ int run_request(const RetrievalRequest& request, uint64_t fingerprint, int64_t l
     note_cut(vectors, block, result);
     return result;
   });
-  if (!done) return asked_to_stop() ? stop_code() : 0;
+  if (!done) return stop_requested() ? stop_code() : 0;
   warn_cut(done->cut, done->first_cut, limit);
   return 0;
 }

@@ -64,18 +64,18 @@ int EmbedderTrainRequest::run(const std::string& model, const std::string& out, 
       [&](const train::TrainPlan& plan) {
         seen = plan;
         note(plan_table(plan, out));
-        return !asked_to_stop();
+        return !stop_requested();
       },
       [&](const train::TrainProgress& now) {
         line.step(now);
-        return !asked_to_stop();
+        return !stop_requested();
       },
       [&](train::Pause kind, double seconds) { line.pause(kind, seconds); });
   line.end();
   report(result, seen, json);
   if (training_.learn_pooling != train::LearnedPooling::none && !json)
     print("vector of a text: " + infer::Embedder::open(out).pooling() + "\n");
-  if (!asked_to_stop()) return 0;
+  if (!stop_requested()) return 0;
   note("Resume with:\n  " + resume_command("embed", arguments) + "\n");
   return stop_code();
 }

@@ -124,11 +124,11 @@ int ProbeRequest::run(const infer::Embedder& embedder, bool json) {
   try {
     result = study::linear_probe(embedder, options_, [&](double fraction) {
       line.show(fraction, "probing", fmt::format("probed {:.0f}%", 100 * fraction));
-      return !asked_to_stop();
+      return !stop_requested();
     });
   } catch (const Error&) {
     line.clear();
-    if (asked_to_stop()) return stop_code();
+    if (stop_requested()) return stop_code();
     throw;
   }
   line.clear();

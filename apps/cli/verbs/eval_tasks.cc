@@ -61,10 +61,10 @@ int TasksRequest::run(const model::Model& model, int64_t limit, bool json) {
           fraction > 0 ? ", " + duration(passed.count() * (1 - fraction) / fraction) + " left" : "";
       const std::string done = fmt::format("evaluated {:.0f}%{}", 100 * fraction, left);
       line.show(fraction, done, done);
-      return !asked_to_stop();
+      return !stop_requested();
     });
   } catch (const Error&) {
-    if (!asked_to_stop()) throw;
+    if (!stop_requested()) throw;
     line.clear();
     return stop_code();
   }

@@ -111,10 +111,10 @@ int run_compare(const model::Model& model, const std::string& against,
   ProgressLine line;
   const Comparison result = compare(model, full, data, [&](double fraction) {
     line.show(fraction, "reading", fmt::format("read {:.0f}%", 100 * fraction));
-    return !asked_to_stop();
+    return !stop_requested();
   });
   line.clear();
-  if (asked_to_stop()) return stop_code();
+  if (stop_requested()) return stop_code();
   print(json ? comparison_json(result) : comparison_text(result));
   return 0;
 }
@@ -131,7 +131,7 @@ class EvalCommand : public Command {
                 "translations. On recordings (a .csv, .tsv or .jsonl file with audio and text): "
                 "the loss of a speech model, and its word and character error rates. On --labels: "
                 "the scores of a classifier, of all labels and of each. On --images: those of a "
-                "classifier of pictures, or how many captions a model of pictures and texts "
+                "classifier of images, or how many captions a model of images and texts "
                 "retrieves. With --sts: how well the similarities of an embedding model's vectors "
                 "agree with human scores. "
                 "With --tasks: the accuracy of choices and of generated answers, and ROUGE. "
@@ -140,7 +140,7 @@ class EvalCommand : public Command {
                 "--references: the scores of existing translations.") {}
 
   void declare(OptionTable& table) override {
-    table.add(model_place(model_));
+    table.add(model_argument(model_));
     data_.translation.emplace();
     add_fields(table, data_,
                {{"text", {"--data", "-f", "--file"}, "DATA"},
@@ -231,11 +231,11 @@ class EvalCommand : public Command {
       const std::string eta =
           fraction > 0 ? "  ETA " + duration(taken / fraction * (1 - fraction)) : "";
       line.show(fraction, "reading" + eta, fmt::format("read {:.0f}%{}", 100 * fraction, eta));
-      return !asked_to_stop();
+      return !stop_requested();
     });
     line.clear();
     for (const std::string& text : result.notes) note("note: " + printable(text) + "\n");
-    if (asked_to_stop()) return stop_code();
+    if (stop_requested()) return stop_code();
     print(json ? as_json(result) : as_text(result));
     return 0;
   }
@@ -263,7 +263,7 @@ class EvalCommand : public Command {
     ProgressLine line;
     const infer::Evaluation result = evaluate_images(model, data_.images, [&](double fraction) {
       line.show(fraction, "reading", fmt::format("read {:.0f}%", 100 * fraction));
-      return !asked_to_stop();
+      return !stop_requested();
     });
     line.clear();
     print(json ? as_json(result) : as_text(result));
@@ -331,7 +331,7 @@ class EvalCommand : public Command {
     const char* sequences = r.objective == "pairs"       ? "pairs"
                             : r.objective == "answers"   ? "windows"
                             : r.objective == "speech"    ? "recordings"
-                            : r.objective == "retrieval" ? "pictures"
+                            : r.objective == "retrieval" ? "images"
                                                          : "texts";
     std::string out = rows_of(task.loss, r.metrics) + rows_of(task.metrics, r.metrics);
     if (r.sequences > 0) out += row(sequences, fmt::format("{}", r.sequences));

@@ -11,7 +11,7 @@
 #include "base/ordered_json.h"
 #include "cli/command.h"
 #include "cli/reports/alternatives.h"
-#include "cli/reports/prompt_pictures.h"
+#include "cli/reports/prompt_images.h"
 #include "fovea/core/machine.h"
 #include "fovea/model/model_path.h"
 #include "fovea/text/chat.h"
@@ -52,8 +52,8 @@ class GenerateCommand : public Command {
             "One newline at the end of a file or of piped text is not part of the prompt.") {}
 
   void declare(OptionTable& table) override {
-    table.add(model_place(model_, "model directory or .gguf file"));
-    table.add(place("TEXT", {}, "the prompt", placed_));
+    table.add(model_argument(model_, "model directory or .gguf file"));
+    table.add(positional("TEXT", {}, "the prompt", positional_prompt_));
     table.add(text("--prompt", {"-p"}, "the prompt", prompt_));
     table.add(as("FILE",
                  text("--file", {"-f", "-i", "--input"}, "file that contains the prompt", file_)));
@@ -61,7 +61,7 @@ class GenerateCommand : public Command {
     table.add(flag("--parse-special", {},
                    "parse names of special tokens in the prompt as special tokens",
                    parse_special_));
-    pictures_.declare(table);
+    images_.declare(table);
     table.add(flag("--echo", {}, "also print the prompt", echo_));
     table.add(choice("--dtype", {"--precision"}, "precision of the weights; automatic = as stored",
                      precision_, kWeightPrecisions));
@@ -75,16 +75,21 @@ class GenerateCommand : public Command {
                               cache_file_)));
     generation_.declare(table);
     table.section("Results");
-    table.add(integer("--alternatives", {},
-                      "print the N most likely tokens at the place --at, and the text that follows "
-                      "each of them; 0 = off",
-                      alternatives_, 0, 1024));
-    table.add(integer("--at", {}, "--alternatives: place in the generated text, in tokens from 1",
-                      at_, 1, kLargestId));
-    table.show_only({"MODEL",   "TEXT",          "--prompt", "--file",        "--ids",
-                     "--image", "--echo",        "--dtype",  "--cache-dtype", "--predict",
-                     "--stop",  "--temperature", "--top-k",  "--top-p",       "--greedy",
-                     "--seed",  "--draft",       "--guess",  "--answers",     "--beams"});
+    table.add(
+        integer("--alternatives", {},
+                "print the N most likely tokens at the position --at, and the text that follows "
+                "each of them; 0 = off",
+                alternatives_, 0, 1024));
+    table.add(integer("--at", {},
+                      "--alternatives: position in the generated text, in tokens from 1", at_, 1,
+                      kLargestId));
+    table.show_only({"MODEL",         "TEXT",    "--prompt",
+                     "--file",        "--ids",   "--image",
+                     "--echo",        "--dtype", "--cache-dtype",
+                     "--predict",     "--stop",  "--temperature",
+                     "--top-k",       "--top-p", "--greedy",
+                     "--seed",        "--draft", "--speculative-tokens",
+                     "--generations", "--beams"});
   }
 
   void apply(OptionTable& table) override {
@@ -98,25 +103,25 @@ class GenerateCommand : public Command {
                         table.given("--ids");
     if (sources > 1)
       throw UsageError("TEXT, --prompt, --file, --ids: cannot be combined; expected one of them");
-    if (table.given("TEXT")) prompt_ = placed_;
+    if (table.given("TEXT")) prompt_ = positional_prompt_;
     if (alternatives_ == 0 && table.given("--at"))
       throw UsageError("--at: requires --alternatives");
     if (!table.given("--ids")) read_prompt(table);
-    if (pictures_.given() && (table.given("--ids") || alternatives_ > 0))
+    if (images_.given() && (table.given("--ids") || alternatives_ > 0))
       throw UsageError("--image: cannot be combined with --ids or --alternatives");
     require(table, !table.given("--ids"), {"--parse-special"}, "no --ids");
-    pictures_.find();
+    images_.find();
     const model::WeightPrecision precision = weight_precision(precision_);
     const model::Model model = without_heads(
         open_model(model_, precision, cache_type(cache_), adapters_of(adapters_), mmproj_), muted_);
     generation_.settle(model, precision, *table_);
     infer::GenerateOptions& options = generation_.options;
-    if (alternatives_ > 0 && (options.answers > 1 || options.beams > 1))
-      throw UsageError("--alternatives: cannot be combined with --answers or --beams");
+    if (alternatives_ > 0 && (options.generations > 1 || options.beams > 1))
+      throw UsageError("--alternatives: cannot be combined with --generations or --beams");
     require(table, json, {"--logprobs"}, "--json");
     require(table, alternatives_ == 0, {"--prompt-cache", "--logprobs", "--echo"},
             "no --alternatives");
-    require(table, pictures_.given(), {"--frames"}, "--image");
+    require(table, images_.given(), {"--frames"}, "--image");
     options.constrain = generation_.grammar.constraint(model, options.max_tokens);
     if (!table.given("--ids") && is_terminal(Channel::error) &&
         text::ModelChat::has_template(model_))
@@ -153,9 +158,8 @@ class GenerateCommand : public Command {
   // A prompt that is not a text is an error of the file.
   infer::ImagePrompt encoded(const model::Model& model) const {
     try {
-      if (pictures_.given() ||
-          (infer::reads_images(model) && infer::image_marks(model, prompt_) > 0))
-        return pictures_.prompt(model, prompt_, text::SpecialTokens::parsed);
+      if (images_.given() || (infer::reads_images(model) && infer::image_marks(model, prompt_) > 0))
+        return images_.prompt(model, prompt_, text::SpecialTokens::parsed);
       return {infer::prompt_ids(
           model, prompt_,
           parse_special_ ? text::SpecialTokens::parsed : text::SpecialTokens::as_text)};
@@ -181,10 +185,10 @@ class GenerateCommand : public Command {
       last = piece.back();
     };
     if (echo_) put(prompt_);
-    const bool streams = options.answers == 1 && options.beams == 1 && model.has_tokenizer();
+    const bool streams = options.generations == 1 && options.beams == 1 && model.has_tokenizer();
     const auto sink = [&](std::string_view piece) {
       if (streams) put(piece);
-      return !closed && !asked_to_stop();
+      return !closed && !stop_requested();
     };
     infer::ImagePrompt prompt{{ids_.begin(), ids_.end()}};
     if (prompt.ids.empty()) {
@@ -205,66 +209,69 @@ class GenerateCommand : public Command {
       cache.identity = fmt::format("{:016x} {} {} {}{}", model::model_fingerprint(model_),
                                    precision_, instruction_set(),
                                    identity_of(adapters_of(adapters_)), fmt::join(muted_, " "));
-    const std::vector<infer::Generation> answers = infer::generate(
+    const std::vector<infer::Generation> generations = infer::generate(
         model, prompt, options, sink, draft, cache_file_.empty() ? nullptr : &cache);
-    if (json) print(as_json(answers));
-    for (const infer::Generation& answer : answers) {
+    if (json) print(as_json(generations));
+    for (const infer::Generation& generation : generations) {
       if (streams) break;
-      put(model.has_tokenizer() ? answer.text : fmt::format("{}", fmt::join(answer.ids, ",")));
+      put(model.has_tokenizer() ? generation.text
+                                : fmt::format("{}", fmt::join(generation.ids, ",")));
       if (last != "\n") put("\n");
     }
     if (last != "\n") put("\n");
-    report(answers);
-    return asked_to_stop() ? stop_code() : 0;
+    report(generations);
+    return stop_requested() ? stop_code() : 0;
   }
 
   int write_alternatives(const model::Model& model, const std::vector<int32_t>& ids) const {
-    const auto sink = [](std::string_view) { return !asked_to_stop(); };
+    const auto sink = [](std::string_view) { return !stop_requested(); };
     const auto all = alternatives(model, ids, generation_.options, alternatives_, at_, sink);
     const std::string text = alternatives_text(model, all);
     print(json                           ? alternatives_json(model, all, at_)
           : is_terminal(Channel::output) ? printable(text)
                                          : text);
-    return asked_to_stop() ? stop_code() : 0;
+    return stop_requested() ? stop_code() : 0;
   }
 
   // The fields of a single generation are members of the object itself; several generations are
-  // listed in "answers".
-  std::string as_json(const std::vector<infer::Generation>& answers) const {
+  // listed in "generations".
+  std::string as_json(const std::vector<infer::Generation>& generations) const {
     Json result = {{"prompt", prompt_}};
     if (!ids_.empty()) result = {{"prompt_ids", ids_}};
-    const infer::Generation& first = answers.front();
-    if (answers.size() == 1) {
-      result.update(answer_json(first));
+    const infer::Generation& first = generations.front();
+    if (generations.size() == 1) {
+      result.update(generation_json(first));
     } else {
-      for (const infer::Generation& answer : answers)
-        result["answers"].push_back(answer_json(answer));
+      for (const infer::Generation& generation : generations)
+        result["generations"].push_back(generation_json(generation));
     }
     result["prompt_tokens"] = first.prompt_tokens;
     if (first.dropped_tokens > 0) result["dropped_tokens"] = first.dropped_tokens;
     if (first.cached_tokens > 0) result["cached_tokens"] = first.cached_tokens;
     result["prompt_seconds"] = first.prompt_seconds;
-    result["generation_seconds"] = answers.back().generation_seconds;
+    result["generation_seconds"] = generations.back().generation_seconds;
     result["seed"] = generation_.options.sampling.seed;
     return json_line(result) + "\n";
   }
 
-  Json answer_json(const infer::Generation& answer) const {
-    Json result = {{"text", answer.text},
-                   {"ids", answer.ids},
-                   {"finish", infer::name_of(answer.finish)},
-                   {"tokens", answer.ids.size()}};
-    if (generation_.options.beams > 1) result["score"] = answer.score;
-    if (generation_.options.guesses != 0 && generation_.options.beams == 1) {
-      const int64_t guessed = answer.guessed_tokens, accepted = answer.accepted_tokens;
-      result["guessed_tokens"] = guessed;
+  Json generation_json(const infer::Generation& generation) const {
+    Json result = {{"text", generation.text},
+                   {"ids", generation.ids},
+                   {"finish", infer::name_of(generation.finish)},
+                   {"tokens", generation.ids.size()}};
+    if (generation_.options.beams > 1) result["score"] = generation.score;
+    if (generation_.options.speculative_tokens != 0 && generation_.options.beams == 1) {
+      const int64_t speculative = generation.speculative_tokens,
+                    accepted = generation.accepted_tokens;
+      result["speculative_tokens"] = speculative;
       result["accepted_tokens"] = accepted;
-      if (guessed > 0)
-        result["acceptance_rate"] = static_cast<double>(accepted) / static_cast<double>(guessed);
+      if (speculative > 0)
+        result["acceptance_rate"] =
+            static_cast<double>(accepted) / static_cast<double>(speculative);
     }
     if (generation_.options.logprobs < 0) return result;
     result["logprobs"] = Json::array();
-    for (const infer::TokenLogprob& token : answer.logprobs) {
+    for (const infer::TokenLogprob& token : generation.logprobs) {
       Json one = {{"logprob", token.logprob}, {"top", Json::array()}};
       for (const auto& [id, logprob] : token.top) one["top"].push_back({id, logprob});
       result["logprobs"].push_back(std::move(one));
@@ -272,12 +279,12 @@ class GenerateCommand : public Command {
     return result;
   }
 
-  void report(const std::vector<infer::Generation>& answers) const {
-    const infer::Generation& first = answers.front();
-    int64_t written = 0, guessed = 0, accepted = 0;
-    for (const infer::Generation& answer : answers) {
-      written += std::ssize(answer.ids);
-      guessed += answer.guessed_tokens, accepted += answer.accepted_tokens;
+  void report(const std::vector<infer::Generation>& generations) const {
+    const infer::Generation& first = generations.front();
+    int64_t generated = 0, speculative = 0, accepted = 0;
+    for (const infer::Generation& generation : generations) {
+      generated += std::ssize(generation.ids);
+      speculative += generation.speculative_tokens, accepted += generation.accepted_tokens;
     }
     const int64_t read = first.prompt_tokens - first.dropped_tokens - first.cached_tokens;
     std::string unread;
@@ -285,16 +292,16 @@ class GenerateCommand : public Command {
     if (first.cached_tokens > 0) unread = fmt::format(" ({} cached)", first.cached_tokens);
     note(dim(fmt::format("prompt: {} tokens{}, {} tokens/s; generation: {} tokens, {} tokens/s{}",
                          first.prompt_tokens, unread, amount(rate(read, first.prompt_seconds)),
-                         written, amount(rate(written, answers.back().generation_seconds)),
-                         guesses_line(*table_, guessed, accepted))) +
+                         generated, amount(rate(generated, generations.back().generation_seconds)),
+                         speculation_line(*table_, speculative, accepted))) +
          "\n");
   }
 
-  std::string model_, placed_, prompt_, file_, cache_file_, mmproj_;
+  std::string model_, positional_prompt_, prompt_, file_, cache_file_, mmproj_;
   std::vector<std::string> adapters_, muted_;
   std::vector<int64_t> ids_;
   int precision_ = 0, cache_ = 0;
-  PromptPictures pictures_;
+  PromptImages images_;
   GenerationOptions generation_;
   OptionTable* table_ = nullptr;
   bool echo_ = false, parse_special_ = false;

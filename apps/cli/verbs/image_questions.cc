@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/math.h"
-#include "cli/reports/pictures.h"
+#include "cli/reports/images.h"
 #include "fovea/infer/generate.h"
 #include "fovea/infer/image_question.h"
 #include "terminal/signals.h"
@@ -14,13 +14,13 @@ namespace {
 
 std::string labels_line(const model::Model& model, const infer::ImageQuestion& question,
                         const media::Image& image, const std::string& name,
-                        const AskedQuestion& asked, ClassifiedFormat format) {
+                        const QuestionOptions& options, ClassifiedFormat format) {
   const std::vector<double> logprobs =
-      infer::label_logprobs(model, question, image, asked.labels, name);
-  const std::vector<double> scores = asked.raw ? logprobs : infer::probabilities(logprobs);
+      infer::label_logprobs(model, question, image, options.labels, name);
+  const std::vector<double> scores = options.raw ? logprobs : infer::probabilities(logprobs);
   infer::Classifications found;
   found.count = 1;
-  found.labels = asked.labels;
+  found.labels = options.labels;
   found.scores.assign(scores.begin(), scores.end());
   format.files = {name};
   return labels_text(found, 0, format);
@@ -28,15 +28,15 @@ std::string labels_line(const model::Model& model, const infer::ImageQuestion& q
 
 std::string answer_line(const model::Model& model, const infer::ImageQuestion& question,
                         const media::Image& image, const std::string& name,
-                        const AskedQuestion& asked, bool json) {
-  infer::GenerateOptions options;
-  options.sampling.temperature = 0;
-  options.max_tokens = asked.answer_tokens;
-  options.logprobs = 0;
+                        const QuestionOptions& options, bool json) {
+  infer::GenerateOptions generate_options;
+  generate_options.sampling.temperature = 0;
+  generate_options.max_tokens = options.answer_tokens;
+  generate_options.logprobs = 0;
   const infer::ImagePrompt prompt = infer::image_prompt(
       model, question.text, 1, [&](size_t) { return image; }, question.special, {name});
-  const auto sink = [](std::string_view) { return !asked_to_stop(); };
-  const infer::Generation answer = infer::generate(model, prompt, options, sink).front();
+  const auto sink = [](std::string_view) { return !stop_requested(); };
+  const infer::Generation answer = infer::generate(model, prompt, generate_options, sink).front();
   double logprob = 0;
   for (const infer::TokenLogprob& token : answer.logprobs) logprob += double{token.logprob};
   return image_answer_text(name, answer.text, math::exp(logprob), json);
@@ -44,19 +44,19 @@ std::string answer_line(const model::Model& model, const infer::ImageQuestion& q
 
 }  // namespace
 
-int answer_about_images(const model::Model& model, const std::vector<std::string>& pictures,
-                        const AskedQuestion& asked, const ClassifiedFormat& format) {
-  const PictureList list(pictures);
-  const infer::ImageQuestion question = infer::image_question(model, asked.folder, asked.text);
+int answer_about_images(const model::Model& model, const std::vector<std::string>& images,
+                        const QuestionOptions& options, const ClassifiedFormat& format) {
+  const ImageList list(images);
+  const infer::ImageQuestion question = infer::image_question(model, options.folder, options.text);
   catch_signals("");
   for (size_t i = 0; i < list.size(); ++i) {
-    if (asked_to_stop()) return stop_code();
+    if (stop_requested()) return stop_code();
     const media::Image image = list.read(i);
     const std::string& name = list.names()[i];
-    const std::string line = asked.labels.empty()
-                                 ? answer_line(model, question, image, name, asked, format.json)
-                                 : labels_line(model, question, image, name, asked, format);
-    if (asked_to_stop()) return stop_code();
+    const std::string line = options.labels.empty()
+                                 ? answer_line(model, question, image, name, options, format.json)
+                                 : labels_line(model, question, image, name, options, format);
+    if (stop_requested()) return stop_code();
     print(line);
   }
   return 0;

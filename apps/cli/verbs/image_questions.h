@@ -1,6 +1,6 @@
 #pragma once
 
-// What `classify --question` does: answers of a model of pictures and texts.
+// What `classify --question` does: answers of a model of images and texts.
 
 #include <string>
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace fovea::cli {
 
-struct AskedQuestion {
+struct QuestionOptions {
   std::string text;
   std::string folder;               // the model's; has its chat template
   std::vector<std::string> labels;  // the possible answers; empty: any answer
@@ -18,9 +18,9 @@ struct AskedQuestion {
   int64_t answer_tokens = 0;        // maximum of an answer, without labels
 };
 
-// Prints, for each picture, the probabilities of the labels after the question, or else the model's
+// Prints, for each image, the probabilities of the labels after the question, or else the model's
 // answer. Returns the exit code.
-int answer_about_images(const model::Model& model, const std::vector<std::string>& pictures,
-                        const AskedQuestion& asked, const ClassifiedFormat& format);
+int answer_about_images(const model::Model& model, const std::vector<std::string>& images,
+                        const QuestionOptions& options, const ClassifiedFormat& format);
 
 }  // namespace fovea::cli

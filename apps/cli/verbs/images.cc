@@ -7,7 +7,7 @@
 
 #include "base/files.h"
 #include "cli/reports/classify_input.h"
-#include "cli/reports/pictures.h"
+#include "cli/reports/images.h"
 #include "jobs/lines.h"
 #include "options/open_model.h"
 #include "terminal/signals.h"
@@ -16,20 +16,20 @@
 namespace fovea::cli {
 namespace {
 
-constexpr size_t kPicturesAtOnce = 64, kTextsAtOnce = 512;
+constexpr size_t kImagesAtOnce = 64, kTextsAtOnce = 512;
 
-// Calls use(first, count, source, options) for consecutive pictures. Returns the exit code.
+// Calls use(first, count, source, options) for consecutive images. Returns the exit code.
 int each_block(
-    const PictureList& list, const infer::ImageOptions& given,
+    const ImageList& list, const infer::ImageOptions& given,
     const std::function<void(size_t first, size_t count, const infer::ImageModel::Source&,
                              const infer::ImageOptions&)>& use) {
   catch_signals("");
-  for (size_t first = 0; first < list.size(); first += kPicturesAtOnce) {
-    if (asked_to_stop()) return stop_code();
+  for (size_t first = 0; first < list.size(); first += kImagesAtOnce) {
+    if (stop_requested()) return stop_code();
     infer::ImageOptions options = given;
     options.name_of_image = [&list, first](size_t i) { return list.names()[first + i]; };
     const auto source = [&list, first](size_t i) { return list.read(first + i); };
-    use(first, std::min(kPicturesAtOnce, list.size() - first), source, options);
+    use(first, std::min(kImagesAtOnce, list.size() - first), source, options);
   }
   return 0;
 }
@@ -69,10 +69,10 @@ infer::ImageModel open_image_model(const std::string& folder, model::WeightPreci
   return model;
 }
 
-int classify_images(const infer::ImageModel& model, const std::vector<std::string>& pictures,
+int classify_images(const infer::ImageModel& model, const std::vector<std::string>& images,
                     const std::vector<std::string>& labels, const infer::ImageOptions& given,
                     ClassifiedFormat format) {
-  const PictureList list(pictures);
+  const ImageList list(images);
   return each_block(list, given,
                     [&](size_t first, size_t count, const auto& source, const auto& options) {
                       const infer::Classifications found =
@@ -84,10 +84,10 @@ int classify_images(const infer::ImageModel& model, const std::vector<std::strin
                     });
 }
 
-int embed_images(const infer::ImageModel& model, const std::vector<std::string>& pictures,
+int embed_images(const infer::ImageModel& model, const std::vector<std::string>& images,
                  const infer::ImageOptions& given, const VectorLayout& layout,
                  const std::string& out) {
-  const PictureList list(pictures);
+  const ImageList list(images);
   VectorOutput output(layout, out);
   const int code =
       each_block(list, given, [&](size_t, size_t count, const auto& source, const auto& options) {
@@ -105,7 +105,7 @@ int embed_lines(const infer::ImageModel& model, const std::vector<std::string>& 
   jobs::BlockReader reader(files.empty() ? std::vector<std::string>{"-"} : files);
   int64_t cut = 0;
   while (const auto block = reader.next(kTextsAtOnce)) {
-    if (asked_to_stop()) return stop_code();
+    if (stop_requested()) return stop_code();
     const infer::Embeddings found = model.embed_texts(texts_of(*block), options);
     cut += std::count_if(found.cut.begin(), found.cut.end(), [](int64_t n) { return n > 0; });
     output.add(found);

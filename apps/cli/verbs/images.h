@@ -1,6 +1,6 @@
 #pragma once
 
-// What classify, embed and search do with a model that reads pictures.
+// What classify, embed and search do with a model that reads images.
 
 #include <string>
 #include <vector>
@@ -15,14 +15,14 @@ namespace fovea::cli {
 infer::ImageModel open_image_model(const std::string& folder, model::WeightPrecision precision,
                                    const std::vector<model::AdapterUse>& adapters = {});
 
-// Prints the labels of pictures, by the model's head or by the texts of `labels`. Returns the exit
+// Prints the labels of images, by the model's head or by the texts of `labels`. Returns the exit
 // code.
-int classify_images(const infer::ImageModel& model, const std::vector<std::string>& pictures,
+int classify_images(const infer::ImageModel& model, const std::vector<std::string>& images,
                     const std::vector<std::string>& labels, const infer::ImageOptions& options,
                     ClassifiedFormat format);
 
-// Writes the vectors of pictures to the file `out` (empty: standard output). Returns the exit code.
-int embed_images(const infer::ImageModel& model, const std::vector<std::string>& pictures,
+// Writes the vectors of images to the file `out` (empty: standard output). Returns the exit code.
+int embed_images(const infer::ImageModel& model, const std::vector<std::string>& images,
                  const infer::ImageOptions& options, const VectorLayout& layout,
                  const std::string& out);
 

@@ -54,21 +54,21 @@ class InspectCommand : public Command {
                 "prints one head's attention map in the terminal; with --out it writes a file.") {}
 
   void declare(OptionTable& table) override {
-    table.add(place("MODEL", {"--model"},
-                    "model directory, or the output directory of a training run", model_));
+    table.add(positional("MODEL", {"--model"},
+                         "model directory, or the output directory of a training run", model_));
     add_fields(table, input_, {{"text", {"--text"}, "TEXT"}});
     table.add(
         as("DIR", list("--with", {"--compare"}, "further models to compare on the page", others_)));
     table.add(adapter_option(adapters_));
     table.section("One head");
-    add_fields(table, place_);
+    add_fields(table, head_);
     table.add(as("FILE",
                  text("--out", {"-o", "--output"},
                       "output file: .html (the page with this text), .svg or .safetensors", out_)));
     table.section("The page");
-    table.add(as("FILE", text("--image", {},
-                              "picture with which the page begins, for a model that reads pictures",
-                              image_)));
+    table.add(as("FILE",
+                 text("--image", {},
+                      "image with which the page begins, for a model that reads images", image_)));
     table.add(integer("--port", {"-p"}, "port of the page; 0 = any free port", port_, 0, 65535));
     table.add(flag("--no-browser", {}, "print the address without opening a browser", quiet_));
   }
@@ -80,30 +80,30 @@ class InspectCommand : public Command {
       throw UsageError("TEXT: not given; expected a text, which --out requires");
     if (!out_.empty()) return write();
     if (reads && !image_.empty())
-      throw UsageError("--image: cannot be combined with TEXT; ask about a picture on the page");
+      throw UsageError("--image: cannot be combined with TEXT; ask about an image on the page");
     return reads ? print_map() : serve_page();
   }
 
  private:
   // The attention map of one head, with labels for its queries and keys.
-  struct Drawn {
+  struct LabelledMap {
     study::AttentionWeights map;
     std::vector<std::string> rows, keys;
   };
-  Drawn drawn(const study::Inspection& inspection) const {
-    const auto& [kind, layer, head] = place_;
+  LabelledMap labelled_map(const study::Inspection& inspection) const {
+    const auto& [kind, layer, head] = head_;
     study::MapQuery query;
     query.kind = kind;
     query.layer = layer;
     query.heads = {head};
-    Drawn drawn{inspection.map(query), {}, {}};
+    LabelledMap labelled_map{inspection.map(query), {}, {}};
     for (const auto& token :
          kind == model::AttentionKind::encoder ? inspection.source() : inspection.tokens())
-      drawn.rows.push_back(token.text);
+      labelled_map.rows.push_back(token.text);
     for (const auto& token :
          kind == model::AttentionKind::self ? inspection.tokens() : inspection.source())
-      drawn.keys.push_back(token.text);
-    return drawn;
+      labelled_map.keys.push_back(token.text);
+    return labelled_map;
   }
 
   model::Model opened() const {
@@ -112,15 +112,16 @@ class InspectCommand : public Command {
 
   int print_map() {
     const study::Inspection inspection(opened(), input_);
-    const Drawn here = drawn(inspection);
+    const LabelledMap labelled = labelled_map(inspection);
     if (json) {
       Json rows = Json::array();
-      const ArrayView map = here.map.view();
-      for (int64_t r = 0; r < here.map.rows; ++r) {
+      const ArrayView map = labelled.map.view();
+      for (int64_t r = 0; r < labelled.map.rows; ++r) {
         const auto row = map.row<float>(r);
         rows.push_back(std::vector<float>(row.begin(), row.end()));
       }
-      print(json_line({{"rows", here.rows}, {"keys", here.keys}, {"weights", rows}}) + "\n");
+      print(json_line({{"rows", labelled.rows}, {"keys", labelled.keys}, {"weights", rows}}) +
+            "\n");
       return 0;
     }
     const char* const no_colour = std::getenv("NO_COLOR");
@@ -129,11 +130,12 @@ class InspectCommand : public Command {
     const Shades shades = !can_utf8() && !colour ? Shades::digits
                           : colour               ? Shades::colours
                                                  : Shades::blocks;
-    print(draw_heatmap(here.map.view(), here.rows, here.keys, terminal_width(), shades));
+    print(
+        draw_heatmap(labelled.map.view(), labelled.rows, labelled.keys, terminal_width(), shades));
     note(
         fmt::format("layer {}, head {}: rows are queries; the scale is the square root, from 0 "
                     "(dark or .) to 1 (bright or 9)\n",
-                    place_.layer, place_.head));
+                    head_.layer, head_.head));
     return 0;
   }
 
@@ -141,14 +143,14 @@ class InspectCommand : public Command {
     const std::string ending = std::filesystem::path(out_).extension();
     const model::Model model = opened();
     if (ending == ".html") {
-      write_whole(out_, inspector::saved_view(model_, model, input_, place_));
+      write_whole(out_, inspector::saved_view(model_, model, input_, head_));
     } else if (ending == ".svg") {
-      const Drawn here = drawn(study::Inspection(model, input_));
-      write_whole(
-          out_, draw_svg(here.map.view(), here.rows, here.keys,
-                         fmt::format("Attention of layer {}, head {}", place_.layer, place_.head)));
+      const LabelledMap labelled = labelled_map(study::Inspection(model, input_));
+      write_whole(out_,
+                  draw_svg(labelled.map.view(), labelled.rows, labelled.keys,
+                           fmt::format("Attention of layer {}, head {}", head_.layer, head_.head)));
     } else if (ending == ".safetensors") {
-      study::Inspection(model, input_).save(out_, place_.kind, place_.layer);
+      study::Inspection(model, input_).save(out_, head_.kind, head_.layer);
     } else {
       throw UsageError("--out: '" + out_ +
                        "'; expected a name ending in .html, .svg or .safetensors");
@@ -157,7 +159,7 @@ class InspectCommand : public Command {
     return 0;
   }
 
-  // Opens all models once. Returns whether the first one reads pictures.
+  // Opens all models once. Returns whether the first one reads images.
   bool check_models() const {
     for (const std::string& folder : others_)
       if (!infer::ImageModel::reads_images(folder)) open_model(folder);
@@ -170,32 +172,32 @@ class InspectCommand : public Command {
     std::vector<std::string> folders{model_};
     folders.insert(folders.end(), others_.begin(), others_.end());
     // Reports errors now, not in the browser.
-    const bool pictures = check_models();
-    std::string picture;
+    const bool images = check_models();
+    std::string image;
     if (!image_.empty()) {
-      if (!pictures)
-        throw UsageError("--image: " + model_ + " reads no pictures; expected a model that does");
+      if (!images)
+        throw UsageError("--image: " + model_ + " reads no images; expected a model that does");
       media::read_image(image_);
-      picture = read_file(image_, inspector::kMostPictureBody);
+      image = read_file(image_, inspector::kMostImageBody);
     }
     catch_signals("stopping (press again to stop immediately)");
-    const PageServer page(folders, port_, adapters_of(adapters_), std::move(picture));
+    const PageServer page(folders, port_, adapters_of(adapters_), std::move(image));
     const bool begins = infer::ImageModel::reads_images(model_) || !image_.empty();
-    const std::string address = page.address() + (begins ? "pictures.html" : "");
+    const std::string address = page.address() + (begins ? "images.html" : "");
     if (json)
       print(Json({{"address", address}}).dump() + "\n");
     else
       print(address + "\n");
     note("Press Ctrl-C to stop.\n");
     if (!quiet_) open_browser(address);
-    while (!asked_to_stop()) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    while (!stop_requested()) std::this_thread::sleep_for(std::chrono::milliseconds(100));
     return stop_code();
   }
 
   std::string model_, out_, image_;
   study::InspectInput input_;
   std::vector<std::string> others_, adapters_;
-  model::HeadPlace place_;
+  model::HeadIndex head_;
   int64_t port_ = 0;
   bool quiet_ = false;
 };

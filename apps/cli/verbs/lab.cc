@@ -35,8 +35,8 @@ class LabCommand : public Command {
   bool runs_on_ranks(const OptionTable&) const override { return true; }
 
   void declare(OptionTable& table) override {
-    table.add(place("NAME", {"--experiment"}, "experiment, or \"list\" or \"judge\"", name_));
-    table.add(places("FILE", {}, "result.json of an experiment, for judge", files_));
+    table.add(positional("NAME", {"--experiment"}, "experiment, or \"list\" or \"judge\"", name_));
+    table.add(positionals("FILE", {}, "result.json of an experiment, for judge", files_));
     table.add(flag("--short", {}, "a small grid, with one learning rate (default)", brief_));
     table.add(
         flag("--long", {}, "a larger grid; the learning rate of each side is tuned first", full_));
@@ -61,7 +61,7 @@ class LabCommand : public Command {
       const double done = static_cast<double>(p.run) / static_cast<double>(p.runs);
       line.show(done, fmt::format("run {} of {}: {}", p.run + 1, p.runs, p.what),
                 fmt::format("run {} of {}: {}", p.run + 1, p.runs, p.what));
-      return !asked_to_stop();
+      return !stop_requested();
     });
     line.clear();
     if (result.stopped) return stop_code();

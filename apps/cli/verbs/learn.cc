@@ -70,7 +70,7 @@ class LearnCommand : public Command {
     print(json ? nlohmann::ordered_json({{"address", address}}).dump() + "\n" : address + "\n");
     note("Press Ctrl-C to stop.\n");
     if (!quiet_) open_browser(address);
-    while (!asked_to_stop()) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    while (!stop_requested()) std::this_thread::sleep_for(std::chrono::milliseconds(100));
     return stop_code();
   }
 

@@ -86,7 +86,7 @@ class PlanCommand : public Command {
             "model to train, by the published fit of Hoffmann et al. 2022.") {}
 
   void declare(OptionTable& table) override {
-    table.add(place(
+    table.add(positional(
         "PRESET|MODEL|SPEC.json", {"-m", "--model", "--preset"},
         "preset, model directory, .gguf file or Spec file; of weights, only the headers are read",
         model_));

@@ -30,9 +30,9 @@ class RerankCommand : public Command {
                 "line, best first.") {}
 
   void declare(OptionTable& table) override {
-    table.add(model_place(model_));
+    table.add(model_argument(model_));
     table.add(text("--query", {"-q"}, "the query", query_));
-    table.add(input_places(files_));
+    table.add(input_arguments(files_));
     table.add(integer("--top", {"-n", "--top-n", "--top-k"}, "number of lines to print; 0 = all",
                       top_, 0, 1'000'000'000));
     add_fields(table, options_,

@@ -118,7 +118,7 @@ class RunsCommand : public Command {
                 "one of their metrics, all runs in one plot.") {}
 
   void declare(OptionTable& table) override {
-    table.add(places("DIR", {}, "directory of a run, or a directory with runs", folders_));
+    table.add(positionals("DIR", {}, "directory of a run, or a directory with runs", folders_));
     table.add(as("NAME", text("--metric", {},
                               "key of log.jsonl to plot, such as loss, eval_loss, learning_rate or "
                               "tokens_per_sec",

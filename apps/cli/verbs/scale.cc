@@ -48,7 +48,7 @@ class ScaleCommand : public Command {
     const ScaleResult result = fit_scaling_law(options_, [&](int64_t run, int64_t runs) {
       const std::string what = fmt::format("run {} of {}", run + 1, runs);
       line.show(static_cast<double>(run) / static_cast<double>(runs), what, what);
-      return !asked_to_stop();
+      return !stop_requested();
     });
     line.clear();
     if (result.stopped) return stop_code();

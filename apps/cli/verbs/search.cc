@@ -37,13 +37,13 @@ class SearchCommand : public Command {
             "and words; a second run embeds only changed passages. --hybrid also searches by "
             "words, --rerank sorts the results by another model, --explain shows which words "
             "matched, and --answer answers a question from the results. --cluster groups the "
-            "passages. With a model of images, --build indexes a directory's pictures, and a "
-            "search finds those most similar to the picture --image, or, with a model of images "
+            "passages. With a model of images, --build indexes a directory's images, and a "
+            "search finds those most similar to the image --image, or, with a model of images "
             "and texts, to a query.") {}
 
   void declare(OptionTable& table) override {
-    table.add(place("INDEX", {"--index"}, "index to search", index_));
-    table.add(place("QUERY", {"-q", "--query"}, "the query", query_));
+    table.add(positional("INDEX", {"--index"}, "index to search", index_));
+    table.add(positional("QUERY", {"-q", "--query"}, "the query", query_));
     table.add(
         integer("--top", {"-n", "--top-k", "-k"}, "number of passages to print", top_, 1, 100'000));
     add_fields(table, search_);
@@ -58,7 +58,7 @@ class SearchCommand : public Command {
     table.add(
         as("DIR", text("--model", {"-m", "--model-name-or-path"},
                        "model directory; a search needs it only if the model has moved", model_)));
-    table.add(as("FILE", text("--image", {}, "the query is this picture", image_)));
+    table.add(as("FILE", text("--image", {}, "the query is this image", image_)));
     table.section("Answering");
     table.add(as("DIR", text("--answer", {},
                              "answer the query from the passages found, and quote them by number: "
@@ -102,7 +102,7 @@ class SearchCommand : public Command {
                                       : "--image: cannot be combined with QUERY");
     if (infer::ImageIndex::holds_images(index_, model_)) return search_images(table);
     if (!image_.empty())
-      throw UsageError("--image: " + index_ + " is not an index of pictures; expected one");
+      throw UsageError("--image: " + index_ + " is not an index of images; expected one");
     return search(table);
   }
 
@@ -125,14 +125,14 @@ class SearchCommand : public Command {
       const std::string state = fmt::format("{} of {} passages", embedded, passages);
       line.show(static_cast<double>(embedded) / static_cast<double>(passages), state,
                 "embedded " + state);
-      return !asked_to_stop();
+      return !stop_requested();
     };
     infer::SearchBuild result;
     try {
       result = infer::build_search_index(folder_, model_, out_, build_);
     } catch (const Error&) {
       line.clear();
-      if (asked_to_stop()) return stop_code();
+      if (stop_requested()) return stop_code();
       throw;
     }
     line.clear();
@@ -160,29 +160,29 @@ class SearchCommand : public Command {
     infer::ImageIndexBuild result;
     try {
       result =
-          infer::build_image_index(folder_, model_, out_, [&](int64_t embedded, int64_t pictures) {
-            const std::string state = fmt::format("{} of {} pictures", embedded, pictures);
-            line.show(static_cast<double>(embedded) / static_cast<double>(pictures), state,
+          infer::build_image_index(folder_, model_, out_, [&](int64_t embedded, int64_t images) {
+            const std::string state = fmt::format("{} of {} images", embedded, images);
+            line.show(static_cast<double>(embedded) / static_cast<double>(images), state,
                       "embedded " + state);
-            return !asked_to_stop();
+            return !stop_requested();
           });
     } catch (const Error&) {
       line.clear();
-      if (asked_to_stop()) return stop_code();
+      if (stop_requested()) return stop_code();
       throw;
     }
     line.clear();
     for (const std::string& link : result.links_out)
       note("warning: " + printable(link) + ": a link out of the directory, skipped\n");
-    print(json ? json_line({{"pictures", result.pictures}, {"embedded", result.embedded}}) + "\n"
-               : fmt::format("{} pictures, {} of them new\n", result.pictures, result.embedded));
+    print(json ? json_line({{"images", result.images}, {"embedded", result.embedded}}) + "\n"
+               : fmt::format("{} images, {} of them new\n", result.images, result.embedded));
     return 0;
   }
 
   int search_images(const OptionTable& table) const {
     for (const char* option : {"--explain", "--hybrid", "--rerank", "--answer"})
       if (table.given(option))
-        throw UsageError(std::string(option) + ": cannot be combined with an index of pictures");
+        throw UsageError(std::string(option) + ": cannot be combined with an index of images");
     const infer::ImageIndex index = infer::ImageIndex::open(index_, model_);
     warn(index.warnings());
     const auto found =
@@ -323,9 +323,9 @@ class SearchCommand : public Command {
     const PassageAnswer answer = answer_from_passages(model, chat, query_, found, generation,
                                                       answer_, [&](std::string_view piece) {
                                                         if (!json) print(std::string(piece));
-                                                        return !asked_to_stop();
+                                                        return !stop_requested();
                                                       });
-    if (asked_to_stop()) return stop_code();
+    if (stop_requested()) return stop_code();
     report(index, answer);
     return 0;
   }

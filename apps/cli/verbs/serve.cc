@@ -65,8 +65,8 @@ class ServeCommand : public Command {
                 "server after the running requests.") {}
 
   void declare(OptionTable& table) override {
-    table.add(
-        places("MODEL", {"-m", "--model", "--model-name-or-path"}, "model directories", models_));
+    table.add(positionals("MODEL", {"-m", "--model", "--model-name-or-path"}, "model directories",
+                          models_));
     table.add(as("NAME",
                  list("--alias", {"--served-model-name"},
                       "model name in the API; repeat for each model, in the same order; unset: the "
@@ -204,8 +204,8 @@ class ServeCommand : public Command {
                              "directory; requires an API key; see docs/serve.md",
                              jobs_)));
     table.add(bytes("--max-upload", {},
-                    "maximum size of an uploaded file: of --jobs, sound to transcribe, or a chat "
-                    "with pictures",
+                    "maximum size of an uploaded file: of --jobs, audio to transcribe, or a chat "
+                    "with images",
                     max_upload_));
     table.add(
         bytes("--max-jobs", {}, "--jobs: maximum size of all files in the directory", max_jobs_));
@@ -223,13 +223,13 @@ class ServeCommand : public Command {
         {"mirostat_eta", {"--mirostat-lr"}},
         {"dry_sequence_breakers", {}, "--dry-sequence-breaker"},
         {"repetition_penalty", {"--repeat-penalty"}},
-        {.field = "guesses",
+        {.field = "speculative_tokens",
          .aliases = {"--speculate", "--prompt-lookup"},
-         .name = "--guess",
+         .name = "--speculative-tokens",
          .values = {"-1|auto"}},
     };
     for (const char* field :
-         {"stop", "banned", "stop_ids", "ignore_end", "seed", "answers", "beams", "beam_groups",
+         {"stop", "banned", "stop_ids", "ignore_end", "seed", "generations", "beams", "beam_groups",
           "diversity_penalty", "required", "length_penalty", "logprobs"})
       spellings.push_back({.field = field, .omitted = true});
     add_fields(table, requests_, spellings);
@@ -244,7 +244,7 @@ class ServeCommand : public Command {
       const std::chrono::seconds time(timeout_);
       http_.times.head = http_.times.body = http_.times.write = time;
     }
-    http_.times.answer =
+    http_.times.response =
         std::chrono::milliseconds(static_cast<int64_t>(std::ceil(most_seconds_ * 1000)));
     engine_.cache_bytes = cache_ / models_.size();
   }
@@ -440,7 +440,7 @@ class ServeCommand : public Command {
     }
     server.start();
     announce(server.port(), api.models());
-    while (!asked_to_stop()) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    while (!stop_requested()) std::this_thread::sleep_for(std::chrono::milliseconds(50));
     std::thread jobs_end([&] {
       if (jobs) jobs->stop(std::chrono::seconds(grace_));
     });

@@ -65,9 +65,9 @@ class TokenizeCommand : public Command {
                 "characters. With --train KIND FILE... --out DIR: trains a tokenizer.") {}
 
   void declare(OptionTable& table) override {
-    table.add(of_model(place("MODEL", {"-m", "--model", "--tokenizer"},
-                             "model directory or tokenizer.json", model_)));
-    table.add(input_places(files_));
+    table.add(of_model(positional("MODEL", {"-m", "--model", "--tokenizer"},
+                                  "model directory or tokenizer.json", model_)));
+    table.add(input_arguments(files_));
     table.add(
         flag("--jsonl", {}, "each line is {\"text\": ...} with an optional \"pair\"", jsonl_));
     table.add(flag("--no-special", {},

@@ -47,7 +47,7 @@ int TokenizerTrainRequest::run(const std::vector<std::string>& files, const Opti
     const bool reading = now.stage == train::TokenizerTrainingProgress::Stage::reading;
     const char* stage = reading ? "reading" : "training";
     line.show(now.fraction, stage, fmt::format("{} {:.0f}%", stage, 100 * now.fraction));
-    return !asked_to_stop();
+    return !stop_requested();
   };
   const std::optional<train::TrainedTokenizer> trained =
       train::train_tokenizer({files.begin(), files.end()}, training_, progress);

@@ -39,7 +39,7 @@ class TraceCommand : public Command {
             "heads add to the predictions.") {}
 
   void declare(OptionTable& table) override {
-    table.add(model_place(model_));
+    table.add(model_argument(model_));
     table.add(adapter_option(adapters_));
     table.add(mute_option(muted_));
     add_fields(table, options_,
@@ -67,22 +67,21 @@ class TraceCommand : public Command {
   int run(const OptionTable& table) override {
     if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
     const int inputs = table.given("--text") + table.given("--ids") + table.given("--input");
-    const bool picture = table.given("--image");
-    if (inputs != 1 && (!picture || inputs > 1))
+    const bool image = table.given("--image");
+    if (inputs != 1 && (!image || inputs > 1))
       throw UsageError("--text, --ids, --input: expected exactly one of them");
     check_explain_options(table);
     if (table.given("--explain")) return explain_text(table);
-    if (circuits_.asked(table, {"--input", "--image", "--what", "--layers", "--patch",
-                                "--gradients", "--out", "--list"})) {
+    if (circuits_.requested(table, {"--input", "--image", "--what", "--layers", "--patch",
+                                    "--gradients", "--out", "--list"})) {
       print(circuits_.report(opened(), text_input(), json));
       return 0;
     }
     if (options_.out.empty() != list_)
       throw UsageError("--out, --list: expected an output file or --list");
-    if (picture && model_use(model_) == ModelUse::images) {
+    if (image && model_use(model_) == ModelUse::images) {
       if (table.given("--mute"))
-        throw UsageError(
-            fmt::format("--mute: {} reads pictures; expected a model of texts", model_));
+        throw UsageError(fmt::format("--mute: {} reads images; expected a model of texts", model_));
       const infer::ImageModel model =
           open_image_model(model_, model::WeightPrecision::full, adapters_of(adapters_));
       select_all(model.spec());

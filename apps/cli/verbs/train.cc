@@ -25,7 +25,7 @@ class TrainCommand : public Command {
   TrainCommand()
       : Command("train DATA... --out DIR [OPTIONS]",
                 "Trains a Transformer on text, on pairs of texts (--pairs), on labelled texts "
-                "(--labels) or on labelled pictures (--images), from random weights or from a "
+                "(--labels) or on labelled images (--images), from random weights or from a "
                 "model (--from), also on conversations or, for a speech model, on recordings (a "
                 ".csv, .tsv or .jsonl table). "
                 "--out DIR alone resumes an interrupted run; a larger --steps trains longer. "
@@ -156,22 +156,22 @@ class TrainCommand : public Command {
       page.emplace(std::vector<std::string>{request_.options.out}, 0);
       note("Follow the run at " + page->address() + "#view=learn\n");
     }
-    request_.options.reinforcement.stop = asked_to_stop;
+    request_.options.reinforcement.stop = stop_requested;
     train::TrainPlan seen;
     TrainReport report;
     const auto reading = [&](double fraction) {
       report.reading(fraction);
-      return !asked_to_stop();
+      return !stop_requested();
     };
     const auto planned = [&](const train::TrainPlan& plan) {
       seen = plan;
       report.end();
       note(plan_table(plan, request_.options.out));
-      return !asked_to_stop();
+      return !stop_requested();
     };
     const auto progress = [&](const train::TrainProgress& now) {
       report.step(now);
-      return !asked_to_stop();
+      return !stop_requested();
     };
     const auto pausing = [&](train::Pause kind, double seconds) { report.pause(kind, seconds); };
     const train::TrainResult result =
@@ -179,7 +179,7 @@ class TrainCommand : public Command {
     report.end();
     const bool moved = result.step > seen.first_step;
     if (moved) note(result_text(result, request_.options, seen));
-    if (!moved && !asked_to_stop()) {
+    if (!moved && !stop_requested()) {
       note(result.stopped_early
                ? fmt::format("Nothing to do: the run ended early at step {}, since {} evaluations "
                              "did not improve; a larger --patience continues it\n",
@@ -187,7 +187,7 @@ class TrainCommand : public Command {
                : fmt::format("Nothing to do: the run has already reached step {}\n", result.step));
     }
     if (json) print(result_json(result, request_.options, seen));
-    if (asked_to_stop()) {
+    if (stop_requested()) {
       note("Resume with:\n  " + resume_command(verb_, arguments) + "\n");
       return stop_code();
     }
@@ -212,13 +212,13 @@ class TrainCommand : public Command {
       const auto& files = !o.validation_pairs.empty() ? o.validation_pairs
                           : o.pairs.empty()           ? o.data
                                                       : o.pairs;
-      return "  fovea transcribe " + out + " SOUND...\n" + eval("", files);
+      return "  fovea transcribe " + out + " AUDIO...\n" + eval("", files);
     }
     if (!o.pairs.empty()) {
       const auto& files = o.validation_pairs.empty() ? o.pairs : o.validation_pairs;
       return "  fovea translate " + out + "\n" + eval(" --pairs", files);
     }
-    if (!o.images.empty()) return "  fovea classify " + out + " PICTURE...\n";
+    if (!o.images.empty()) return "  fovea classify " + out + " IMAGE...\n";
     if (!o.labels.empty())
       return eval(" --labels", o.validation_labels.empty() ? o.labels : o.validation_labels);
     using enum train::Objective;

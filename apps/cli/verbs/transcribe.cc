@@ -27,28 +27,28 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-bool is_sound(const fs::path& path) {
+bool is_audio(const fs::path& path) {
   static const std::set<std::string> known = {
       ".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aif", ".aiff", ".aifc", ".au",
       ".caf", ".w64",  ".m4a", ".mp4", ".mov",  ".mka", ".mkv", ".webm", ".aac"};
   return known.contains(path.extension().string());
 }
 
-// Replaces folders by the sound files in them, in the order of their names.
-std::vector<std::string> files_in(const std::vector<std::string>& places) {
+// Replaces folders by the audio files in them, in the order of their names.
+std::vector<std::string> files_in(const std::vector<std::string>& paths) {
   std::vector<std::string> files;
-  for (const std::string& place : places) {
+  for (const std::string& path : paths) {
     std::error_code error;
-    if (!fs::is_directory(place, error)) {
-      files.push_back(place);
+    if (!fs::is_directory(path, error)) {
+      files.push_back(path);
       continue;
     }
     std::set<std::string> inside;
-    for (const auto& entry : fs::directory_iterator(place, error))
-      if (is_sound(entry.path())) inside.insert(entry.path().string());
+    for (const auto& entry : fs::directory_iterator(path, error))
+      if (is_audio(entry.path())) inside.insert(entry.path().string());
     if (inside.empty())
       throw Error(ErrorKind::InvalidArgument,
-                  place + ": has no sound files; expected wav, flac, ogg, opus or mp3");
+                  path + ": has no audio files; expected wav, flac, ogg, opus or mp3");
     files.insert(files.end(), inside.begin(), inside.end());
   }
   return files;
@@ -58,16 +58,16 @@ class TranscribeCommand : public Command {
  public:
   TranscribeCommand()
       : Command("transcribe MODEL [FILE...] [--out PATH] [OPTIONS]",
-                "Converts the speech in sound files to text. FILE is WAV, FLAC, Ogg, Opus, MP3 or, "
+                "Converts the speech in audio files to text. FILE is WAV, FLAC, Ogg, Opus, MP3 or, "
                 "with FFmpeg's libraries, M4A or WebM of any rate, a folder of such files, or - "
                 "for standard input: such a file, or raw samples; WAV and raw samples are "
                 "transcribed while they arrive. Only transcripts are written to standard "
                 "output.") {}
 
   void declare(OptionTable& table) override {
-    table.add(model_place(model_));
+    table.add(model_argument(model_));
     table.add(
-        places("FILE", {"-i", "--input"}, "sound file or folder; - = standard input", files_));
+        positionals("FILE", {"-i", "--input"}, "audio file or folder; - = standard input", files_));
     table.add(as("PATH", text("--out", {"-o", "--output", "--output-dir"},
                               "output file, or folder if there are several files; unset: standard "
                               "output",
@@ -134,7 +134,7 @@ class TranscribeCommand : public Command {
     catch_signals("stopping after this window (press again to stop immediately)");
     for (const std::string& file : files) {
       transcribe_file(model, file);
-      if (asked_to_stop() && file != "-") return stop_code();
+      if (stop_requested() && file != "-") return stop_code();
     }
     return 0;
   }
@@ -155,7 +155,7 @@ class TranscribeCommand : public Command {
             {"--sample-type", "--rate", "--channels"}, "samples on standard input");
   }
 
-  // Names the transcripts before the work begins: after the sound without its extension, or, if
+  // Names the transcripts before the work begins: after the audio without its extension, or, if
   // that is the name of another one too, with it.
   void name_outputs(const std::vector<std::string>& files) {
     if (out_.empty()) return;
@@ -171,18 +171,19 @@ class TranscribeCommand : public Command {
                                       : infer::transcript_formats()[static_cast<size_t>(format_)];
     std::map<std::string, int> stems;
     for (const std::string& file : files) ++stems[fs::path(file).stem().string()];
-    std::map<std::string, std::string> sounds;  // by output
+    std::map<std::string, std::string> recordings;  // by output
     for (const std::string& file : files) {
       const fs::path path = file == "-" ? "standard_input" : file;
       const bool alone = stems[fs::path(file).stem().string()] == 1;
       const std::string name = (alone ? path.stem() : path.filename()).string();
       const std::string output = (fs::path(out_) / (name + "." + extension)).string();
-      const auto [other, fresh] = sounds.emplace(output, file);
+      const auto [other, fresh] = recordings.emplace(output, file);
       if (!fresh)
-        throw Error(ErrorKind::InvalidArgument,
-                    fmt::format("{}: is the output of {} and of {}; expected sounds with different "
-                                "names",
-                                output, other->second, file));
+        throw Error(
+            ErrorKind::InvalidArgument,
+            fmt::format("{}: is the output of {} and of {}; expected recordings with different "
+                        "names",
+                        output, other->second, file));
       outputs_[file] = output;
     }
   }
@@ -209,15 +210,15 @@ class TranscribeCommand : public Command {
     const media::ByteReader read = [&](char* bytes, int64_t most) {
       return input->read(bytes, most);
     };
-    const media::SoundSource sound =
-        live ? media::open_sound_stream("standard input", raw_, read) : media::open_sound(file);
+    const media::AudioSource audio =
+        live ? media::open_audio_stream("standard input", raw_, read) : media::open_audio(file);
     const Clock::time_point start = Clock::now();
     const auto seconds = [&] {
       return std::chrono::duration<double>(Clock::now() - start).count();
     };
     ProgressLine line;
     infer::TranscribeEvents events;
-    // Text appears at once, unless a louder sound may still change it.
+    // Text appears at once, unless louder audio may still change it.
     const bool at_once = out_.empty() && !live && format() == infer::TranscriptFormat::text;
     events.segment = [&](const infer::TranscribedSegment& segment) {
       if (at_once) {
@@ -226,14 +227,14 @@ class TranscribeCommand : public Command {
       } else if (live) {
         line.above(printable(segment.text) + "\n");
       }
-      return live || !asked_to_stop();
+      return live || !stop_requested();
     };
     if (live) {
       events.partial = [&](const std::string& text) {
         line.show(0, printable(text), "..." + printable(text) + "\n", true);
       };
       events.restart = [&] {
-        line.above("later sound changes earlier text: transcribing again\n");
+        line.above("later audio changes earlier text: transcribing again\n");
       };
     } else {
       events.progress = [&](double done, double all) {
@@ -243,12 +244,12 @@ class TranscribeCommand : public Command {
         line.show(all > 0 ? done / all : 1, details, fmt::format("{}: {}\n", file, details));
       };
     }
-    const infer::Transcript transcript = infer::transcribe(model, sound, options_, events);
+    const infer::Transcript transcript = infer::transcribe(model, audio, options_, events);
     line.clear();
     if (!at_once) write(file, infer::formatted(transcript, format()));
     const std::string language =
         transcript.language.empty() ? "" : "language " + transcript.language + ", ";
-    note(dim(fmt::format("{}: {} of sound, {}{:.1f} s, {:.1f} times real time\n", file,
+    note(dim(fmt::format("{}: {} of audio, {}{:.1f} s, {:.1f} times real time\n", file,
                          duration(transcript.seconds), language, seconds(),
                          seconds() > 0 ? transcript.seconds / seconds() : 0)));
   }
@@ -264,7 +265,7 @@ class TranscribeCommand : public Command {
   std::vector<std::string> files_, adapters_;
   std::map<std::string, std::string> outputs_;  // of files, in a folder
   infer::TranscribeOptions options_;
-  media::RawSound raw_;
+  media::RawAudio raw_;
   int format_ = 0, precision_ = 0, sample_type_ = 0;
   bool into_folder_ = false, no_times_ = false, no_previous_ = false;
 };

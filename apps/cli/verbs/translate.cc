@@ -33,8 +33,8 @@ class TranslateCommand : public Command {
                 "size. Only translations are written to standard output.") {}
 
   void declare(OptionTable& table) override {
-    table.add(model_place(model_));
-    table.add(input_places(files_));
+    table.add(model_argument(model_));
+    table.add(input_arguments(files_));
     table.add(job_output(out_));
     add_fields(table, options_,
                {{"beams", {"-b", "--beam-size", "--num-beams"}},
@@ -77,7 +77,7 @@ class TranslateCommand : public Command {
     const auto start = std::chrono::steady_clock::now();
     const auto done = jobs::run_lines(
         job, [&](const jobs::LineBlock& block) { return translate_block(model, block); });
-    if (!done) return asked_to_stop() ? stop_code() : 0;
+    if (!done) return stop_requested() ? stop_code() : 0;
     const double seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (done->cut > 0) {

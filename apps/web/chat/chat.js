@@ -182,30 +182,30 @@ function offerAttention(box, body, tokens) {
   const {n_layer: layers, n_head: heads} = model().meta;
   const layer = element("input", {type: "number", min: 0, max: layers - 1, value: layers - 1});
   const head = element("input", {type: "number", min: 0, max: heads - 1, value: 0});
-  const place = element("div", {className: "attention"});
-  const show = element("button", {type: "button", onclick: () => showAttention(place, body, tokens, +layer.value, +head.value)},
+  const panel = element("div", {className: "attention"});
+  const show = element("button", {type: "button", onclick: () => showAttention(panel, body, tokens, +layer.value, +head.value)},
     "Show attention");
-  box.append(element("div", {className: "tools"}, show, element("label", {}, "layer ", layer), element("label", {}, "head ", head)), place);
+  box.append(element("div", {className: "tools"}, show, element("label", {}, "layer ", layer), element("label", {}, "head ", head)), panel);
 }
 
 // Generates the answer again, with the same bits, and shows which tokens each of its tokens saw.
-async function showAttention(place, body, tokens, layer, head) {
-  place.replaceChildren("…");
+async function showAttention(panel, body, tokens, layer, head) {
+  panel.replaceChildren("…");
   const response = await fetch("v1/chat/completions", {
     method: "POST", headers: headers(),
     body: JSON.stringify({...body, max_tokens: tokens, fovea: {attention: {layer, head, top_k: 8}}}),
   });
-  if (!response.ok) return place.replaceChildren(element("p", {className: "error"}, await failure(response)));
+  if (!response.ok) return panel.replaceChildren(element("p", {className: "error"}, await failure(response)));
   const seen = (await response.json()).choices[0].fovea.attention.tokens;
   const list = element("ol", {});
   const select = (button, {keys}) => {
-    place.querySelectorAll("button").forEach((each) => each.setAttribute("aria-pressed", String(each === button)));
-    list.replaceChildren(...keys.map(({token, weight, place: at}) => element("li", {},
+    panel.querySelectorAll("button").forEach((each) => each.setAttribute("aria-pressed", String(each === button)));
+    list.replaceChildren(...keys.map(({token, weight, position: at}) => element("li", {},
       element("meter", {min: 0, max: 1, value: weight}), ` ${(100 * weight).toFixed(1)} % `, JSON.stringify(token), ` at ${at}`)));
   };
   const buttons = seen.map((token) => element("button", {type: "button", "aria-pressed": "false",
     onclick: (event) => select(event.currentTarget, token)}, token.token));
-  place.replaceChildren(element("p", {className: "quiet"}, "Choose a token to see what it was predicted from:"), element("p", {}, ...buttons), list);
+  panel.replaceChildren(element("p", {className: "quiet"}, "Choose a token to see what it was predicted from:"), element("p", {}, ...buttons), list);
   if (seen.length) select(buttons[0], seen[0]);
 }
 

@@ -42,10 +42,10 @@ Batch sums(int64_t rows, int64_t digits, uint64_t seed, int64_t part) {
 // The fraction of rows whose digits are all right, each predicted after the right ones before it.
 double exact_matches(const nn::Transformer& model, const Batch& batch) {
   const NoGradient off;
-  const Asked asked = asked_of(model, batch);
-  const std::vector<int32_t> found = most_likely(model.logits(asked.hidden));
-  const int32_t* label = asked.labels.data_as<int32_t>();
-  const int64_t rows = batch.ids.dim(0), each = batch.asked / rows;
+  const LabelledRows inputs = labelled_rows(model, batch);
+  const std::vector<int32_t> found = most_likely(model.logits(inputs.hidden));
+  const int32_t* label = inputs.labels.data_as<int32_t>();
+  const int64_t rows = batch.ids.dim(0), each = batch.predictions / rows;
   double right = 0;
   for (auto digit = found.begin(); digit != found.end(); digit += each, label += each)
     right += std::equal(label, label + each, digit);
@@ -67,7 +67,7 @@ Readings added(const Trial& t) {
 
 // The largest rise between two neighbouring sizes, as a fraction of the rise to the best size.
 LabPoint sharpest(const Table& table, const std::string& series) {
-  const std::vector<double> sizes = table.places(series);
+  const std::vector<double> sizes = table.x_values(series);
   return by_seed(table, [&](const SeedValue& value) {
     double most = 0, best = 0;
     for (size_t i = 1; i < sizes.size(); ++i) {

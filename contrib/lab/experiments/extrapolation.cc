@@ -35,7 +35,7 @@ std::vector<Conclusion> decide_extrapolation(const Table& table) {
   std::vector<Conclusion> conclusions;
   const auto add = [&](const std::string& claim, const std::string& scheme) {
     std::vector<Case> cases;
-    for (const double x : table.places(scheme))
+    for (const double x : table.x_values(scheme))
       if (x > kTrained) cases.push_back(extrapolates(table, scheme, x));
     conclusions.push_back(conclude(claim, cases, course(table, scheme)));
   };

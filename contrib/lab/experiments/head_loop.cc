@@ -33,7 +33,7 @@ Readings time_of_calls(const Trial& t) {
 std::vector<Conclusion> decide_loop(const Table& table) {
   std::vector<Case> cases;
   std::string numbers;
-  for (const double x : table.places("loop")) {
+  for (const double x : table.x_values("loop")) {
     const LabPoint &loop = table.at("loop", x), &batched = table.at("batched", x);
     cases.push_back({fmt::format("{} heads", x), above(loop, batched)});
     numbers += (numbers.empty() ? "" : "; ") + compared(loop, batched);

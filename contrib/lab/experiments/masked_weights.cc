@@ -26,7 +26,7 @@ Readings largest_masked(const Trial& t) {
 
 std::vector<Conclusion> decide_masked(const Table& table) {
   std::vector<Case> cases;
-  for (const double x : table.places("causal"))
+  for (const double x : table.x_values("causal"))
     cases.push_back({std::to_string(static_cast<int64_t>(x)) + " tokens",
                      outcome_of(table.at("causal", x).high == 0)});
   return {conclude("CLM-23: the causal mask's weights are exactly zero", cases,

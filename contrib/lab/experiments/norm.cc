@@ -26,7 +26,7 @@ Readings loss_of_norm(const Trial& t) {
 LabPoint spread(const Table& table, const std::string& series) {
   return by_seed(table, [&](const SeedValue& value) {
     double least = value(series, table.first(series).x), most = least;
-    for (const double x : table.places(series)) {
+    for (const double x : table.x_values(series)) {
       least = std::min(least, value(series, x));
       most = std::max(most, value(series, x));
     }

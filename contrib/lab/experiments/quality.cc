@@ -19,7 +19,7 @@ Readings loss_of_mixers(const Trial& t) {
 std::vector<Conclusion> decide_quality(const Table& table) {
   std::vector<Case> cases;
   for (const std::string cell : {"rnn", "gru", "lstm"})
-    for (const double length : table.places(cell))
+    for (const double length : table.x_values(cell))
       cases.push_back({fmt::format("against {} with {} tokens", cell, length),
                        above(table.at(cell, length), table.at("attention", length))});
   std::vector<std::string> numbers;

@@ -41,7 +41,7 @@ std::vector<Conclusion> decide_recall(const Table& table) {
   constexpr double kWeak = 0.5, kStrong = 0.95;
   const LabPoint &lstm = table.at("lstm", kFar), &attention = table.at("attention", kFar);
   std::vector<Case> equal;
-  for (const double x : table.places("attention"))
+  for (const double x : table.x_values("attention"))
     equal.push_back(
         {fmt::format("the distance is {}", x), above(table.at("attention", x), kStrong)});
   return {conclude("CLM-02: the signal of an LSTM is much weaker by step 50",

@@ -19,7 +19,7 @@ Readings loss_of_residuals(const Trial& t) {
 std::vector<Conclusion> decide_residuals(const Table& table) {
   constexpr double kNats = 0.1;
   std::vector<Case> cases;
-  for (const double depth : table.places("with residuals")) {
+  for (const double depth : table.x_values("with residuals")) {
     const LabPoint &with = table.at("with residuals", depth), &without = table.at("without", depth);
     cases.push_back({fmt::format("the depth is {}", depth), above(without, with, 1, kNats)});
   }

@@ -48,7 +48,7 @@ Readings deviation(const Trial& t) {
 std::vector<Conclusion> decide_rotary(const Table& table) {
   constexpr double kRounding = 1e-6;
   std::vector<Case> cases;
-  for (const double x : table.places("rotary"))
+  for (const double x : table.x_values("rotary"))
     cases.push_back({"the distance is " + number_text(x), below(table.at("rotary", x), kRounding)});
   return {conclude("CLM-12: the product of rotated vectors depends on their distance only", cases,
                    course(table, "rotary"))};

@@ -18,7 +18,7 @@ Readings loss_of_size(const Trial& t) {
 // Each doubling of the width must help, and by less than the one before.
 std::vector<Conclusion> decide_scaling(const Table& table) {
   const std::string series = table.series()[0];
-  const std::vector<double> widths = table.places(series);
+  const std::vector<double> widths = table.x_values(series);
   std::vector<Case> cases;
   for (size_t i = 1; i < widths.size(); ++i) {
     const LabPoint &small = table.at(series, widths[i - 1]), &large = table.at(series, widths[i]);

@@ -32,7 +32,7 @@ Readings variance_of_scores(const Trial& t) {
 std::vector<Conclusion> decide_variance(const Table& table) {
   constexpr double kTolerance = 0.1;
   std::vector<Case> cases;
-  for (const double x : table.places("scaled")) {
+  for (const double x : table.x_values("scaled")) {
     const auto near = [&](const std::string& series, double variance) {
       const LabPoint& point = table.at(series, x);
       return std::min(above(point, (1 - kTolerance) * variance),

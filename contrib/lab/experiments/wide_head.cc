@@ -22,7 +22,7 @@ Readings time_of_heads(const Trial& t) {
 std::vector<Conclusion> decide_heads(const Table& table) {
   std::vector<Case> cases;
   std::string numbers;
-  for (const double x : table.places("many heads")) {
+  for (const double x : table.x_values("many heads")) {
     const LabPoint &many = table.at("many heads", x), &one = table.at("one head", x);
     cases.push_back({fmt::format("{} heads", x), above(one, many, 1 / kSame)});
     numbers += (numbers.empty() ? "" : "; ") + compared(many, one);

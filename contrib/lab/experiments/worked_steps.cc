@@ -66,7 +66,7 @@ Readings parity(const Trial& t) {
 
 std::vector<Conclusion> decide_parity(const Table& table) {
   std::vector<Case> cases;
-  for (const double n : table.places("worked steps"))
+  for (const double n : table.x_values("worked steps"))
     cases.push_back(
         {number_text(n) + " bits", above(table.at("worked steps", n), table.at("answer only", n))});
   return {conclude("worked steps before the answer make it right more often", cases,

@@ -57,7 +57,7 @@ class Gradients {
  private:
   friend class Tape;
   explicit Gradients(PassGradients* passes) : passes_(passes) {}
-  Out place(const Tensor& x);
+  Out destination(const Tensor& x);
   void finish();  // ends one op
 
   PassGradients* passes_;  // receives the gradients of leaves, instead of their slots; may be null

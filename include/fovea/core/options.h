@@ -16,7 +16,7 @@ struct Field {
   std::string name;  // unique in its struct: "learning_rate"; the command line derives its option
   std::string help;  // one phrase, for help and documents
   bool decides = false;   // training: the value affects the results; a resumed run must keep it
-  std::string path = {};  // Spec: the place in spec.json, such as "decoder.attention.heads"
+  std::string path = {};  // Spec: the path in spec.json, such as "decoder.attention.heads"
 };
 
 // Visits the fields of a struct, for checks, the command line, the server, resumed runs and tests.

@@ -14,7 +14,7 @@ namespace fovea::infer {
 
 // What a model's head predicts. texts: labels of a text or of a pair of texts. words: a label of
 // each token, such as B-PER and I-PER. answers: the begin and the end of an answer within a text.
-// masks: the tokens in the places of mask tokens.
+// masks: the tokens that mask tokens stand for.
 enum class ClassifierTask { texts, words, answers, masks };
 
 // How the logits of a text become scores. softmax: the probabilities of exclusive labels. sigmoid:
@@ -77,14 +77,14 @@ struct Classifications {
 };
 
 // A part of a text, in characters (code points) and in bytes.
-struct TextPlace {
+struct TextSpan {
   int64_t begin = 0, end = 0;
   size_t first_byte = 0, end_byte = 0;
 };
 
 // A part of a text with its label; `label` is without B- and I- unless EntityJoining is `none`.
 struct Entity {
-  TextPlace place;
+  TextSpan span;
   std::string text, label;
   float score = 0;  // the mean of the probabilities of its tokens or words
 };
@@ -95,7 +95,7 @@ struct Question {
 
 // An answer: a part of the context, or nothing: an empty text at 0.
 struct ExtractedAnswer {
-  TextPlace place;
+  TextSpan span;
   std::string text;
   double score = 0;  // the sum over the windows and tokens of p(begin) * p(end)
 };
@@ -103,7 +103,7 @@ struct ExtractedAnswer {
 // A candidate for a mask token.
 struct MaskCandidate {
   int32_t id = 0;
-  float score = 0;    // its probability in this place
+  float score = 0;    // its probability there
   std::string token;  // its text
   std::string text;   // the whole text with this token in place of the mask
 };

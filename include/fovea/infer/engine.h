@@ -19,9 +19,9 @@ struct EngineOptions {
   int64_t most_waiting = 256;   // maximum waiting requests; further ones are refused
   // Tokens per step. Longer prompts are read in chunks, so that other requests continue meanwhile.
   int64_t step_tokens = 512;
-  // A draft model with the same vocabulary, for requests whose `guesses` is not 0. The more
-  // sequences are in progress, the fewer speculative tokens each one gets, down to none; this also
-  // applies without a draft model.
+  // A draft model with the same vocabulary, for requests whose `speculative_tokens` is not 0. The
+  // more sequences are in progress, the fewer speculative tokens each one gets, down to none; this
+  // also applies without a draft model.
   std::optional<model::Model> draft = {};
 };
 void visit(EngineOptions& options, OptionVisitor& visitor);  // fovea/core/options.h
@@ -48,7 +48,7 @@ struct AttentionTrace {
 // What a request's sink receives, on the engine's thread. `text` and the pointers are valid during
 // the call only; null = not applicable. The sink should return quickly.
 struct Event {
-  int64_t answer = 0;  // index of the generation within the request
+  int64_t generation = 0;  // index of the generation within the request
   int32_t id = -1;  // the new token; -1 = the event only completes the text or ends the generation
   // The text that became final; often empty, never a partial character.
   std::string_view text = {};
@@ -62,8 +62,8 @@ struct EngineStatus {
   int64_t running = 0, waiting = 0;  // sequences in progress; waiting requests
   int64_t cache_bytes = 0, cache_used_bytes = 0;
   // Totals since construction.
-  int64_t requests = 0, prompt_tokens = 0, cached_tokens = 0, written_tokens = 0, steps = 0;
-  int64_t guessed_tokens = 0, accepted_tokens = 0;
+  int64_t requests = 0, prompt_tokens = 0, cached_tokens = 0, generated_tokens = 0, steps = 0;
+  int64_t speculative_tokens = 0, accepted_tokens = 0;
 };
 
 // Serves many requests at once. Their tokens are rows of the same matrix products (continuous
@@ -95,18 +95,18 @@ class Engine {
   // cache. `model`: 0 for the engine's model, or a number returned by add().
   uint64_t submit(const std::vector<int32_t>& prompt, const GenerateOptions& options, Sink sink,
                   const AttentionTraceOptions& trace = {}, size_t model = 0);
-  // Does the same for a prompt with pictures. The vectors of the pictures are computed on the
+  // Does the same for a prompt with images. The vectors of the images are computed on the
   // engine's thread, unless the keys and values of the same pixels and tokens are in the cache.
   uint64_t submit(const ImagePrompt& prompt, const GenerateOptions& options, Sink sink,
                   const AttentionTraceOptions& trace = {}, size_t model = 0);
   // Ends a request without a last event; the event in progress may still arrive. Does nothing if
   // the request does not exist or has ended.
   void cancel(uint64_t request);
-  // Returns how many tokens each of `answers` generations (or beams) can have after a prompt,
+  // Returns how many tokens each of `generations` generations (or beams) can have after a prompt,
   // limited by the model's context and the cache. submit() refuses a request that exceeds the
   // context, or for which the cache has no room. For an encoder-decoder, `prompt_tokens` is 1: the
   // start token.
-  int64_t room(int64_t prompt_tokens, int64_t answers) const;
+  int64_t room(int64_t prompt_tokens, int64_t generations) const;
   EngineStatus status() const;
 
  private:

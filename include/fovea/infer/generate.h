@@ -67,8 +67,8 @@ enum class EarlyStopping { no, yes, never };
 
 struct GenerateOptions {
   Sampling sampling;
-  int64_t answers = 1;  // number of independent samples, or of the best hypotheses to return
-  int64_t beams = 1;    // number of hypotheses of a beam search; 1 = sampling
+  int64_t generations = 1;  // number of independent samples, or of the best hypotheses to return
+  int64_t beams = 1;        // number of hypotheses of a beam search; 1 = sampling
   // Hypotheses are ranked by log-probability / length ^ length_penalty.
   float length_penalty = 1.0f;
   EarlyStopping early_stopping = EarlyStopping::no;
@@ -103,7 +103,7 @@ struct GenerateOptions {
   // -1 = automatic: 0 to 15 for each text and pass, by the fraction that was accepted so far, the
   // number of texts in the pass and the size of the draft model. It becomes 0 while speculation
   // does not pay, except for one token from time to time. A beam search uses none.
-  int64_t guesses = -1;
+  int64_t speculative_tokens = -1;
 
   // -1 = no log-probabilities; n = those of each generated token and of the n most likely tokens at
   // its position. A beam search returns only those of the generated tokens.
@@ -139,13 +139,13 @@ struct Generation {
   int64_t prompt_tokens = 0;
   int64_t dropped_tokens = 0;  // prompt tokens before those that fit into the context: not read
   int64_t cached_tokens = 0;   // prompt tokens found in the cache
-  int64_t guessed_tokens = 0, accepted_tokens = 0;  // speculative tokens checked and accepted
+  int64_t speculative_tokens = 0, accepted_tokens = 0;  // numbers of those checked, and accepted
   double prompt_seconds = 0, generation_seconds = 0;
   int32_t end_id = -1;  // the token that ended the generation; -1 = no token did
 };
 
-// Receives text of the first answer as soon as it is final: never a partial character, never the
-// start of a stop string. `piece` is valid during the call only. Return false to end the
+// Receives text of the first generation as soon as it is final: never a partial character, never
+// the start of a stop string. `piece` is valid during the call only. Return false to end the
 // generation. A beam search passes its whole text at the end.
 using TextSink = std::function<bool(std::string_view piece)>;
 
@@ -155,7 +155,7 @@ struct PromptCache {
   std::string path, identity;
 };
 
-// Continues `prompt`, and returns one Generation per answer. An encoder-decoder reads the prompt in
+// Continues `prompt`, and returns one result per generation. An encoder-decoder reads the prompt in
 // its encoder. When the context of a decoder is full, the older half of the text is dropped and the
 // rest is read again, except in a beam search. An empty prompt of a decoder-only model is replaced
 // by the end-of-text token, else by a newline, else by token 0. Throws InvalidArgument if the model
@@ -175,7 +175,7 @@ std::vector<Generation> generate(const model::Model& model, const std::vector<in
                                  const model::Model* draft = nullptr,
                                  const PromptCache* cache = nullptr);
 
-// Does the same for a prompt with pictures, which ends when the context is full.
+// Does the same for a prompt with images, which ends when the context is full.
 std::vector<Generation> generate(const model::Model& model, const ImagePrompt& prompt,
                                  const GenerateOptions& options, const TextSink& stream = {},
                                  const model::Model* draft = nullptr,

@@ -14,28 +14,28 @@ namespace fovea::infer {
 
 struct ImageOptions {
   bool raw = false;  // classify(), classify_by(): return logits, without softmax or sigmoid
-  // classify_by(): a text about a picture, in which "{}" is replaced by a label.
+  // classify_by(): a text about an image, in which "{}" is replaced by a label.
   std::string hypothesis = "This is a photo of {}.";
   bool normalise = false;  // embed(), embed_texts(): scale each vector to length 1
-  int64_t batch = 0;       // pictures per forward pass; 0 = a fast default
-  // Returns the name of the picture with this index, for errors; unset: "picture 1", ...
+  int64_t batch = 0;       // images per forward pass; 0 = a fast default
+  // Returns the name of the image with this index, for errors; unset: "image 1", ...
   std::function<std::string(size_t)> name_of_image;
-  // Called before each picture is read, from several threads. If it returns true, the call throws
+  // Called before each image is read, from several threads. If it returns true, the call throws
   // Failed.
   std::function<bool()> stop;
 };
 void visit(ImageOptions& options, OptionVisitor& visitor);  // fovea/core/options.h
 
-// Computes labels and vectors of pictures by an encoder of images, or by a model of images and
-// texts, such as CLIP, whose vectors of pictures and texts can be compared. Results do not depend
-// on the other pictures in the batch, nor on the number of threads. Cheap to copy; copies share the
+// Computes labels and vectors of images by an encoder of images, or by a model of images and
+// texts, such as CLIP, whose vectors of images and texts can be compared. Results do not depend
+// on the other images in the batch, nor on the number of threads. Cheap to copy; copies share the
 // weights. Safe to use from several threads.
 class ImageModel {
  public:
   // Returns whether config.json in the folder, or in the base of an adapter's folder, is that of
   // such a model.
   static bool reads_images(const std::string& folder);
-  // Opens a Hugging Face directory with preprocessor_config.json. If the pictures that it describes
+  // Opens a Hugging Face directory with preprocessor_config.json. If the images that it describes
   // have another size than the model's, the table of positions is resized, as transformers does for
   // DINOv2. The weighted sum of the adapters is added, or the adapter whose directory is opened.
   // Throws BadFile if a file is damaged or inconsistent, Unsupported if the model is not
@@ -55,16 +55,16 @@ class ImageModel {
   // See Embedder::fingerprint().
   uint64_t fingerprint() const;
 
-  // A picture is read when its turn comes: `image(i)` is called once for each i below `count`, from
+  // An image is read when its turn comes: `image(i)` is called once for each i below `count`, from
   // several threads.
   using Source = std::function<media::Image(size_t)>;
 
-  // Return one result for each picture, in their order. They throw InvalidArgument if the model has
+  // Return one result for each image, in their order. They throw InvalidArgument if the model has
   // no such outputs or an option is invalid, Failed if a result is not finite, and the errors of
   // `image`.
   Classifications classify(size_t count, const Source& image,
                            const ImageOptions& options = {}) const;
-  // Compares pictures with the texts of labels: the probabilities of exclusive labels, or of each
+  // Compares images with the texts of labels: the probabilities of exclusive labels, or of each
   // label if the model was trained so, as zero-shot-image-classification of transformers.
   Classifications classify_by(size_t count, const Source& image,
                               const std::vector<std::string>& labels,

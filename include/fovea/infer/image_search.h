@@ -12,27 +12,27 @@
 namespace fovea::infer {
 
 struct ImageIndexBuild {
-  int64_t pictures = 0;
-  int64_t embedded = 0;                // pictures whose vector was computed, not reused
+  int64_t images = 0;
+  int64_t embedded = 0;                // images whose vector was computed, not reused
   std::vector<std::string> links_out;  // symbolic links that lead out of the folder; not followed
 };
 
-// Writes an index of the vectors of the pictures in `folder` and its subfolders, by an ImageModel.
+// Writes an index of the vectors of the images in `folder` and its subfolders, by an ImageModel.
 // If `index` exists and was built with the same model, the vectors of unchanged files are reused.
 // The index is written atomically. `progress` is as in SearchBuildOptions. Throws BadFile if there
-// is no picture or one cannot be read, InvalidArgument if `index` exists and is not an index,
+// is no image or one cannot be read, InvalidArgument if `index` exists and is not an index,
 // Failed if `progress` returned false or the index cannot be written, and the errors of
 // ImageModel::open().
 ImageIndexBuild build_image_index(
     const std::string& folder, const std::string& model, const std::string& index,
-    const std::function<bool(int64_t embedded, int64_t pictures)>& progress = {});
+    const std::function<bool(int64_t embedded, int64_t images)>& progress = {});
 
 struct FoundImage {
   std::string file;  // path relative to the indexed folder
-  float score = 0;   // cosine of the vectors of query and picture
+  float score = 0;   // cosine of the vectors of query and image
 };
 
-// An opened index of pictures, with its model. Cheap to copy; safe to use from several threads.
+// An opened index of images, with its model. Cheap to copy; safe to use from several threads.
 class ImageIndex {
  public:
   // Returns whether a folder is an index whose model (`model`, or the one that the index names)
@@ -41,7 +41,7 @@ class ImageIndex {
   // Throws the errors of SearchIndex::open() and ImageModel::open().
   static ImageIndex open(const std::string& index, const std::string& model = "");
 
-  // Return the `count` pictures most similar to a text or a picture, best first. Throw
+  // Return the `count` images most similar to a text or an image, best first. Throw
   // InvalidArgument if the query is a text and the model reads none.
   std::vector<FoundImage> search(const std::string& text, int64_t count) const;
   std::vector<FoundImage> search(const media::Image& image, int64_t count) const;

@@ -27,7 +27,7 @@ struct SearchBuild {
   int64_t passages = 0;
   int64_t embedded = 0;   // passages whose vector was computed, not reused
   int64_t cut = 0;        // number of embedded passages that were truncated to `limit` tokens
-  std::string first_cut;  // the place of the first of them: "notes.txt: line 3"
+  std::string first_cut;  // the location of the first of them: "notes.txt: line 3"
   int64_t limit = 0;      // the model's maximum tokens, special tokens and prompt included
 };
 

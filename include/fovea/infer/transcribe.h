@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "fovea/core/options.h"
-#include "fovea/media/sound.h"
+#include "fovea/media/audio.h"
 #include "fovea/model/model.h"
 
 namespace fovea::infer {
@@ -37,7 +37,7 @@ struct TranscribeOptions {
   std::string prompt;    // text that precedes the first window, or each one without previous_text
   std::string hotwords;  // words that precede each window, such as names
   std::vector<int32_t> suppress;  // tokens that are never generated, besides those of the model
-  // Do not decode sound without voice: frames whose loudest band is not 10 dB above the background.
+  // Do not decode audio without voice: frames whose loudest band is not 10 dB above the background.
   bool voice_only = false;
   // Decode this number of windows together: faster, but each without the text before it.
   int64_t windows = 1;
@@ -65,7 +65,7 @@ struct TranscribedSegment {
 struct Transcript {
   std::string text = {};
   std::string language = {};  // code
-  double seconds = 0;         // duration of the sound
+  double seconds = 0;         // duration of the audio
   bool translated = false;
   std::vector<TranscribedSegment> segments = {};
 };
@@ -75,37 +75,37 @@ struct Transcript {
 struct TranscribeEvents {
   // A further segment. Return false to end the transcription after it.
   std::function<bool(const TranscribedSegment&)> segment;
-  // Seconds that are transcribed, and the duration of the sound.
+  // Seconds that are transcribed, and the duration of the audio.
   std::function<void(double done, double all)> progress;
-  // Set for live sound: the text of the sound since the last segment, decoded greedily about twice
-  // per second of sound. The segments after it may differ. The transcription begins while the sound
-  // arrives. A spectrogram is relative to the loudest frame, so if a later one is louder, the sound
+  // Set for live audio: the text of the audio since the last segment, decoded greedily about twice
+  // per second of audio. The segments after it may differ. The transcription begins while the audio
+  // arrives. A spectrogram is relative to the loudest frame, so if a later one is louder, the audio
   // is transcribed again at its end, after `restart`: the result is the same as for a file.
   std::function<void(const std::string& text)> partial;
   std::function<void()> restart;
 };
 
-// Transcribes speech with an encoder-decoder for sound. Memory use does not depend on the duration:
+// Transcribes speech with an encoder-decoder for audio. Memory use does not depend on the duration:
 // the spectrogram is in a temporary file. Throws InvalidArgument if the model is of another kind,
 // if an option is out of range, or if the language is unknown.
-Transcript transcribe(const model::Model& model, const media::SoundSource& sound,
+Transcript transcribe(const model::Model& model, const media::AudioSource& audio,
                       const TranscribeOptions& options = {}, const TranscribeEvents& events = {});
 
-// The first window of a sound, its words, and where they come from.
-struct WordsInSound {
+// The first window of a recording, its words, and where they come from.
+struct WordsInAudio {
   std::string text, language;
-  double seconds = 0;              // of sound in the window
+  double seconds = 0;              // of audio in the window
   int64_t bins = 0, frames = 0;    // of the spectrogram; a frame is 10 ms
   std::vector<float> spectrogram;  // [bins, frames], the lowest band first, about -1 to 1
   std::vector<TranscribedWord> words;
-  // The similarity of each word and each 20 ms of sound: weights of cross-attention, normalised
-  // over the tokens and filtered, from which the times of words follow. [words, places]
-  int64_t places = 0;
+  // The similarity of each word and each 20 ms of audio: weights of cross-attention, normalised
+  // over the tokens and filtered, from which the times of words follow. [words, positions]
+  int64_t positions = 0;
   std::vector<float> similarity;
 };
-// Transcribes the first window of a sound greedily. `language`: as in TranscribeOptions. Throws the
-// errors of transcribe().
-WordsInSound words_in_sound(const model::Model& model, const media::SoundSource& sound,
+// Transcribes the first window of a recording greedily. `language`: as in TranscribeOptions. Throws
+// the errors of transcribe().
+WordsInAudio words_in_audio(const model::Model& model, const media::AudioSource& audio,
                             const std::string& language = "");
 
 // The formats of transcripts. json: the fields of the reference implementation (Radford et al.

@@ -58,7 +58,7 @@ struct Conversion {
 // quantises the matrices of the layers and the head. Quantised source weights are dequantised
 // first; in fp32 this is lossless. Tensors of a .gguf file that keep their type are copied. A .gguf
 // file is written tensor by tensor, except with adapters, so that a model may be larger than the
-// memory. Beside the .gguf file of a model of texts and pictures, its encoder of images is written
+// memory. Beside the .gguf file of a model of texts and images, its encoder of images is written
 // as mmproj-NAME.gguf, as llama.cpp reads it. Throws InvalidArgument if `to` already is or contains
 // a model, or if a quantised directory would be quantised in a different format, the errors of
 // Model::open() for `from`, and Failed if `to` cannot be written. After a failure, `to` contains

@@ -40,12 +40,12 @@ struct AdapterUse {
 // self-attention of the encoder of an encoder-decoder. cross: from the decoder to the encoder.
 enum class AttentionKind { self, encoder, cross };
 
-struct HeadPlace {
+struct HeadIndex {
   AttentionKind kind = AttentionKind::self;
   int64_t layer = 0, head = 0;
-  bool operator==(const HeadPlace&) const = default;
+  bool operator==(const HeadIndex&) const = default;
 };
-void visit(HeadPlace& place, OptionVisitor& visitor);  // fovea/core/options.h
+void visit(HeadIndex& head, OptionVisitor& visitor);  // fovea/core/options.h
 
 struct ModelParts;
 
@@ -69,14 +69,14 @@ class Model {
   // Unsupported if an adapter replaces parameters (modules_to_save) or has a head.
   Model with_adapters(const std::vector<AdapterUse>& adapters) const;
   // Returns this model of texts with the encoder of images in a .gguf file of llama.cpp (mmproj),
-  // so that prompts may have pictures; it shares the weights with this one. Throws BadFile if the
+  // so that prompts may have images; it shares the weights with this one. Throws BadFile if the
   // file is damaged or does not fit, and Unsupported if the encoder is not supported.
   Model with_image_encoder(const std::string& mmproj,
                            WeightPrecision precision = WeightPrecision::stored) const;
   // Returns this model with heads of attention (fovea/study/inspect.h) whose output is zero (Michel
   // et al. 2019, "Are Sixteen Heads Really Better than One?", 2.2); it shares the weights with this
   // one. Throws InvalidArgument if a head does not exist.
-  Model without_heads(const std::vector<HeadPlace>& muted) const;
+  Model without_heads(const std::vector<HeadIndex>& muted) const;
   // Creates a model with random weights. A spec.vocabulary of 0 is replaced by the tokenizer's
   // size. Throws the errors of validated().
   static Model create(const Spec& spec, const text::Tokenizer& tokenizer, uint64_t seed);

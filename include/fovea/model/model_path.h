@@ -17,7 +17,7 @@ void require_model(const std::string& path);
 // Reads these files completely. Throws BadFile if one cannot be read.
 uint64_t model_fingerprint(const std::string& path, bool with_base = true);
 
-// Returns whether config.json in the folder is that of a model that reads pictures in its prompts.
+// Returns whether config.json in the folder is that of a model that reads images in its prompts.
 bool reads_images(const std::string& folder);
 
 }  // namespace fovea::model

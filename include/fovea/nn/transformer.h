@@ -16,7 +16,7 @@ namespace fovea::nn {
 class Transformer {
  public:
   // Random weights. Throws the errors of validated(), and InvalidArgument if the Spec reads
-  // pictures or sound.
+  // images or audio.
   Transformer(const model::Spec& spec, uint64_t seed);
   // A copy of a model's weights; packed ones are shared, and not trained.
   explicit Transformer(const model::Model& model);

@@ -9,7 +9,7 @@ namespace fovea::study {
 
 // What the parts of a model add to its predictions: neurons, attributions of logits, patches, and
 // the circuits of heads. All of them throw InvalidArgument if a layer, head or token does not
-// exist, and Unsupported if the model lacks what is asked for.
+// exist, and Unsupported if the model lacks what is requested.
 
 // A token, and what something adds to its logit, or its score as a key.
 struct TokenValue {

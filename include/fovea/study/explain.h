@@ -11,13 +11,13 @@
 
 namespace fovea::study {
 
-// How the answer of a model is attributed to the tokens of a text.
-// gradient_input: the gradient of the answer, multiplied by the token's embedding (Shrikumar et al.
+// How the output of a model is attributed to the tokens of a text.
+// gradient_input: the gradient of the output, multiplied by the token's embedding (Shrikumar et al.
 // 2017, arXiv:1704.02685).
 // integrated_gradients: the mean of the gradients between a baseline and the text, multiplied by
 // the difference of the embeddings (Sundararajan et al. 2017, arXiv:1703.01365).
 // rollout: attention weights multiplied over the layers (Abnar and Zuidema 2020, arXiv:2005.00928);
-// they do not depend on the answer, and have no sign.
+// they do not depend on the output, and have no sign.
 enum class AttributionMethod { gradient_input, integrated_gradients, rollout };
 
 // The methods to use. all: those that the model allows, in the order of AttributionMethod; the
@@ -31,7 +31,7 @@ enum class IntegrationBaseline { automatic, padding, mask, zero };
 
 struct ExplainOptions {
   AttributionMethods method = AttributionMethods::all;
-  // The answer to explain: the name of a label, or a next token, by its text or as "#ID"; empty =
+  // The output to explain: the name of a label, or a next token, by its text or as "#ID"; empty =
   // the most probable one.
   std::string target;
   IntegrationBaseline baseline = IntegrationBaseline::automatic;
@@ -49,7 +49,7 @@ struct ExplainOptions {
 };
 void visit(ExplainOptions& options, OptionVisitor& visitor);  // fovea/core/options.h
 
-// How far the answer changes if tokens are removed from the text: the value of the shorter text,
+// How far the output changes if tokens are removed from the text: the value of the shorter text,
 // minus that of the text.
 struct DeletionTest {
   std::vector<int64_t> removed;  // indices of the tokens with the greatest scores, greatest first
@@ -61,7 +61,7 @@ struct DeletionTest {
 struct Attribution {
   AttributionMethod method = AttributionMethod::gradient_input;
   std::vector<double> scores;  // of each token
-  // integrated_gradients only: the answer's value at the baseline, and the completeness error
+  // integrated_gradients only: the output's value at the baseline, and the completeness error
   // |sum of scores - (value - baseline_value)| (Sundararajan et al. 2017, proposition 1).
   std::optional<double> baseline_value, completeness_error;
   // The number of points, and whether the error is at most 2 % of |value - baseline_value|, or
@@ -71,20 +71,20 @@ struct Attribution {
   std::optional<DeletionTest> deletion;  // unset if the text has fewer than two own tokens
 };
 
-// A possible answer, and its score: the probability of a label or of a next token.
-struct ScoredAnswer {
+// A possible output, and its score: the probability of a label or of a next token.
+struct ScoredOutput {
   std::string name;
   double score = 0;
   std::optional<int32_t> id = {};  // of a token
 };
 
-// What the answer of a model for one text rests on.
+// What the output of a model for one text rests on.
 struct Explanation {
   std::vector<InspectedToken> tokens;  // `special`: added to the text, and never removed
   int64_t cut = 0;                     // number of truncated tokens
-  // The tokens that the answer is about: a mask token, or those of an entity or of an answer to a
+  // The tokens that the output is about: a mask token, or those of an entity or of an answer to a
   // question. The deletion test keeps them.
-  std::vector<int64_t> places;
+  std::vector<int64_t> positions;
   // The label, the token, the answer to a question, or the other text of a similarity.
   std::string target;
   std::string value_name;  // logit, log-probability, cosine or dot
@@ -92,7 +92,7 @@ struct Explanation {
   std::string baseline;  // of integrated gradients: padding, mask or zero
   // All labels, or the most probable tokens, best first; empty for similarities and for answers to
   // questions. Of an entity: the mean probabilities of the labels for its tokens.
-  std::vector<ScoredAnswer> answers;
+  std::vector<ScoredOutput> outputs;
   std::vector<Attribution> attributions;
 };
 
@@ -114,8 +114,8 @@ std::vector<Explanation> explain(const infer::Classifier& classifier,
 // find_entities(), the answers of answer(), where a pair is a question and its context, or the
 // masks of fill_masks(); classify() has one result. The explained number is the logit of a label,
 // as the mean over the tokens of an entity; the logit of the first token of an answer to begin it
-// plus that of the last one to end it; or the log-probability of a token in the place of the mask.
-// options.target: another label of the entities, or another token in the places of the masks.
+// plus that of the last one to end it; or the log-probability of a token at the mask.
+// options.target: another label of the entities, or another token at the masks.
 std::vector<std::vector<Explanation>> explain_results(
     const infer::Classifier& classifier, const std::vector<infer::TextInput>& texts,
     const ExplainOptions& options = {}, const infer::ClassifyOptions& classify_options = {});

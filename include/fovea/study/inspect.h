@@ -11,7 +11,7 @@
 namespace fovea::study {
 
 // A neuron of the feed-forward layer of a stack; `kind` is self or encoder.
-struct NeuronPlace {
+struct NeuronIndex {
   model::AttentionKind kind = model::AttentionKind::self;
   int64_t layer = 0, neuron = 0;
 };
@@ -27,8 +27,8 @@ struct InspectInput {
 
   bool special_tokens = true;  // add the tokenizer's special tokens around `text`
   bool parse_special = false;  // read names of special tokens in the texts as special tokens
-  std::vector<model::HeadPlace> muted{};     // heads whose output is set to zero
-  std::vector<NeuronPlace> muted_neurons{};  // neurons whose activation is set to zero
+  std::vector<model::HeadIndex> muted{};     // heads whose output is set to zero
+  std::vector<NeuronIndex> muted_neurons{};  // neurons whose activation is set to zero
 };
 void visit(InspectInput& input, OptionVisitor& visitor);
 

@@ -17,9 +17,9 @@ struct TraceOptions {
   std::string text;
   std::vector<int32_t> ids;
   std::string input;
-  // The file of a picture: the input of an encoder of images; or, for a model of texts and
-  // pictures, the one that the mark in `text` stands for, or the tokens of a picture in `ids`. A
-  // text without a mark begins with the picture. Empty = none.
+  // The file of an image: the input of an encoder of images; or, for a model of texts and
+  // images, the one that the mark in `text` stands for, or the tokens of an image in `ids`. A
+  // text without a mark begins with the image. Empty = none.
   std::string image;
 
   // The values to write: names with the wildcards *, ? and [...], such as "*query*" or "mlp_*.3",

@@ -137,8 +137,8 @@ struct ChatFormat {
   TemplateHabits habits = {};
 };
 
-// Returns the text of a conversation with pictures: contents are texts or lists of these parts. If
-// the template does not know parts, `mark` and a line break take the place of each picture. Special
+// Returns the text of a conversation with images: contents are texts or lists of these parts. If
+// the template does not know parts, `mark` and a line break take the place of each image. Special
 // tokens in texts are guarded(). Throws the errors of ChatFormat::render and of guarded().
 std::string render_with_images(const ChatFormat& format, const ChatRequest& request,
                                const Tokenizer& tokenizer, const std::string& mark);

@@ -16,21 +16,21 @@ enum class AdvantageKind { grpo, dr_grpo, rloo };
 
 // How the losses of tokens are averaged in objective grpo. grpo: over the tokens of each answer,
 // then over answers (Shao et al. 2024, eq. 3). dapo: over all tokens (Yu et al. 2025, eq. 12).
-// dr_grpo: the sum divided by answers x answer_tokens (Liu et al. 2025).
+// dr_grpo: the sum divided by generations x answer_tokens (Liu et al. 2025).
 enum class PolicyAverage { grpo, dapo, dr_grpo };
 
 // Reinforcement learning of a language model from rewards of its own answers: group-relative policy
 // optimisation (GRPO; Shao et al. 2024) or proximal policy optimisation (PPO; Schulman et al.
-// 2017). The model writes `answers` answers to each of `prompts` prompts, rewards judge them, and
-// batch_epochs * minibatches optimiser steps follow; then it writes the next answers.
+// 2017). The model generates `generations` answers to each of `prompts` prompts, rewards judge
+// them, and batch_epochs * minibatches optimiser steps follow; then it generates the next answers.
 struct ReinforcementOptions {
   // Files of held-out prompts; empty = hold out evenly spaced prompts of the data.
   std::vector<std::string> validation_prompts;
   int64_t evaluation_prompts = 256;  // held-out prompts per evaluation; 0 = all
   int64_t prompts = 8;               // prompts per batch of answers
-  int64_t answers = 8;               // answers to each prompt
+  int64_t generations = 8;           // answers to each prompt
   int64_t answer_tokens = 256;       // maximum tokens of an answer, with its end token
-  double sampling_temperature = 1;   // divisor of the logits, in writing and in training
+  double sampling_temperature = 1;   // divisor of the logits, in generation and in training
   int64_t batch_epochs = 0;          // passes over each batch of answers; 0 = 1 for grpo, 4 for ppo
   int64_t minibatches = 1;           // optimiser steps per pass; each reads a part of the answers
   // Answers that reach `answer_tokens` without an end do not contribute to the loss of the policy
@@ -53,7 +53,7 @@ struct ReinforcementOptions {
   // Its rewards are added with the weight 1; empty = none.
   std::string reward_command;
   double reward_timeout = 60;  // seconds that the program may take for one batch
-  // Whether the run shall end now. Asked while the program runs, which is then ended; the run ends
+  // Whether the run shall end now. Called while the program runs, which is then ended; the run ends
   // like one whose progress callback returns false.
   std::function<bool()> stop = nullptr;
 

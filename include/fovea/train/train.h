@@ -37,11 +37,11 @@ enum class Precision { automatic, fp32, bf16 };
 //   chats            predict the assistant's part of conversations (decoders; needs `from`)
 //   reward, dpo, kto, orpo, simpo
 //                    learn preferences (docs/align.md; need `from`)
-//   ppo, grpo        write answers to prompts that get high rewards (decoders and encoder-decoders;
-//                    need `from` and `reinforcement`)
+//   ppo, grpo        generate answers to prompts that get high rewards (decoders and
+//                    encoder-decoders; need `from` and `reinforcement`)
 //   skip_gram        word vectors without a Transformer (Mikolov et al. 2013)
 //   replaced_tokens  detect the tokens of a small generator (encoders; Clark et al. 2020)
-//   contrastive      match pictures with captions (CLIP, SigLIP; Radford et al. 2021)
+//   contrastive      match images with captions (CLIP, SigLIP; Radford et al. 2021)
 enum class Objective {
   automatic,
   next_token,
@@ -89,17 +89,17 @@ struct DistillationOptions {
   std::string cache;
 };
 
-// Random changes of the pictures of training, which depend on the seed and the pass.
+// Random changes of the images of training, which depend on the seed and the pass.
 struct ImageAugmentation {
-  // A random part of the picture, of at least this fraction of its area and with sides in a ratio
-  // of 3:4 to 4:3 of the picture's, is resized to the model's size (Szegedy et al. 2015); 1 = the
-  // whole picture.
+  // A random part of the image, of at least this fraction of its area and with sides in a ratio
+  // of 3:4 to 4:3 of the image's, is resized to the model's size (Szegedy et al. 2015); 1 = the
+  // whole image.
   double crop = 1;
-  bool flip = false;  // mirror every second picture, left to right
-  // Mix the pictures of a pass, and their labels, in pairs: lambda x + (1 - lambda) y, where lambda
+  bool flip = false;  // mirror every second image, left to right
+  // Mix the images of a pass, and their labels, in pairs: lambda x + (1 - lambda) y, where lambda
   // has the distribution Beta(mixup, mixup) (Zhang et al. 2018); 0 = off.
   double mixup = 0;
-  // RandAugment (Cubuk et al. 2019): the number of random operations for each picture (turn, shift,
+  // RandAugment (Cubuk et al. 2019): the number of random operations for each image (turn, shift,
   // slant, colours, ...), and their strength.
   int64_t operations = 0;
   int64_t magnitude = 9;
@@ -123,10 +123,10 @@ struct TrainOptions {
   // as many "labels"; files .conll of lines "word label"; or questions in the format of SQuAD.
   std::vector<std::string> labels;
   std::vector<std::string> validation_labels;  // empty = hold out evenly spaced texts
-  // Instead of `data`: folders with a folder of pictures for each label, or files of lines
-  // "picture,label" (.csv) or "picture<TAB>label" (.tsv).
+  // Instead of `data`: folders with a folder of images for each label, or files of lines
+  // "image,label" (.csv) or "image<TAB>label" (.tsv).
   std::vector<std::string> images;
-  std::vector<std::string> validation_images;  // empty = hold out evenly spaced pictures
+  std::vector<std::string> validation_images;  // empty = hold out evenly spaced images
   ImageAugmentation augmentation;              // images
   // labels: what is predicted for a text. automatic: multi_label if a JSON line has a list of
   // labels, regression if all labels are numbers, some with a decimal point, else single_label.
@@ -191,9 +191,10 @@ struct TrainOptions {
   MomentPrecision moments = MomentPrecision::fp32;  // bits8: adamw
   // Probability that training spreads over all labels (Szegedy et al. 2016).
   double label_smoothing = 0;
-  // Text, pairs and chats: returns the loss of training instead of the cross-entropy, as a sum over
-  // the rows: f32 or f64 [1]. It is divided by the number of labels of the step; evaluations use
-  // the cross-entropy. It is called once a pass, and has no state that changes in between.
+  // Text, pairs, chats and one label per text: returns the loss of training instead of the
+  // cross-entropy, as a sum over the rows: f32 or f64 [1]. It is divided by the number of labels of
+  // the step; evaluations use the cross-entropy. It is called once a pass, and has no state that
+  // changes in between.
   //   logits [rows, V], labels i32 [rows]; a row whose label is below 0 has no loss
   std::function<Tensor(const Tensor& logits, const Tensor& labels)> loss = {};
   double mask = 0.15;    // masked, spans: fraction of tokens to mask or cut out

@@ -116,9 +116,9 @@ PassageAnswer answer_from_passages(const model::Model& model,
         "question: has {} tokens with one passage; expected at most {}, of which {} are for the "
         "answer (an index of shorter passages, or a model with a longer context)",
         ids.size(), most, context - most);
-  const infer::Generation written = infer::generate(model, ids, generation, stream).at(0);
-  answer.text = written.text;
-  answer.finish = written.finish;
+  const infer::Generation found = infer::generate(model, ids, generation, stream).at(0);
+  answer.text = found.text;
+  answer.finish = found.finish;
   const std::string_view statement = statement_in(answer.text);
   answer.answered = !statement.empty() && !refuses(statement);
   for (const int64_t number : cited_numbers(std::string(statement))) {

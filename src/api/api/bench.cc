@@ -20,7 +20,7 @@ namespace {
 
 constexpr int64_t kCharacters = 65;  // of the text that presets without a vocabulary train on
 constexpr int64_t kTokens = 1 << 20;
-constexpr int64_t kLabels = 1000;  // of pictures, as in ImageNet
+constexpr int64_t kLabels = 1000;  // of images, as in ImageNet
 constexpr int64_t kWarmup = 5;
 
 std::vector<uint32_t> random_tokens(int64_t vocabulary) {
@@ -51,15 +51,15 @@ class LossTask : public train::TrainingTask {
   train::PassOptions options_;
 };
 
-// Random pictures and labels, the same in every pass.
-class RandomPictures : public train::Examples {
+// Random images and labels, the same in every pass.
+class RandomImages : public train::Examples {
  public:
-  RandomPictures(const model::InputSpec& input, int64_t count, int64_t tokens) {
+  RandomImages(const model::InputSpec& input, int64_t count, int64_t tokens) {
     Random random(1, Stream::shuffle);
     batch_.source.signal = tensor_from<float>({count, input.channels, input.size, input.size},
                                               [&](int64_t) { return random.normal(); });
     batch_.labels = tensor_from<int32_t>({count}, [&](int64_t) { return random.word() % kLabels; });
-    batch_.asked = count;
+    batch_.predictions = count;
     batch_.tokens = count * tokens;
   }
   train::Batch training(int64_t) const override { return batch_; }
@@ -100,7 +100,7 @@ struct BenchExamples {
 
   BenchExamples(const model::Spec& spec, const train::TrainOptions& options) {
     if (spec.input.kind == model::InputKind::image) {
-      examples = std::make_unique<RandomPictures>(spec.input, options.batch, spec.context);
+      examples = std::make_unique<RandomImages>(spec.input, options.batch, spec.context);
       return;
     }
     tokens = random_tokens(spec.vocabulary);
@@ -130,7 +130,7 @@ void visit(BenchOptions& o, OptionVisitor& v) {
             "heads in one call, or a loop over them"},
            o.heads, {"batched", "loop"});
   v.integer({"runs",
-             "prompts, embedding, translation, transcription, pictures: number of runs; the result "
+             "prompts, embedding, translation, transcription, images: number of runs; the result "
              "is their median"},
             o.runs, 1, 10000);
 }

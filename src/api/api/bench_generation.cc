@@ -31,7 +31,7 @@ class Streams {
     infer::GenerateOptions options;
     options.sampling.temperature = 0;
     options.max_tokens = tokens;
-    options.guesses = 0;  // a step is one pass over one token of each text
+    options.speculative_tokens = 0;  // a step is one pass over one token of each text
     const auto V = static_cast<uint64_t>(model.transformer.spec.vocabulary);
     Random random(1, Stream::sampling);
     for (int64_t i = 0; i < count; ++i) {
@@ -43,10 +43,10 @@ class Streams {
   }
   // Runs until all requests together have generated `tokens` tokens, or all have ended.
   void write(int64_t tokens) {
-    while (scheduler_.status().written_tokens < tokens && scheduler_.step()) {
+    while (scheduler_.status().generated_tokens < tokens && scheduler_.step()) {
     }
   }
-  int64_t written() const { return scheduler_.status().written_tokens; }
+  int64_t generated() const { return scheduler_.status().generated_tokens; }
 
  private:
   infer::Scheduler scheduler_;
@@ -107,12 +107,12 @@ GenerationBench bench_generation(const model::Model& model, const BenchOptions& 
 
   Streams all(model::parts_of(model), batch, depth, 1 + decode);
   all.write(batch);  // the first token of each sequence
-  const int64_t before = all.written();
+  const int64_t before = all.generated();
   const auto start = std::chrono::steady_clock::now();
   all.write(batch * (1 + decode));
   result.decode_seconds = seconds_since(start);
   result.decode_tokens_per_second =
-      static_cast<double>(all.written() - before) / result.decode_seconds;
+      static_cast<double>(all.generated() - before) / result.decode_seconds;
   result.peak_bytes = resident_peak();
   return result;
 }

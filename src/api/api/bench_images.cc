@@ -9,7 +9,7 @@
 namespace fovea {
 namespace {
 
-media::Image random_picture(int64_t side) {
+media::Image random_image(int64_t side) {
   Random random(1, Stream::shuffle);
   media::Image image;
   image.height = image.width = side;
@@ -24,9 +24,9 @@ ImageBench bench_images(const infer::ImageModel& model, int64_t count,
                         const BenchOptions& options) {
   const FloatMode mode;
   check_fields(options);
-  check(count >= 1, "bench: {} pictures; expected at least 1", count);
-  const media::Image picture = random_picture(model.spec().input.size);
-  const auto source = [&](size_t) { return picture; };
+  check(count >= 1, "bench: {} images; expected at least 1", count);
+  const media::Image image = random_image(model.spec().input.size);
+  const auto source = [&](size_t) { return image; };
   infer::ImageOptions batches;
   batches.batch = options.batch;
   const auto run = [&](int64_t) {
@@ -38,9 +38,9 @@ ImageBench bench_images(const infer::ImageModel& model, int64_t count,
   ImageBench result;
   result.isa = instruction_set();
   result.threads = thread_count();
-  result.pictures = count;
+  result.images = count;
   result.seconds = median_seconds(run, options.runs);
-  result.pictures_per_second = static_cast<double>(count) / result.seconds;
+  result.images_per_second = static_cast<double>(count) / result.seconds;
   return result;
 }
 

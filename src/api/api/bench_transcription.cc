@@ -14,7 +14,7 @@ namespace fovea {
 namespace {
 
 // Returns a source of `count` samples of noise.
-media::SoundSource noise(int64_t count) {
+media::AudioSource noise(int64_t count) {
   return [left = count, random = Random(0, Stream::init)](float* samples, int64_t most) mutable {
     const int64_t some = std::min(left, most);
     for (int64_t i = 0; i < some; ++i) samples[i] = 0.1f * random.normal();
@@ -45,7 +45,7 @@ TranscriptionBench bench_transcription(const model::Model& model,
   TranscriptionBench result;
   result.windows = fixed.windows;
   const int64_t samples = fixed.windows * 2 * model.spec().input.frames * media::kHop;
-  result.sound_seconds = static_cast<double>(samples) / static_cast<double>(media::kSampleRate);
+  result.audio_seconds = static_cast<double>(samples) / static_cast<double>(media::kSampleRate);
   const auto run = [&](int64_t) {
     result.tokens = 0;
     for (const infer::TranscribedSegment& segment :
@@ -55,7 +55,7 @@ TranscriptionBench bench_transcription(const model::Model& model,
   result.seconds = median_seconds(run, options.runs);
   result.isa = instruction_set();
   result.threads = thread_count();
-  result.sound_per_second = result.sound_seconds / result.seconds;
+  result.audio_per_second = result.audio_seconds / result.seconds;
   result.peak_bytes = resident_peak();
   return result;
 }

@@ -79,7 +79,7 @@ void visit(EvaluationData& d, OptionVisitor& v) {
            "\"labels\", .conll files of words and their labels, or questions as in SQuAD"},
           d.labels);
   v.texts({"images",
-           "instead of text: pictures with labels or captions: folders, or lines picture,label "
+           "instead of text: images with labels or captions: folders, or lines image,label "
            "(.csv)"},
           d.images);
   v.integer({"context",
@@ -110,8 +110,7 @@ infer::Evaluation evaluate(const model::Model& model, const EvaluationData& data
                            const train::EvaluationProgress& progress) {
   const FloatMode mode;
   check_fields(data);
-  check_field(data.images.empty(), "images",
-              "given for a model of texts; expected one of pictures");
+  check_field(data.images.empty(), "images", "given for a model of texts; expected one of images");
   train::TrainOptions options;
   options.data = data.text;
   options.pairs = data.pairs;

@@ -60,14 +60,14 @@ infer::Predictions retrieved(const infer::ImageModel& model, const train::Labell
   infer::RetrievalVectors all;
   all.count = std::ssize(data.files);
   all.width = model.width();
-  all.pictures = model.embed(data.files.size(), image, options).values;
+  all.images = model.embed(data.files.size(), image, options).values;
   all.texts = model.embed_texts(data.labels, options).values;
   infer::Predictions found = infer::retrieval_of(all, data.labels);
   const NoGradient no_gradient;
   const infer::TextTower& tower = *model.parts().text;
   const Shape shape = {all.count, all.width};
   found.loss = number_of(train::contrastive_loss(
-      tensor_of(all.pictures, shape), tensor_of(all.texts, shape), full({1}, tower.scale),
+      tensor_of(all.images, shape), tensor_of(all.texts, shape), full({1}, tower.scale),
       tower.sigmoid ? full({1}, tower.bias) : Tensor()));
   return found;
 }
@@ -80,7 +80,7 @@ infer::Evaluation evaluate_images(const infer::ImageModel& model,
   const FloatMode mode;
   check(model.has_labels() || model.reads_texts(),
         "images: the model has no head for labels and reads no texts; expected a classifier, or a "
-        "model of pictures and texts");
+        "model of images and texts");
   const train::LabelledImages data = train::read_labelled_images(images);
   const auto count = static_cast<double>(data.files.size());
   std::atomic<int64_t> done = 0;

@@ -16,7 +16,7 @@ const char* name_of(ModelUse use) {
     case ModelUse::multi_vector: return "vectors of tokens";
     case ModelUse::scores: return "scores of pairs";
     case ModelUse::labels: return "labels";
-    case ModelUse::images: return "pictures";
+    case ModelUse::images: return "images";
   }
   return "";
 }

@@ -62,7 +62,7 @@ infer::GenerateOptions from_c(const fovea_generate_options& o) {
   options.stop_ids = list_of(o.stop_ids, o.stop_id_count, "stop_ids");
   options.keep_special = o.keep_special != 0;
   options.forced = list_of(o.forced_ids, o.forced_count, "forced_ids");
-  options.guesses = o.guesses;
+  options.speculative_tokens = o.speculative_tokens;
   options.logprobs = o.logprobs;
   if (o.on_logits != nullptr)
     options.constrain = [&o](std::span<const int32_t> ids, std::span<float> logits) {
@@ -110,7 +110,7 @@ fovea_generation to_c(GenerationStore& store) {
           .score = g.score,
           .prompt_tokens = g.prompt_tokens,
           .cached_tokens = g.cached_tokens,
-          .guessed_tokens = g.guessed_tokens,
+          .speculative_tokens = g.speculative_tokens,
           .accepted_tokens = g.accepted_tokens,
           .prompt_seconds = g.prompt_seconds,
           .generation_seconds = g.generation_seconds};
@@ -151,7 +151,7 @@ fovea_generate_options generate_defaults(const model::Model* model) {
   options.ignore_end = o.ignore_end;
   options.keep_special = o.keep_special;
   options.logprobs = o.logprobs;
-  options.guesses = o.guesses;
+  options.speculative_tokens = o.speculative_tokens;
   options.beam_groups = o.beam_groups;
   options.diversity_penalty = o.diversity_penalty;
   return options;

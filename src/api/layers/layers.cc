@@ -45,7 +45,7 @@ model::StackSpec checked_layer(model::StackSpec stack, int64_t width, int64_t co
   return checked(stack, width, context, stack.causal);
 }
 
-struct PlacedAttention {
+struct PositionedAttention {
   model::Positions positions;
   model::Attention attention;
 
@@ -85,18 +85,18 @@ Layer attention(const model::StackSpec& spec, int64_t width, int64_t context, ui
   const model::StackSpec whole = checked_layer(spec, width, context);
   check(model::mixer_of(whole, 0) == model::MixerKind::attention,
         "attention: the first mixer is another one; expected attention");
-  auto inner = std::make_shared<PlacedAttention>(
-      PlacedAttention{model::Positions(whole, context, width, whole.causal),
-                      fovea::model::Attention(whole, width, 0, {})});
+  auto inner = std::make_shared<PositionedAttention>(
+      PositionedAttention{model::Positions(whole, context, width, whole.causal),
+                          fovea::model::Attention(whole, width, 0, {})});
   return layer_of(std::move(inner), "attention",
                   {.stack = &whole, .norm = whole.norm, .seed = seed},
-                  [causal = whole.causal](const PlacedAttention& layer, const Tensor& x,
+                  [causal = whole.causal](const PositionedAttention& layer, const Tensor& x,
                                           const fovea::model::Pass& given) {
                     fovea::model::LayerPass pass(given);
                     pass.mask.causal = causal;
                     layer.positions.prepare(pass, x.dim(1), {}, x.device());
-                    const Tensor placed = layer.positions.add_to(cast(x, DType::f32), {});
-                    return layer.attention(cast(placed, pass.compute), pass);
+                    const Tensor positioned = layer.positions.add_to(cast(x, DType::f32), {});
+                    return layer.attention(cast(positioned, pass.compute), pass);
                   });
 }
 

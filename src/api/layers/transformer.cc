@@ -24,7 +24,7 @@ std::vector<NamedParameter> shared_parameters(const std::shared_ptr<void>& owner
 
 fovea::model::Transformer copy_of(const fovea::model::Transformer& model) {
   check(model.spec.input.kind == model::InputKind::tokens,
-        "Transformer: the model reads pictures or sound; expected one of tokens");
+        "Transformer: the model reads images or audio; expected one of tokens");
   fovea::model::Transformer mine = model;
   mine.each([](const std::string&, fovea::model::Parameter& p) {
     if (p.value) p.value = copy(p.value.detach());
@@ -34,7 +34,7 @@ fovea::model::Transformer copy_of(const fovea::model::Transformer& model) {
 
 fovea::model::Transformer new_model(const model::Spec& spec, uint64_t seed) {
   check(spec.input.kind == model::InputKind::tokens,
-        "Transformer: the Spec reads pictures or sound; expected tokens");
+        "Transformer: the Spec reads images or audio; expected tokens");
   fovea::model::Transformer model(model::validated(spec));
   model::initialise(model, seed);
   return model;

@@ -226,25 +226,25 @@ namespace {
 // found.
 std::array<std::atomic<const MappedFile*>, 256> mapped_files;
 
-void take_place(const MappedFile* file) {
-  for (auto& place : mapped_files) {
+void register_file(const MappedFile* file) {
+  for (auto& slot : mapped_files) {
     const MappedFile* nothing = nullptr;
-    if (place.compare_exchange_strong(nothing, file)) return;
+    if (slot.compare_exchange_strong(nothing, file)) return;
   }
 }
 
-void leave_place(const MappedFile* file) {
-  for (auto& place : mapped_files) {
+void unregister_file(const MappedFile* file) {
+  for (auto& slot : mapped_files) {
     const MappedFile* here = file;
-    if (place.compare_exchange_strong(here, nullptr)) return;
+    if (slot.compare_exchange_strong(here, nullptr)) return;
   }
 }
 
 }  // namespace
 
 const char* mapped_file_at(const void* address) noexcept {
-  for (const auto& place : mapped_files) {
-    const MappedFile* file = place;
+  for (const auto& slot : mapped_files) {
+    const MappedFile* file = slot;
     if (file == nullptr) continue;
     const auto offset =
         reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(file->data());
@@ -265,7 +265,7 @@ MappedFile::MappedFile(const std::string& path, Access access, Links links) : pa
   }
   madvise(address, size_, access == Access::sequential ? MADV_SEQUENTIAL : MADV_RANDOM);
   data_ = static_cast<const char*>(address);
-  take_place(this);
+  register_file(this);
 }
 
 void MappedFile::release(const char* begin, size_t bytes) const {
@@ -281,7 +281,7 @@ void MappedFile::release(const char* begin, size_t bytes) const {
 
 MappedFile::~MappedFile() {
   if (data_ == nullptr) return;
-  leave_place(this);
+  unregister_file(this);
   munmap(const_cast<char*>(data_), size_);
 }
 

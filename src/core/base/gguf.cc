@@ -208,15 +208,15 @@ void Gguf::read(const std::string& path) {
   for (uint64_t i = 0; i < keys; ++i) values_.push_back(header.value());
   sort_and_refuse_duplicates(values_, &GgufValue::key, path);
 
-  struct Place {
+  struct Extent {
     uint64_t begin, end;
     size_t tensor;
   };
-  std::vector<Place> places;
+  std::vector<Extent> extents;
   for (uint64_t i = 0; i < tensors; ++i) {
     uint64_t offset = 0;
     tensors_.push_back(header.tensor(offset));
-    places.push_back({offset, 0, i});
+    extents.push_back({offset, 0, i});
   }
   const int64_t alignment = integer("general.alignment").value_or(kGgufAlignment);
   if (alignment < 1 || alignment > (1 << 20) || (alignment & (alignment - 1)) != 0) {
@@ -227,24 +227,24 @@ void Gguf::read(const std::string& path) {
   const auto unit = static_cast<uint64_t>(alignment);
   const uint64_t data = (header.position() + unit - 1) / unit * unit;
   const uint64_t room = file.size() > data ? file.size() - data : 0;
-  for (Place& place : places) {
-    GgufTensor& tensor = tensors_[place.tensor];
-    if (place.begin % unit != 0 || place.begin > room || tensor.bytes > room - place.begin) {
+  for (Extent& extent : extents) {
+    GgufTensor& tensor = tensors_[extent.tensor];
+    if (extent.begin % unit != 0 || extent.begin > room || tensor.bytes > room - extent.begin) {
       fail(ErrorKind::BadFile,
            "{}: {} is at {} with {} bytes; expected a multiple of {} and an end within the {} "
            "bytes of data",
-           path, excerpt(tensor.name), place.begin, tensor.bytes, unit, room);
+           path, excerpt(tensor.name), extent.begin, tensor.bytes, unit, room);
     }
-    place.end = place.begin + tensor.bytes;
-    tensor.data = file.data() + data + place.begin;
+    extent.end = extent.begin + tensor.bytes;
+    tensor.data = file.data() + data + extent.begin;
   }
-  std::sort(places.begin(), places.end(),
-            [](const Place& a, const Place& b) { return a.begin < b.begin; });
-  for (size_t i = 1; i < places.size(); ++i) {
-    if (places[i].begin < places[i - 1].end) {
+  std::sort(extents.begin(), extents.end(),
+            [](const Extent& a, const Extent& b) { return a.begin < b.begin; });
+  for (size_t i = 1; i < extents.size(); ++i) {
+    if (extents[i].begin < extents[i - 1].end) {
       fail(ErrorKind::BadFile, "{}: {} and {} overlap at {}; expected no shared bytes", path,
-           excerpt(tensors_[places[i - 1].tensor].name), excerpt(tensors_[places[i].tensor].name),
-           places[i].begin);
+           excerpt(tensors_[extents[i - 1].tensor].name), excerpt(tensors_[extents[i].tensor].name),
+           extents[i].begin);
     }
   }
   sort_and_refuse_duplicates(tensors_, &GgufTensor::name, path);

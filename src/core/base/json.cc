@@ -171,9 +171,9 @@ class Builder : public JsonReader {
   json take() { return std::move(root_); }
 
  protected:
-  void scalar(json&& value) override { place(std::move(value)); }
-  void begin_object() override { open_.push_back(place(json::object())); }
-  void begin_array() override { open_.push_back(place(json::array())); }
+  void scalar(json&& value) override { put(std::move(value)); }
+  void begin_object() override { open_.push_back(put(json::object())); }
+  void begin_array() override { open_.push_back(put(json::array())); }
   void end_object() override { open_.pop_back(); }
   void end_array() override { open_.pop_back(); }
   void key(std::string&& key) override {
@@ -186,7 +186,7 @@ class Builder : public JsonReader {
 
  private:
   // Pointers to open containers stay valid: only the innermost one grows.
-  json* place(json&& value) {
+  json* put(json&& value) {
     if (open_.empty()) return &(root_ = std::move(value));
     if (open_.back()->is_array()) return &open_.back()->emplace_back(std::move(value));
     return &(*slot_ = std::move(value));

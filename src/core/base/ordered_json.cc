@@ -20,14 +20,14 @@ class TreeBuilder : public nlohmann::json_sax<Json> {
   explicit TreeBuilder(const std::string& name) : name_(name) {}
   Json take() { return std::move(root_); }
 
-  bool null() override { return place(nullptr) != nullptr; }
-  bool boolean(bool value) override { return place(value) != nullptr; }
-  bool number_integer(number_integer_t value) override { return place(value) != nullptr; }
-  bool number_unsigned(number_unsigned_t value) override { return place(value) != nullptr; }
+  bool null() override { return put(nullptr) != nullptr; }
+  bool boolean(bool value) override { return put(value) != nullptr; }
+  bool number_integer(number_integer_t value) override { return put(value) != nullptr; }
+  bool number_unsigned(number_unsigned_t value) override { return put(value) != nullptr; }
   bool number_float(number_float_t value, const string_t&) override {
-    return place(value) != nullptr;
+    return put(value) != nullptr;
   }
-  bool string(string_t& value) override { return place(std::move(value)) != nullptr; }
+  bool string(string_t& value) override { return put(std::move(value)) != nullptr; }
   bool binary(binary_t&) override { return false; }  // does not occur in JSON
   bool start_object(size_t) override { return open(Json::object()); }
   bool start_array(size_t) override { return open(Json::array()); }
@@ -47,8 +47,8 @@ class TreeBuilder : public nlohmann::json_sax<Json> {
 
   bool parse_error(size_t, const std::string&, const nlohmann::detail::exception& error) override {
     const std::string why = error.what();
-    const size_t place = std::min(why.find("at line"), why.size());
-    fail("not JSON " + excerpt(std::string_view(why).substr(place), 200), "invalid_json");
+    const size_t begin = std::min(why.find("at line"), why.size());
+    fail("not JSON " + excerpt(std::string_view(why).substr(begin), 200), "invalid_json");
   }
 
   [[noreturn]] void fail(const std::string& what, const char* code) const {
@@ -63,7 +63,7 @@ class TreeBuilder : public nlohmann::json_sax<Json> {
   };
 
   // Pointers to open containers stay valid: only the innermost one grows.
-  Json* place(Json&& value) {
+  Json* put(Json&& value) {
     if (open_.empty()) return &(root_ = std::move(value));
     Level& level = open_.back();
     if (level.json->is_array()) return &level.json->emplace_back(std::move(value));
@@ -73,8 +73,8 @@ class TreeBuilder : public nlohmann::json_sax<Json> {
     if (open_.size() == static_cast<size_t>(kMostDepth)) {
       fail(fmt::format("nested more than {} deep", kMostDepth), "too_deep");
     }
-    Json* const placed = place(std::move(container));
-    open_.push_back({placed});
+    Json* const added = put(std::move(container));
+    open_.push_back({added});
     return true;
   }
   bool close() {

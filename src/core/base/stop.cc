@@ -10,20 +10,23 @@ constexpr std::chrono::milliseconds kPause{5};
 
 }  // namespace
 
-StopScope::StopScope(std::function<bool()> asked) : asked_(std::move(asked)), outer_(innermost) {
+StopScope::StopScope(std::function<bool()> requested)
+    : requested_(std::move(requested)), outer_(innermost) {
   innermost = this;
 }
 
 StopScope::~StopScope() { innermost = outer_; }
 
-bool StopScope::asked() const { return asked_() || (outer_ != nullptr && outer_->asked()); }
+bool StopScope::requested() const {
+  return requested_() || (outer_ != nullptr && outer_->requested());
+}
 
-void stop_if_asked() {
+void stop_if_requested() {
   if (innermost == nullptr) return;
   const auto now = std::chrono::steady_clock::now();
   if (now < innermost->next_) return;
   innermost->next_ = now + kPause;
-  if (innermost->asked()) throw Stopped();
+  if (innermost->requested()) throw Stopped();
 }
 
 }  // namespace fovea

@@ -18,7 +18,7 @@ namespace fovea {
 namespace {
 
 // Returns the first number of OMP_NUM_THREADS ("4" or "4,2"); 0 if it is unset or not a number.
-int64_t asked_for() {
+int64_t requested_threads() {
   const char* text = std::getenv("OMP_NUM_THREADS");
   return text == nullptr ? 0 : std::strtol(text, nullptr, 10);
 }
@@ -38,7 +38,7 @@ int64_t allowed_cpus() {
 }
 
 int64_t default_count() {
-  if (const int64_t asked = asked_for(); asked > 0) return asked;
+  if (const int64_t requested = requested_threads(); requested > 0) return requested;
   const int64_t limit = cgroup_cpu_limit();
   const int64_t cpus = allowed_cpus();
   return limit > 0 ? std::min(limit, cpus) : cpus;

@@ -12,16 +12,16 @@
 namespace fovea {
 
 // Sums arrive in ascending order of index and are held on a stack. Whenever the top two are the
-// complete halves of a node, the upper one is added to the lower one: merge(place) must add the sum
-// at stack position `place` to the one at `place - 1`. An index may be missing: its sum counts as
+// complete halves of a node, the upper one is added to the lower one: merge(slot) must add the sum
+// at stack position `slot` to the one at `slot - 1`. An index may be missing: its sum counts as
 // 0, and its parent node has one child.
 class SumTree {
  public:
   // Returns the largest number of sums held at a time, for indices below `count`.
-  static constexpr int places(int64_t count) { return width(count > 0 ? count - 1 : 0) + 1; }
+  static constexpr int slots(int64_t count) { return width(count > 0 ? count - 1 : 0) + 1; }
   // The same, if merge_complete() follows each sum. The sum that arrives is not counted while it is
   // the second half of a node.
-  static constexpr int places_if_merged(int64_t count) { return width(count + 1) - 1; }
+  static constexpr int slots_if_merged(int64_t count) { return width(count + 1) - 1; }
 
   // Performs the merges that precede the sum of `index`, and returns that sum's stack position.
   template <class Merge>
@@ -46,8 +46,8 @@ class SumTree {
   int merges_before(int64_t index) const {
     int64_t top = indices_[held_ - 1];
     int merges = 0;
-    for (int place = held_ - 1; place > 0 && width(indices_[place - 1] ^ top) < width(top ^ index);
-         --place)
+    for (int slot = held_ - 1; slot > 0 && width(indices_[slot - 1] ^ top) < width(top ^ index);
+         --slot)
       ++merges;
     return merges;
   }
@@ -70,8 +70,8 @@ class SumTree {
   static constexpr int width(int64_t number) {
     return 64 - std::countl_zero(static_cast<uint64_t>(number));
   }
-  // Returns the level of the smallest node that contains both the sum at `place` and `index`.
-  int level(int place, int64_t index) const { return width(indices_[place] ^ index); }
+  // Returns the level of the smallest node that contains both the sum at `slot` and `index`.
+  int level(int slot, int64_t index) const { return width(indices_[slot] ^ index); }
   template <class Merge>
   void pop(const Merge& merge) {
     merge(--held_);
@@ -84,7 +84,7 @@ class SumTree {
 
 inline double tree_sum(const std::vector<double>& numbers) {
   double sums[65] = {};
-  const auto merge = [&](int place) { sums[place - 1] += sums[place]; };
+  const auto merge = [&](int slot) { sums[slot - 1] += sums[slot]; };
   SumTree tree;
   for (std::size_t i = 0; i < numbers.size(); ++i)
     sums[tree.next(static_cast<int64_t>(i), merge)] = numbers[i];

@@ -205,15 +205,15 @@ Tensor attention_scores(const Tensor& q, const Tensor& k, const AttentionOptions
   const Tensor keys = empty({S, D}, k.dtype(), k.device());
   for (int64_t b = 0; b < s.batch; ++b) {
     for (int64_t h = 0; h < H; ++h) {
-      const int64_t place = (b * H + h) * T * S;
+      const int64_t offset = (b * H + h) * T * S;
       const int64_t table = (b / (s.batch / s.bias_tables) * H + h) * s.bias_stride;
       kernel.copy_columns(queries, at(In(q), b * T * H * D), {T, D, H * D, h * D, D, 0});
       kernel.copy_columns(keys, at(In(k), b * s.capacity * G * D),
                           {S, D, G * D, h / (H / G) * D, D, 0});
-      kernel.gemm(at(Out(scores), place), queries, keys, {}, {T, S, D, false, true});
+      kernel.gemm(at(Out(scores), offset), queries, keys, {}, {T, S, D, false, true});
       const auto finish = [&](auto* all) {
         const auto* bias = static_cast<decltype(all)>(options.bias.data());
-        finish_scores(all + place, b, s, bias == nullptr ? bias : bias + table);
+        finish_scores(all + offset, b, s, bias == nullptr ? bias : bias + table);
       };
       if (scores.dtype() == DType::f64)
         finish(scores.data_as<double>());

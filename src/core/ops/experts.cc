@@ -56,7 +56,7 @@ Groups group_by_expert(const Tensor& experts, int64_t expert_count) {
          HostValues<int32_t>(experts)[wrong], wrong, expert_count - 1);
   Groups groups{empty({experts.size()}, DType::i32, experts.device()), empty_like(experts),
                 std::vector<int64_t>(static_cast<size_t>(expert_count))};
-  k.group_by_expert(groups.rows, groups.places, groups.counts.data(), experts, experts.dim(0),
+  k.group_by_expert(groups.rows, groups.slots, groups.counts.data(), experts, experts.dim(0),
                     experts.dim(1), expert_count);
   return groups;
 }
@@ -178,33 +178,33 @@ Tensor grouped_linear(const Tensor& x, const std::vector<int64_t>& counts,
 
 namespace {
 
-void check_places(const Tensor& places, int64_t count) {
+void check_slots(const Tensor& slots, int64_t count) {
   std::vector<bool> seen(static_cast<size_t>(count));
-  const HostValues<int32_t> all(places);
+  const HostValues<int32_t> all(slots);
   for (int64_t i = 0; i < all.size(); ++i) {
-    const int32_t place = all[i];
-    check(place >= 0 && place < count && !seen[static_cast<size_t>(place)],
-          "combine: places[{}] is {}; expected 0 to {}, each once", i, place, count - 1);
-    seen[static_cast<size_t>(place)] = true;
+    const int32_t slot = all[i];
+    check(slot >= 0 && slot < count && !seen[static_cast<size_t>(slot)],
+          "combine: slots[{}] is {}; expected 0 to {}, each once", i, slot, count - 1);
+    seen[static_cast<size_t>(slot)] = true;
   }
 }
 
 }  // namespace
 
 Tensor combine(const Tensor& z, const Tensor& given, const Tensor& weights) {
-  const Tensor places = given.to(z.device());
-  check(z.rank() == 2 && places.rank() == 2 && places.dtype() == DType::i32 &&
-            places.size() == z.dim(0) && weights.shape() == places.shape(),
-        "combine: z is {}, places are {} {}, weights {}; expected [R*k, C], int32 [R, k], [R, k]",
-        z.shape(), name_of(places.dtype()), places.shape(), weights.shape());
-  check_places(given, z.dim(0));
-  const Rows r{places.dim(0), z.dim(1)};
-  const int64_t choices = places.dim(1);
+  const Tensor slots = given.to(z.device());
+  check(z.rank() == 2 && slots.rank() == 2 && slots.dtype() == DType::i32 &&
+            slots.size() == z.dim(0) && weights.shape() == slots.shape(),
+        "combine: z is {}, slots are {} {}, weights {}; expected [R*k, C], int32 [R, k], [R, k]",
+        z.shape(), name_of(slots.dtype()), slots.shape(), weights.shape());
+  check_slots(given, z.dim(0));
+  const Rows r{slots.dim(0), z.dim(1)};
+  const int64_t choices = slots.dim(1);
   Tensor y = empty({r.count, r.width}, working_type(z), z.device());
-  kernels(z).combine(y, z, places, weights, choices, r);
+  kernels(z).combine(y, z, slots, weights, choices, r);
   return record(y, {z, weights}, [=, z = Saved(z)](const Tensor& dy, Gradients& d) {
-    // dz[place] = weight * dy,   dweight = dy . z[place]
-    kernels(dy).combine_backward(d[z], d[weights], dy, z.elements(), places, weights, choices, r);
+    // dz[slot] = weight * dy,   dweight = dy . z[slot]
+    kernels(dy).combine_backward(d[z], d[weights], dy, z.elements(), slots, weights, choices, r);
   });
 }
 

@@ -130,8 +130,8 @@ Tensor recurrent_step(const Tensor& x, const Tensor& u, CellState& state, Cell c
 // Mixture of experts (Shazeer et al. 2017; Jiang et al. 2024). Letters: R rows, E experts, k
 // choices per row. For rows x [R, C], with one weight (and bias) per expert:
 //   auto [weights, experts] = route(logits, {.choice = {.chosen = k}});
-//   auto [rows, places, counts] = group_by_expert(experts, E);
-//   y = combine(grouped_linear(gather(rows, x), counts, expert_weights, {}), places, weights)
+//   auto [rows, slots, counts] = group_by_expert(experts, E);
+//   y = combine(grouped_linear(gather(rows, x), counts, expert_weights, {}), slots, weights)
 
 struct Routing {
   Tensor weights, experts;
@@ -154,11 +154,11 @@ struct RouteOptions {
 Routing route(const Tensor& logits, const RouteOptions& options, const Tensor& bias = {});
 
 struct Groups {
-  Tensor rows, places;
+  Tensor rows, slots;
   std::vector<int64_t> counts;
 };
 // Sorts the choices [R, k] by expert, then by row. rows i32 [R*k]: the row of each sorted choice;
-// places i32 [R, k]: the sorted index of each choice; counts [E]: the number of choices of each
+// slots i32 [R, k]: the sorted index of each choice; counts [E]: the number of choices of each
 // expert.
 Groups group_by_expert(const Tensor& experts, int64_t expert_count);
 
@@ -167,9 +167,9 @@ Groups group_by_expert(const Tensor& experts, int64_t expert_count);
 Tensor grouped_linear(const Tensor& x, const std::vector<int64_t>& counts,
                       const std::vector<Tensor>& weights, const std::vector<Tensor>& biases);
 
-// y[r] = sum over j, ascending, of weights[r, j] * z[places[r, j]].
-// z [R*k, C], places i32 [R, k], all different, weights [R, k] -> f32 (f64 for f64) [R, C]
-Tensor combine(const Tensor& z, const Tensor& places, const Tensor& weights);
+// y[r] = sum over j, ascending, of weights[r, j] * z[slots[r, j]].
+// z [R*k, C], slots i32 [R, k], all different, weights [R, k] -> f32 (f64 for f64) [R, C]
+Tensor combine(const Tensor& z, const Tensor& slots, const Tensor& weights);
 
 // E * sum over experts of (number of its choices / rows) * (mean of its probabilities), over the
 // rows whose `valid` is not 0 (Fedus et al. 2021, eq. 4, where k = 1).

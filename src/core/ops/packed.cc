@@ -272,9 +272,9 @@ void unpack_late(const Tensor& y, const PackedMatrix& table, const WeightRows& r
         few.pack(rows, first, i * kPanelOutputs, i * kPanelOutputs + last);
       }
     });
-    const Tensor places = tensor_from<int32_t>(
+    const Tensor indices = tensor_from<int32_t>(
         {count}, [&](int64_t i) { return i * kPanelOutputs + id[begin + i] % kPanelOutputs; });
-    kernels(y).unpack_rows(y.rows(begin, begin + count), few.matrix, places, count);
+    kernels(y).unpack_rows(y.rows(begin, begin + count), few.matrix, indices, count);
   }
 }
 

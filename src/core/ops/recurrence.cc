@@ -42,11 +42,11 @@ void backward_through_time(Cell cell, int64_t begin, int64_t end, Out dx, const 
   Tensor dh = zeros({R, W}, states, device), dc = zeros({R, W}, states, device);
   KeptOperand kept_weight;  // all tokens use it
   for (int64_t t = T - 1; t >= 0; --t) {
-    const int64_t place = begin * T + t;
+    const int64_t offset = begin * T + t;
     const Tensor dh0 = empty({R, W}, states, device), dc0 = empty({R, W}, states, device);
-    k.recurrent_cell_backward({at(dx, place * G * W), at(Out(du), place * G * W), now, dh0, dc0},
-                              at(In(dy), place * W), dh, dc,
-                              at(In(kept), place * kept_of(cell) * W), states_of(h, t, begin, end),
+    k.recurrent_cell_backward({at(dx, offset * G * W), at(Out(du), offset * G * W), now, dh0, dc0},
+                              at(In(dy), offset * W), dh, dc,
+                              at(In(kept), offset * kept_of(cell) * W), states_of(h, t, begin, end),
                               cells_of(c, t, begin, end), cells_of(c, t + 1, begin, end), shape);
     // dh' = the cell's part + du weight
     Out sum = dh0;
@@ -95,12 +95,12 @@ Tensor recurrence(const Tensor& x, const Tensor& weight, const Tensor& bias, Cel
     GemmShape product{R, G * W, W, false, true};
     product.kept = &kept_weight;
     for (int64_t t = 0; t < T; ++t) {
-      const int64_t place = begin * T + t;
+      const int64_t offset = begin * T + t;
       const Tensor before = states_of(h, t, begin, end), after = states_of(h, t + 1, begin, end);
       k.gemm(u, in_dtype(before, x.dtype()), matrix, bias, product);
       k.recurrent_cell(
-          after, c ? Out(states_of(c, t + 1, begin, end)) : Out{}, at(Out(y), place * W),
-          kept ? at(Out(kept), place * kept_of(cell) * W) : Out{}, at(In(x), place * G * W), u,
+          after, c ? Out(states_of(c, t + 1, begin, end)) : Out{}, at(Out(y), offset * W),
+          kept ? at(Out(kept), offset * kept_of(cell) * W) : Out{}, at(In(x), offset * G * W), u,
           before, cells_of(c, t, begin, end), {cell, R, W, T});
     }
   });

@@ -117,9 +117,9 @@ SafeTensors SafeTensors::open_shards(const std::string& folder, const std::strin
 
   SafeTensors all;
   std::vector<std::string> unlisted, misplaced, absent;
-  for (auto& [name, place] : shards) {
+  for (auto& [name, file] : shards) {
     SafeTensors shard(shard_path(folder, name), Links::refuse);
-    place = all.files_.size();
+    file = all.files_.size();
     all.files_.push_back(shard.files_[0]);
     all.metadata_.merge(shard.metadata_);
     for (StoredTensor& tensor : shard.stored_) {
@@ -128,7 +128,7 @@ SafeTensors SafeTensors::open_shards(const std::string& folder, const std::strin
         unlisted.push_back(tensor.name);
       else if (listed->second != name)
         misplaced.push_back(tensor.name);
-      tensor.file = place;
+      tensor.file = file;
       all.stored_.push_back(std::move(tensor));
     }
   }

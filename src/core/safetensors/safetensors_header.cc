@@ -60,20 +60,20 @@ class HeaderReader : public JsonReader {
 
  protected:
   void begin_object() override {
-    switch (place_) {
-      case Place::start: place_ = Place::names; break;
-      case Place::name: begin_entry(); break;
+    switch (state_) {
+      case State::start: state_ = State::names; break;
+      case State::name: begin_entry(); break;
       default: refuse_here("an object");
     }
   }
 
   void key(std::string&& key) override {
-    switch (place_) {
-      case Place::names:
+    switch (state_) {
+      case State::names:
         name_ = std::move(key);
-        place_ = Place::name;
+        state_ = State::name;
         break;
-      case Place::metadata:
+      case State::metadata:
         name_ = std::move(key);
         if (metadata.contains(name_))
           refuse(fmt::format("__metadata__: duplicate key {}", excerpt(name_)), "each key once");
@@ -83,11 +83,11 @@ class HeaderReader : public JsonReader {
   }
 
   void scalar(nlohmann::json&& value) override {
-    if (place_ == Place::metadata && value.is_string()) {
+    if (state_ == State::metadata && value.is_string()) {
       metadata.emplace(name_, value.get<std::string>());
-    } else if (place_ == Place::dtype && value.is_string()) {
+    } else if (state_ == State::dtype && value.is_string()) {
       set_type(value.get_ref<const std::string&>());
-    } else if ((place_ == Place::shape || place_ == Place::offsets) && in_array_) {
+    } else if ((state_ == State::shape || state_ == State::offsets) && in_array_) {
       add_integer(value);
     } else {
       refuse_here(brief(value));
@@ -95,7 +95,7 @@ class HeaderReader : public JsonReader {
   }
 
   void begin_array() override {
-    if ((place_ != Place::shape && place_ != Place::offsets) || in_array_) refuse_here("an array");
+    if ((state_ != State::shape && state_ != State::offsets) || in_array_) refuse_here("an array");
     in_array_ = true;
     integers_.clear();
   }
@@ -103,7 +103,7 @@ class HeaderReader : public JsonReader {
   void end_array() override {
     in_array_ = false;
     Entry& entry = entries.back();
-    if (place_ == Place::shape) {
+    if (state_ == State::shape) {
       entry.tensor.shape = Shape(integers_.begin(), integers_.end());
     } else {
       if (integers_.size() != 2) {
@@ -117,24 +117,24 @@ class HeaderReader : public JsonReader {
                "data_offsets in order");
       }
     }
-    place_ = Place::entry;
+    state_ = State::entry;
   }
 
   void end_object() override {
-    if (place_ == Place::entry && seen_ != 7) {
+    if (state_ == State::entry && seen_ != 7) {
       refuse(fmt::format("tensor {}: is incomplete", excerpt(entries.back().tensor.name)),
              "dtype, shape and data_offsets");
     }
-    place_ = place_ == Place::names ? Place::start : Place::names;
+    state_ = state_ == State::names ? State::start : State::names;
   }
 
  private:
-  enum class Place { start, names, name, metadata, entry, dtype, shape, offsets };
+  enum class State { start, names, name, metadata, entry, dtype, shape, offsets };
 
   void begin_entry() {
     if (name_ == "__metadata__") {
       if (std::exchange(has_metadata_, true)) refuse("duplicate key __metadata__", "each key once");
-      place_ = Place::metadata;
+      state_ = State::metadata;
       return;
     }
     if (entries.size() == kTensorLimit) {
@@ -143,12 +143,12 @@ class HeaderReader : public JsonReader {
     }
     entries.emplace_back().tensor.name = std::move(name_);
     seen_ = 0;
-    place_ = Place::entry;
+    state_ = State::entry;
   }
 
   void field(const std::string& key) {
-    constexpr std::array<std::pair<std::string_view, Place>, 3> fields = {
-        {{"dtype", Place::dtype}, {"shape", Place::shape}, {"data_offsets", Place::offsets}}};
+    constexpr std::array<std::pair<std::string_view, State>, 3> fields = {
+        {{"dtype", State::dtype}, {"shape", State::shape}, {"data_offsets", State::offsets}}};
     for (size_t i = 0; i < fields.size(); ++i) {
       if (fields[i].first != key) continue;
       if (seen_ >> i & 1) {
@@ -156,7 +156,7 @@ class HeaderReader : public JsonReader {
                "each key once");
       }
       seen_ |= 1u << i;
-      place_ = fields[i].second;
+      state_ = fields[i].second;
       return;
     }
     refuse(
@@ -171,7 +171,7 @@ class HeaderReader : public JsonReader {
       refuse(fmt::format("tensor {}: unknown dtype {}", excerpt(entry.tensor.name), brief(name)),
              "a dtype of the format such as F32 or BF16");
     }
-    place_ = Place::entry;
+    state_ = State::entry;
   }
 
   void add_integer(const nlohmann::json& value) {
@@ -185,18 +185,18 @@ class HeaderReader : public JsonReader {
   [[noreturn]] void refuse_here(const std::string& found) const {
     const std::string tensor =
         entries.empty() ? "" : "tensor " + excerpt(entries.back().tensor.name) + ": ";
-    switch (place_) {
-      case Place::start: refuse("is " + found, "an object of tensors");
-      case Place::names:
-      case Place::name: refuse(fmt::format("{} is {}", excerpt(name_), found), "an object");
-      case Place::metadata:
+    switch (state_) {
+      case State::start: refuse("is " + found, "an object of tensors");
+      case State::names:
+      case State::name: refuse(fmt::format("{} is {}", excerpt(name_), found), "an object");
+      case State::metadata:
         refuse(fmt::format("__metadata__: {} is {}", excerpt(name_), found), "a string");
-      case Place::entry:
-      case Place::dtype: refuse(fmt::format("{}dtype is {}", tensor, found), "a string");
-      case Place::shape:
+      case State::entry:
+      case State::dtype: refuse(fmt::format("{}dtype is {}", tensor, found), "a string");
+      case State::shape:
         refuse(fmt::format("{}shape holds {}", tensor, found),
                fmt::format("an array of at most {} integers from 0 to 2^53", Shape::kMostAxes));
-      case Place::offsets:
+      case State::offsets:
         refuse(fmt::format("{}data_offsets holds {}", tensor, found),
                "an array of two integers from 0 to 2^53");
     }
@@ -204,7 +204,7 @@ class HeaderReader : public JsonReader {
   }
 
   const std::string& path_;
-  Place place_ = Place::start;
+  State state_ = State::start;
   std::string name_;   // name of the current entry or metadata item
   unsigned seen_ = 0;  // a bit for each field of the entry
   bool has_metadata_ = false;

@@ -101,12 +101,12 @@ Out Gradients::operator[](const Tensor& x) {
     return apart_.back().second;
   }
   given_.push_back(slot);
-  return place(x);
+  return destination(x);
 }
 
-Out Gradients::place(const Tensor& x) {
+Out Gradients::destination(const Tensor& x) {
   Gradient& slot = *x.gradient_;
-  if (slot.leaf && passes_ != nullptr) return passes_->place(x.gradient_, x);
+  if (slot.leaf && passes_ != nullptr) return passes_->destination(x.gradient_, x);
   const bool add = static_cast<bool>(slot.value);
   if (!add)
     slot.value = empty_like(x);
@@ -131,7 +131,7 @@ void Gradients::pass(const Tensor& x, const Tensor& dx) {
     slot.value = dx.view(x.shape()).detach();
   } else {
     const Kernels& k = kernels(dx.dtype() == DType::f64 ? dx : x);
-    k.convert(place(x), dx, x.size());
+    k.convert(destination(x), dx, x.size());
   }
 }
 
@@ -158,7 +158,7 @@ void PassGradients::backward(const Tensor& loss, int64_t pass) {
   Tape::play(loss, 1, this);
 }
 
-Out PassGradients::place(const std::shared_ptr<Gradient>& slot, const Tensor& x) {
+Out PassGradients::destination(const std::shared_ptr<Gradient>& slot, const Tensor& x) {
   Leaf& leaf = leaves_[slot];
   if (leaf.pass != pass_) leaf.pass = pass_, leaf.met = 0;
   if (leaf.met == leaf.uses.size()) leaf.uses.emplace_back();

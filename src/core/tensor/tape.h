@@ -35,7 +35,7 @@ class PassGradients {
     int64_t pass = -1;
     size_t met = 0;  // uses reached so far in this pass
   };
-  Out place(const std::shared_ptr<Gradient>& slot, const Tensor& x);
+  Out destination(const std::shared_ptr<Gradient>& slot, const Tensor& x);
   void merge_complete();  // the sums that the last op has written
 
   std::map<std::shared_ptr<Gradient>, Leaf> leaves_;

@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t kUsualWindow = 384;  // as in Devlin et al. 2019
 
 // The tokens of a context, and a question with its context and the windows that the model reads.
-struct ContextTokens : PlacedTokens {
+struct ContextTokens : TokenSpans {
   std::vector<uint8_t> inner;  // 1: the token continues a word of the pre-tokenizer
 };
 struct ReadQuestion {
@@ -49,10 +49,10 @@ int64_t room_of(const Classifier::Parts& parts, int64_t question, const Classify
 }
 
 ContextTokens read_context(const text::Tokenizer& tokenizer, const std::string& text) {
-  ContextTokens context{placed_tokens(tokenizer, text), {}};
-  text::encode_placed(
+  ContextTokens context{token_spans(tokenizer, text), {}};
+  text::encode_with_spans(
       tokenizer.state(), text, text::SpecialTokens::as_text,
-      [&](const text::PlacedToken& token) { context.inner.push_back(token.inner ? 1 : 0); });
+      [&](const text::TokenWithSpan& token) { context.inner.push_back(token.inner ? 1 : 0); });
   return context;
 }
 
@@ -78,19 +78,19 @@ std::span<const int32_t> ids_in(const ReadQuestion& read, const Interval& window
 // the classification token, which stands for the empty answer, take part.
 WindowScores scores_of_window(const float* logits, const TokenizedText& text, int64_t first,
                               int64_t count, std::optional<int32_t> cls) {
-  std::vector<int64_t> places;
+  std::vector<int64_t> spans;
   for (int64_t t = 0; t < std::ssize(text.ids); ++t)
     if ((t >= first && t < first + count) || text.ids[static_cast<size_t>(t)] == cls)
-      places.push_back(t);
+      spans.push_back(t);
   const auto probabilities = [&](int64_t which) {
     std::vector<float> x;
-    for (const int64_t t : places) x.push_back(logits[2 * t + which]);
+    for (const int64_t t : spans) x.push_back(logits[2 * t + which]);
     const std::vector<double> y = softmax_of(x.data(), std::ssize(x));
     std::vector<double> own(static_cast<size_t>(count));
     double null = 0;
-    for (size_t i = 0; i < places.size(); ++i) {
-      if (places[i] == 0) null = y[i];
-      const int64_t token = places[i] - first;
+    for (size_t i = 0; i < spans.size(); ++i) {
+      if (spans[i] == 0) null = y[i];
+      const int64_t token = spans[i] - first;
       if (token >= 0 && token < count) own[static_cast<size_t>(token)] = y[i];
     }
     return std::pair(own, null);
@@ -152,15 +152,15 @@ class AnswerList {
     size_t begin = first + span.begin, last = first + span.last;
     while (begin > first && read_.context->inner[begin] != 0) --begin;
     while (last + 1 < end && read_.context->inner[last + 1] != 0) ++last;
-    const TextPlace &from = read_.context->places[begin], &to = read_.context->places[last];
-    const TextPlace place = {from.begin, to.end, from.first_byte, to.end_byte};
-    const std::string text = text_at(question_.context, place), key = lower_case(text);
+    const TextSpan &from = read_.context->spans[begin], &to = read_.context->spans[last];
+    const TextSpan in_text = {from.begin, to.end, from.first_byte, to.end_byte};
+    const std::string text = text_at(question_.context, in_text), key = lower_case(text);
     const auto same =
         static_cast<size_t>(std::find(keys_.begin(), keys_.end(), key) - keys_.begin());
     if (same == keys_.size()) {
       keys_.push_back(key);
       best_spans_.push_back(-1);  // below every score
-      answers_.push_back({{place, text, 0}, 0, 0, 0});
+      answers_.push_back({{in_text, text, 0}, 0, 0, 0});
     }
     FoundAnswer& answer = answers_[same];
     answer.result.score += span.score;

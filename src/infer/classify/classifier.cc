@@ -175,15 +175,15 @@ void check_finite_scores(const float* scores, int64_t width, size_t text,
            name_of_text(options, text));
 }
 
-PlacedTokens placed_tokens(const text::Tokenizer& tokenizer, std::string_view text) {
+TokenSpans token_spans(const text::Tokenizer& tokenizer, std::string_view text) {
   const text::Encoding found =
       tokenizer.encoding(text, {.add_special_tokens = false, .truncate_and_pad = false});
-  PlacedTokens tokens;
+  TokenSpans tokens;
   for (size_t i = 0; i < found.ids.size(); ++i) {
     if (found.special_mask[i] != 0) continue;
     tokens.ids.push_back(found.ids[i]);
-    tokens.places.push_back({found.offsets[i].begin, found.offsets[i].end,
-                             found.byte_offsets[i].begin, found.byte_offsets[i].end});
+    tokens.spans.push_back({found.offsets[i].begin, found.offsets[i].end,
+                            found.byte_offsets[i].begin, found.byte_offsets[i].end});
     const std::string_view written = found.tokens[i];
     tokens.characters.push_back(std::count_if(written.begin(), written.end(), [](char c) {
       return (static_cast<unsigned char>(c) & 0xC0) != 0x80;  // not a continuation byte
@@ -200,8 +200,8 @@ std::vector<Interval> windows_over(int64_t count, int64_t room, int64_t overlap)
   }
 }
 
-std::string text_at(const std::string& text, const TextPlace& place) {
-  return text.substr(place.first_byte, place.end_byte - place.first_byte);
+std::string text_at(const std::string& text, const TextSpan& span) {
+  return text.substr(span.first_byte, span.end_byte - span.first_byte);
 }
 
 std::vector<double> softmax_of(const float* x, int64_t count) {

@@ -60,19 +60,19 @@ Inference inference_of(const std::vector<std::string>& labels);
 // Returns the hypothesis of each candidate label. Throws InvalidArgument if there is none.
 std::vector<std::string> hypotheses_of(const ClassifyOptions& options);
 
-// The tokens of a text with their places.
-struct PlacedTokens {
+// The tokens of a text with their spans.
+struct TokenSpans {
   std::vector<int32_t> ids;
-  std::vector<TextPlace> places;    // in the text, without the spaces that the tokenizer excludes
+  std::vector<TextSpan> spans;      // in the text, without the spaces that the tokenizer excludes
   std::vector<int64_t> characters;  // number of characters of each token in the vocabulary
 };
-PlacedTokens placed_tokens(const text::Tokenizer& tokenizer, std::string_view text);
+TokenSpans token_spans(const text::Tokenizer& tokenizer, std::string_view text);
 
 // Half-open ranges of tokens that cover [0, count): at most `room` tokens each, with `overlap`
 // tokens in common.
 std::vector<Interval> windows_over(int64_t count, int64_t room, int64_t overlap);
 
-std::string text_at(const std::string& text, const TextPlace& place);
+std::string text_at(const std::string& text, const TextSpan& span);
 
 // Results of some texts, each with the tokens [begin, end) of a window that it is about.
 template <class Result>
@@ -110,7 +110,7 @@ std::vector<Tag> tags_of(const std::vector<std::string>& labels);
 // Tokenises text number `index` for fill_masks(). Throws its errors.
 TokenizedText masked_text(const Classifier::Parts& parts, const std::string& text,
                           const ClassifyOptions& options, size_t index);
-std::vector<int64_t> mask_places(const TokenizedText& text, int32_t mask);
+std::vector<int64_t> mask_positions(const TokenizedText& text, int32_t mask);
 
 // Returns softmax(x) in double.
 std::vector<double> softmax_of(const float* x, int64_t count);

@@ -19,13 +19,13 @@ namespace {
 struct LabelledPart {
   size_t label;
   float score;
-  TextPlace place;
+  TextSpan span;
   size_t begin = 0, end = 0;  // its tokens
 };
 
 // The tokens of a text, the windows that the model reads, and the probabilities [tokens, labels].
 struct EntityText {
-  PlacedTokens tokens;
+  TokenSpans tokens;
   std::vector<Interval> windows;
   std::vector<float> probabilities;
 };
@@ -41,22 +41,22 @@ size_t best_window(const std::vector<Interval>& windows, int64_t token) {
   return best;
 }
 
-LabelledPart part_of(const float* scores, size_t labels, const TextPlace& place) {
+LabelledPart part_of(const float* scores, size_t labels, const TextSpan& span) {
   const auto best = static_cast<size_t>(std::max_element(scores, scores + labels) - scores);
-  return {.label = best, .score = scores[best], .place = place};
+  return {.label = best, .score = scores[best], .span = span};
 }
 
 // Returns whether a token continues a word. A vocabulary of word pieces marks such tokens, so that
 // their texts are longer than the parts of the text that they cover; in other vocabularies, a token
 // after a character that is not a space does.
 bool continues_word(const text::Tokenizer& tokenizer, const std::string& text,
-                    const PlacedTokens& tokens, size_t i) {
+                    const TokenSpans& tokens, size_t i) {
   if (tokenizer.unknown_id() == tokens.ids[i]) return false;
-  const TextPlace& place = tokens.places[i];
+  const TextSpan& span = tokens.spans[i];
   if (std::holds_alternative<text::WordPieceModel>(tokenizer.state().model))
-    return tokens.characters[i] != place.end - place.begin;
-  if (place.begin == 0 || place.first_byte >= text.size()) return false;
-  return text[place.first_byte - 1] != ' ' && text[place.first_byte] != ' ';
+    return tokens.characters[i] != span.end - span.begin;
+  if (span.begin == 0 || span.first_byte >= text.size()) return false;
+  return text[span.first_byte - 1] != ' ' && text[span.first_byte] != ' ';
 }
 
 // Returns whether a character is a part of words that are written with spaces between them.
@@ -67,8 +67,8 @@ bool is_in_word(char32_t c) {
 }
 
 // Returns whether a token continues a run of letters and digits.
-bool continues_run(const std::string& text, const PlacedTokens& tokens, size_t i) {
-  const size_t end = tokens.places[i - 1].end_byte, begin = tokens.places[i].first_byte;
+bool continues_run(const std::string& text, const TokenSpans& tokens, size_t i) {
+  const size_t end = tokens.spans[i - 1].end_byte, begin = tokens.spans[i].first_byte;
   if (begin != end) return begin < end;  // below: both are parts of one character
   if (begin == 0 || begin >= text.size()) return false;
   const std::string_view read = text;
@@ -80,15 +80,15 @@ bool continues_run(const std::string& text, const PlacedTokens& tokens, size_t i
 LabelledPart word_of(const EntityText& text, size_t begin, size_t end, size_t labels,
                      EntityJoining joining) {
   const auto row = [&](size_t i) { return text.probabilities.data() + i * labels; };
-  TextPlace place = text.tokens.places[begin];
-  place.end = text.tokens.places[end - 1].end;
-  place.end_byte = text.tokens.places[end - 1].end_byte;
+  TextSpan span = text.tokens.spans[begin];
+  span.end = text.tokens.spans[end - 1].end;
+  span.end_byte = text.tokens.spans[end - 1].end_byte;
   if (joining == EntityJoining::first || joining == EntityJoining::words)
-    return part_of(row(begin), labels, place);
+    return part_of(row(begin), labels, span);
   if (joining == EntityJoining::max) {
-    LabelledPart best = part_of(row(begin), labels, place);
+    LabelledPart best = part_of(row(begin), labels, span);
     for (size_t i = begin + 1; i < end; ++i)
-      if (const LabelledPart part = part_of(row(i), labels, place); part.score > best.score)
+      if (const LabelledPart part = part_of(row(i), labels, span); part.score > best.score)
         best = part;
     return best;
   }
@@ -98,7 +98,7 @@ LabelledPart word_of(const EntityText& text, size_t begin, size_t end, size_t la
     for (size_t i = begin; i < end; ++i) sum += static_cast<double>(row(i)[label]);
     mean[label] = static_cast<float>(sum / static_cast<double>(end - begin));
   }
-  return part_of(mean.data(), labels, place);
+  return part_of(mean.data(), labels, span);
 }
 
 std::vector<LabelledPart> parts_in(const text::Tokenizer& tokenizer, const std::string& source,
@@ -115,7 +115,7 @@ std::vector<LabelledPart> parts_in(const text::Tokenizer& tokenizer, const std::
     while (words && end < count && continues()) ++end;
     parts.push_back(words ? word_of(text, begin, end, labels, joining)
                           : part_of(text.probabilities.data() + begin * labels, labels,
-                                    text.tokens.places[begin]));
+                                    text.tokens.spans[begin]));
     parts.back().begin = begin;
     parts.back().end = end;
   }
@@ -144,10 +144,10 @@ std::vector<JoinedParts> joined(const std::vector<LabelledPart>& parts,
       open = !next.ends;
     }
     if (labels[parts[begin].label] == "O") continue;
-    TextPlace place = parts[begin].place;
-    place.end = parts[end - 1].place.end;
-    place.end_byte = parts[end - 1].place.end_byte;
-    entities.push_back({{place, text_at(source, place),
+    TextSpan span = parts[begin].span;
+    span.end = parts[end - 1].span.end;
+    span.end_byte = parts[end - 1].span.end_byte;
+    entities.push_back({{span, text_at(source, span),
                          joining == EntityJoining::none ? labels[parts[begin].label] : tag.name,
                          static_cast<float>(sum / static_cast<double>(end - begin))},
                         parts[begin].begin,
@@ -176,9 +176,9 @@ void read_probabilities(const Classifier::Parts& parts, const std::vector<Tokeni
       const Interval& range = to.windows[window];
       for (int64_t token = range.begin; token < range.end; ++token) {
         if (best_window(to.windows, token) != window) continue;
-        const int64_t place =
+        const int64_t span =
             static_cast<int64_t>(b) * scores.dim(1) + parts.format.leading() + token - range.begin;
-        std::ranges::copy(values.row(place), to.probabilities.begin() + token * labels);
+        std::ranges::copy(values.row(span), to.probabilities.begin() + token * labels);
       }
     }
   });
@@ -227,7 +227,7 @@ ReadResults<Entity> read_entities(const Classifier::Parts& parts,
   std::vector<EntityText> found(texts.size());
   tokenize_all(texts.size(), [&](size_t i) {
     check_not_stopped(options);
-    found[i].tokens = placed_tokens(format.tokenizer(), texts[i]);
+    found[i].tokens = token_spans(format.tokenizer(), texts[i]);
     found[i].windows = windows_over(std::ssize(found[i].tokens.ids), room, overlap);
     found[i].probabilities.resize(found[i].tokens.ids.size() * labels);
     return TokenizedText();

@@ -1,4 +1,4 @@
-// The most probable tokens in the places of mask tokens.
+// The most probable tokens for mask tokens.
 
 #include <algorithm>
 #include <numeric>
@@ -35,7 +35,7 @@ std::vector<int32_t> ids_with_masks(const text::Tokenizer& tokenizer, const std:
 
 // Returns the candidates by the probabilities [V] of one mask.
 MaskCandidates candidates_of(const Classifier::Parts& parts, const TokenizedText& text,
-                             int64_t place, bool only, const float* probabilities,
+                             int64_t position, bool only, const float* probabilities,
                              const ClassifyOptions& options) {
   const text::Tokenizer& tokenizer = parts.format.tokenizer();
   // A model may have rows for which the tokenizer has no tokens.
@@ -50,7 +50,7 @@ MaskCandidates candidates_of(const Classifier::Parts& parts, const TokenizedText
   MaskCandidates candidates;
   std::vector<int32_t> ids = text.ids;
   for (const int32_t id : order) {
-    ids[static_cast<size_t>(place)] = id;
+    ids[static_cast<size_t>(position)] = id;
     // The names of other masks remain visible.
     candidates.push_back(
         {id, probabilities[id], tokenizer.decode({id}), tokenizer.decode(ids, only)});
@@ -66,17 +66,17 @@ std::vector<MaskCandidates> fill_text(const Classifier::Parts& parts, const Toke
                                       const Tensor& states, size_t index,
                                       const ClassifyOptions& options) {
   const int64_t C = parts.transformer.spec.width;
-  const std::vector<int64_t> places = mask_places(text, parts.mask.value());
+  const std::vector<int64_t> positions = mask_positions(text, parts.mask.value());
   std::vector<MaskCandidates> filled;
-  for (size_t begin = 0; begin < places.size(); begin += kMasksAtOnce) {
-    const size_t count = std::min(kMasksAtOnce, places.size() - begin);
+  for (size_t begin = 0; begin < positions.size(); begin += kMasksAtOnce) {
+    const size_t count = std::min(kMasksAtOnce, positions.size() - begin);
     const Tensor chosen = empty({static_cast<int64_t>(count), C});
     for (size_t i = 0; i < count; ++i)
-      copy_elements(chosen, static_cast<int64_t>(i) * C, states, places[begin + i] * C, C);
+      copy_elements(chosen, static_cast<int64_t>(i) * C, states, positions[begin + i] * C, C);
     const HostValues<float> scores(softmax(parts.transformer.logits(chosen)));
     check_finite_scores(scores.all().data(), scores.size(), index, options);
     for (size_t i = 0; i < count; ++i)
-      filled.push_back(candidates_of(parts, text, places[begin + i], places.size() == 1,
+      filled.push_back(candidates_of(parts, text, positions[begin + i], positions.size() == 1,
                                      scores.row(static_cast<int64_t>(i)).data(), options));
   }
   return filled;
@@ -103,11 +103,11 @@ TokenizedText masked_text(const Classifier::Parts& parts, const std::string& tex
   return result;
 }
 
-std::vector<int64_t> mask_places(const TokenizedText& text, int32_t mask) {
-  std::vector<int64_t> places;
+std::vector<int64_t> mask_positions(const TokenizedText& text, int32_t mask) {
+  std::vector<int64_t> positions;
   for (size_t i = 0; i < text.ids.size(); ++i)
-    if (text.ids[i] == mask) places.push_back(static_cast<int64_t>(i));
-  return places;
+    if (text.ids[i] == mask) positions.push_back(static_cast<int64_t>(i));
+  return positions;
 }
 
 std::vector<std::vector<MaskCandidates>> Classifier::fill_masks(

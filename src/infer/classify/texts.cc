@@ -38,14 +38,14 @@ Inference inference_of(const std::vector<std::string>& labels) {
 
 std::vector<std::string> hypotheses_of(const ClassifyOptions& options) {
   check_field(!options.labels.empty(), "labels", "none; expected at least one label");
-  const size_t place = options.hypothesis.find("{}");
-  check_field(place != std::string::npos, "hypothesis",
+  const size_t at = options.hypothesis.find("{}");
+  check_field(at != std::string::npos, "hypothesis",
               "\"{}\"; expected a text with {{}} in the place of the label",
               excerpt(options.hypothesis));
   std::vector<std::string> hypotheses;
   for (const std::string& label : options.labels) {
     check_field(!label.empty(), "labels", "one is empty; expected a text");
-    hypotheses.push_back(std::string(options.hypothesis).replace(place, 2, label));
+    hypotheses.push_back(std::string(options.hypothesis).replace(at, 2, label));
   }
   return hypotheses;
 }

@@ -102,17 +102,17 @@ class BatchQueue {
     Done done;
   };
   // A waiting text. Waiting texts are sorted, so that texts of similar length are adjacent.
-  struct Place {
+  struct WaitingText {
     int64_t group, length;
     uint64_t job;
     size_t text;
-    auto operator<=>(const Place&) const = default;
+    auto operator<=>(const WaitingText&) const = default;
   };
-  using Places = std::set<Place>;
+  using WaitingTexts = std::set<WaitingText>;
   using Jobs = std::map<uint64_t, Job>;
   struct Batch {
     std::set<uint64_t> jobs;
-    std::vector<Place> places;
+    std::vector<WaitingText> members;
     std::vector<Text> texts;
   };
 
@@ -142,7 +142,7 @@ class BatchQueue {
   }
 
   // Returns the first waiting text of the job whose turn it is; waiting_.end() if it has none.
-  typename Places::iterator next_text() {
+  typename WaitingTexts::iterator next_text() {
     const uint64_t number = turns_.front();
     turns_.pop_front();
     turns_.push_back(number);
@@ -154,12 +154,12 @@ class BatchQueue {
 
   // Returns the range [first, end) of texts that share a batch with `text`: those closest in
   // length, as many as fit.
-  std::pair<typename Places::iterator, typename Places::iterator> like(
-      typename Places::iterator text) const {
+  std::pair<typename WaitingTexts::iterator, typename WaitingTexts::iterator> like(
+      typename WaitingTexts::iterator text) const {
     const int64_t most = options_.batch_tokens > 0 ? options_.batch_tokens : kFastBatchTokens;
     auto first = text, end = std::next(text);
     int64_t shortest = text->length, longest = text->length, count = 1;
-    const auto fits = [&](const Place& other) {
+    const auto fits = [&](const WaitingText& other) {
       const int64_t low = std::min(shortest, other.length), high = std::max(longest, other.length);
       const int64_t tokens = high * (count + 1);
       return other.group == text->group && tokens <= most &&
@@ -186,12 +186,12 @@ class BatchQueue {
     batch.jobs.insert(turns_.back());
     if (text == waiting_.end()) return batch;
     const auto [first, end] = like(text);
-    for (auto place = first; place != end; ++place) {
-      batch.jobs.insert(place->job);
-      batch.places.push_back(*place);
-      batch.texts.push_back(std::exchange(jobs_.at(place->job).texts[place->text], {}));
-      waiting_tokens_ -= place->length;
-      status_.tokens += place->length;
+    for (auto member = first; member != end; ++member) {
+      batch.jobs.insert(member->job);
+      batch.members.push_back(*member);
+      batch.texts.push_back(std::exchange(jobs_.at(member->job).texts[member->text], {}));
+      waiting_tokens_ -= member->length;
+      status_.tokens += member->length;
     }
     waiting_.erase(first, end);
     ++status_.batches;
@@ -200,12 +200,12 @@ class BatchQueue {
 
   void compute(Batch& batch) {
     const NoGradient off;
-    std::vector<Row> rows = model_(batch.texts, batch.places[0].group);
+    std::vector<Row> rows = model_(batch.texts, batch.members[0].group);
     const std::lock_guard lock(mutex_);
-    for (size_t b = 0; b < batch.places.size(); ++b) {
-      const auto job = jobs_.find(batch.places[b].job);
+    for (size_t b = 0; b < batch.members.size(); ++b) {
+      const auto job = jobs_.find(batch.members[b].job);
       if (job == jobs_.end()) continue;  // cancelled in the meantime
-      job->second.rows[batch.places[b].text] = std::move(rows[b]);
+      job->second.rows[batch.members[b].text] = std::move(rows[b]);
       --job->second.left;
     }
   }
@@ -257,7 +257,7 @@ class BatchQueue {
   std::condition_variable wake_;
   Jobs jobs_;
   std::deque<uint64_t> turns_;  // the next batch is built around a text of the first job
-  Places waiting_;
+  WaitingTexts waiting_;
   uint64_t numbers_ = 0;
   int64_t waiting_tokens_ = 0;
   bool stopping_ = false;

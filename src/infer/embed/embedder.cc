@@ -56,11 +56,12 @@ std::vector<EmbeddedToken> Embedder::embed_tokens(const std::string& text,
   check_finite(vectors, options);
   const HostValues<float> rows(vectors);
   std::vector<EmbeddedToken> tokens;
-  const std::vector<text::Offsets> places = model.format.places(whole);
-  for (size_t i = 0; i < places.size(); ++i) {
+  const std::vector<text::Offsets> offsets = model.format.offsets(whole);
+  for (size_t i = 0; i < offsets.size(); ++i) {
     const auto in_text = [&](uint32_t at) { return at > prompt.size() ? at - prompt.size() : 0; };
     const std::span<const float> row = rows.row(static_cast<int64_t>(i));
-    tokens.push_back({in_text(places[i].begin), in_text(places[i].end), {row.begin(), row.end()}});
+    tokens.push_back(
+        {in_text(offsets[i].begin), in_text(offsets[i].end), {row.begin(), row.end()}});
   }
   return tokens;
 }

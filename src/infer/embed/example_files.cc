@@ -26,7 +26,7 @@ constexpr ExampleNames kFirstNames = {"sentence1", "anchor",  "query",
 
 struct ExampleRecord {
   std::vector<std::string> fields;  // two or three
-  std::string place;
+  std::string location;
   bool label = false;  // the third field has the name label
 };
 
@@ -34,10 +34,10 @@ bool are_names_of_examples(const std::vector<std::string>& columns) {
   return text::has_name(columns, kFirstNames) && text::has_name(columns, kSecondNames);
 }
 
-ExampleRecord record_of_json(const nlohmann::json& json, const std::string& place) {
+ExampleRecord record_of_json(const nlohmann::json& json, const std::string& location) {
   if (!json.is_object())
-    fail(ErrorKind::BadFile, "{}: not an object; expected texts and optionally a score", place);
-  ExampleRecord record{{}, place};
+    fail(ErrorKind::BadFile, "{}: not an object; expected texts and optionally a score", location);
+  ExampleRecord record{{}, location};
   for (const ExampleNames& names : {kFirstNames, kSecondNames, kThirdNames}) {
     const auto key = std::find_if(names.begin(), names.end(),
                                   [&](const char* name) { return json.contains(name); });
@@ -52,7 +52,7 @@ ExampleRecord record_of_json(const nlohmann::json& json, const std::string& plac
     else if (record.label && value.is_boolean())
       record.fields.emplace_back(value.get<bool>() ? "1" : "0");
     else
-      fail(ErrorKind::BadFile, "{}: \"{}\" is {}; expected {}", place, *key, brief(value),
+      fail(ErrorKind::BadFile, "{}: \"{}\" is {}; expected {}", location, *key, brief(value),
            third ? "a text or a number" : "a text");
   }
   return record;
@@ -69,7 +69,7 @@ std::vector<ExampleRecord> records_of_table(const std::string& file) {
   const bool label = third && table.names[*third] == "label";
   std::vector<ExampleRecord> records;
   for (const text::Table::Row& row : table.rows) {
-    ExampleRecord record{row.columns, row.place, label};
+    ExampleRecord record{row.columns, row.location, label};
     if (named) {
       record.fields = {row.columns[first], row.columns[second]};
       if (third) record.fields.push_back(row.columns[*third]);
@@ -84,8 +84,8 @@ std::vector<ExampleRecord> read_records(const std::string& file) {
   const std::string first = text::first_json_record(file);
   if (!first.starts_with('{')) return records_of_table(file);
   std::vector<ExampleRecord> records;
-  text::each_json_record(file, [&](const std::string& record, const std::string& place) {
-    records.push_back(record_of_json(parse_json(record, place), place));
+  text::each_json_record(file, [&](const std::string& record, const std::string& location) {
+    records.push_back(record_of_json(parse_json(record, location), location));
   });
   return records;
 }
@@ -93,7 +93,7 @@ std::vector<ExampleRecord> read_records(const std::string& file) {
 [[noreturn]] void refuse(const ExampleRecord& record, const char* expected) {
   const size_t count = record.fields.size();
   const bool texts = count == 3 && !text::finite_number(record.fields[2]);
-  fail(ErrorKind::BadFile, "{}: has {} field{}{}; expected {}", record.place, count,
+  fail(ErrorKind::BadFile, "{}: has {} field{}{}; expected {}", record.location, count,
        count == 1 ? "" : "s", texts ? " and no number" : "", expected);
 }
 
@@ -104,7 +104,7 @@ ScoredPair scored_pair(const ExampleRecord& record) {
   if (record.label && (*score < 0 || *score > 1))
     fail(ErrorKind::BadFile,
          "{}: label is {}; expected 0 to 1, or the name score for another range of similarities",
-         record.place, record.fields[2]);
+         record.location, record.fields[2]);
   return {record.fields[0], record.fields[1], *score};
 }
 
@@ -132,13 +132,13 @@ void refuse_unknown_names(const std::vector<ExampleRecord>& records) {
     fail(ErrorKind::BadFile,
          "{}: has no number, as all other records have; expected a number, or the names sentence1, "
          "sentence2 and score",
-         records.front().place);
+         records.front().location);
 }
 
 std::string description_of(const ExampleRecord& record, ExampleKind kind) {
   constexpr size_t kShown = 60;
   const std::vector<std::string>& fields = record.fields;
-  std::string text = fmt::format("the first record ({}) is \"{}\" with \"{}\"", record.place,
+  std::string text = fmt::format("the first record ({}) is \"{}\" with \"{}\"", record.location,
                                  excerpt(fields[0], kShown), excerpt(fields[1], kShown));
   if (kind == ExampleKind::scored) text += ", score " + excerpt(fields[2], kShown);
   if (kind == ExampleKind::triplets)

@@ -9,9 +9,9 @@
 namespace fovea::infer {
 
 // Returns the states of the last stack, [B, T, C] in `compute`. The decoder of an encoder-decoder
-// reads the text too, moved by one place after the token `start` (Lewis et al. 2020, 3.2): the
-// state in the place of a token has seen the whole text. Differentiable; the bits of a row do not
-// depend on the other rows. `probe` may be null.
+// reads the text too, moved by one position after the token `start` (Lewis et al. 2020, 3.2): the
+// state at the position of a token has seen the whole text. Differentiable; the bits of a row do
+// not depend on the other rows. `probe` may be null.
 Tensor head_states(const model::Transformer& transformer, const TokenBatch& batch,
                    std::optional<int32_t> start, DType compute,
                    const model::Probe* probe = nullptr);

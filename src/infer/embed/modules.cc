@@ -394,7 +394,7 @@ std::string describe_pooling(const SentenceModules& modules) {
                             first + std::ssize(weights) - 1, fmt::join(weights, " "));
 }
 
-Tensor through(const VectorModule& module, const Tensor& x) {
+Tensor apply_module(const VectorModule& module, const Tensor& x) {
   if (std::holds_alternative<NormalizeModule>(module)) return unit_length(x);
   if (const auto* truncated = std::get_if<TruncateModule>(&module))
     return first_columns(x, truncated->width);

@@ -111,6 +111,6 @@ std::optional<Activation> activation_named(const std::string& type, const std::s
 std::string describe_pooling(const SentenceModules& modules);
 
 // Applies a module: x [B, C] -> [B, C']; differentiable
-Tensor through(const VectorModule& module, const Tensor& x);
+Tensor apply_module(const VectorModule& module, const Tensor& x);
 
 }  // namespace fovea::infer

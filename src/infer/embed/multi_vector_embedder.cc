@@ -133,14 +133,14 @@ std::vector<EmbeddedToken> MultiVectorEmbedder::embed_tokens(const std::string& 
   const MultiVectorModel& model = parts_->model;
   const std::string prompt = prompt_for(model, role, {});
   const MultiVectors vectors = embed({text}, role);
-  const std::vector<text::Offsets> places = model.places(prompt, text, role);
+  const std::vector<text::Offsets> offsets = model.offsets(prompt, text, role);
   std::vector<EmbeddedToken> tokens;
-  for (size_t i = 0; i < places.size(); ++i) {
+  for (size_t i = 0; i < offsets.size(); ++i) {
     const float* row = vectors.values.data() + static_cast<int64_t>(i) * vectors.width;
     const double length = std::sqrt(std::inner_product(row, row + vectors.width, row, 0.0));
     std::vector<float> vector(row, row + vectors.width);
     for (float& x : vector) x = length > 0 ? static_cast<float>(x / length) : 0;
-    tokens.push_back({places[i].begin, places[i].end, std::move(vector)});
+    tokens.push_back({offsets[i].begin, offsets[i].end, std::move(vector)});
   }
   return tokens;
 }

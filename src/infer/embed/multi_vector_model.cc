@@ -152,13 +152,13 @@ RoleTokens MultiVectorModel::tokens(const std::string& prompt, const std::string
   return result;
 }
 
-std::vector<text::Offsets> MultiVectorModel::places(const std::string& prompt,
-                                                    const std::string& text, TextRole role) const {
+std::vector<text::Offsets> MultiVectorModel::offsets(const std::string& prompt,
+                                                     const std::string& text, TextRole role) const {
   const RoleTokens read = tokens(prompt, text, role);
   const std::vector<int32_t>& ids = read.text.ids;
   const size_t marker = marker_length(format.tokenizer(), prompt, inserts);
   const size_t before = prompt.size() - marker;  // bytes of the prompt among the text's own tokens
-  std::vector<text::Offsets> all = format.places(prompt.substr(marker) + text);
+  std::vector<text::Offsets> all = format.offsets(prompt.substr(marker) + text);
   if (marker > 0) all.insert(all.begin() + format.leading(), text::Offsets{});
   all.resize(ids.size());  // shorter if documents are truncated, longer if a query is extended
   const auto end = all.end() - read.added;
@@ -196,7 +196,7 @@ std::vector<Tensor> MultiVectorModel::rows(const TokenBatch& batch,
     Tensor x = empty({std::ssize(kept), C});
     for (size_t i = 0; i < kept.size(); ++i)
       copy_elements(x, static_cast<int64_t>(i) * C, states, kept[i] * C, C);
-    for (const VectorModule& module : after) x = through(module, x);
+    for (const VectorModule& module : after) x = apply_module(module, x);
     rows.push_back(x);
   }
   return rows;

@@ -55,8 +55,8 @@ struct MultiVectorModel : NamedPrompts {
   RoleTokens tokens(const std::string& prompt, const std::string& text, TextRole role) const;
   // Returns the byte range in `text` of each token that has a vector; tokens of the prompt, special
   // tokens and those of the expansion have empty ranges.
-  std::vector<text::Offsets> places(const std::string& prompt, const std::string& text,
-                                    TextRole role) const;
+  std::vector<text::Offsets> offsets(const std::string& prompt, const std::string& text,
+                                     TextRole role) const;
   int64_t most_tokens(TextRole role) const {
     return role == TextRole::query ? query_length : document_length;
   }

@@ -146,7 +146,7 @@ Tensor pooled_vectors(const Tensor& states, const SentenceModules& modules, cons
                         ? attention_pooling(states, modules.pooling.attention, pooled)
                         : pool_tokens(states, mode, pooled));
   Tensor x = concat_width(parts);
-  for (const VectorModule& module : modules.after) x = through(module, x);
+  for (const VectorModule& module : modules.after) x = apply_module(module, x);
   return x;  // [B, C]
 }
 

@@ -199,25 +199,25 @@ std::optional<int32_t> special_token(const text::Tokenizer& tokenizer, const cha
   return std::nullopt;
 }
 
-std::vector<text::Offsets> TextFormat::places(std::string_view text) const {
-  refuse_messages("places of tokens");
+std::vector<text::Offsets> TextFormat::offsets(std::string_view text) const {
+  refuse_messages("offsets of tokens");
   LowerCase lower;
   const bool lower_case = settings_.lower_case;
   if (lower_case) lower = lower_case_of(text);
   const std::string_view read = lower_case ? lower.text : text;
   const std::vector<text::Token> tokens = tokenizer_.tokens(read);
   const auto [first, last] = kept(tokens.size());
-  std::vector<text::Offsets> places(single_.added[0].size());
+  std::vector<text::Offsets> offsets(single_.added[0].size());
   for (size_t i = first; i < last; ++i) {
     const auto begin = static_cast<uint32_t>(tokens[i].text.data() - read.data());
     const auto end = begin + static_cast<uint32_t>(tokens[i].text.size());
     if (lower_case && end > begin)
-      places.push_back({lower.sources[begin].begin, lower.sources[end - 1].end});
+      offsets.push_back({lower.sources[begin].begin, lower.sources[end - 1].end});
     else
-      places.push_back({begin, end});
+      offsets.push_back({begin, end});
   }
-  places.resize(last - first + static_cast<size_t>(single_.size()));
-  return places;
+  offsets.resize(last - first + static_cast<size_t>(single_.size()));
+  return offsets;
 }
 
 TokenizedText TextFormat::pair(std::span<const int32_t> first, std::string_view second) const {

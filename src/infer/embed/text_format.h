@@ -58,12 +58,12 @@ class TextFormat {
   TokenizedText text(std::string_view text) const { return this->text("", text); }
   // Returns the tokens of a text after a prompt.
   TokenizedText text(const std::string& prompt, std::string_view text) const;
-  // Whether texts are messages, which the chat template frames. Their tokens have no places, and
+  // Whether texts are messages, which the chat template frames. Their tokens have no offsets, and
   // there are no pairs of them.
   bool reads_messages() const { return messages_.has_value(); }
   void refuse_messages(const char* what) const;  // throws Unsupported if reads_messages()
   // Returns the byte range of each token of text(text) in `text`; special tokens have empty ranges.
-  std::vector<text::Offsets> places(std::string_view text) const;
+  std::vector<text::Offsets> offsets(std::string_view text) const;
   // Returns all tokens of a text, without special tokens.
   std::vector<int32_t> own_ids(std::string_view text) const;
   // Returns the tokens of a pair of texts. If these exceed the limit, the longer text is truncated

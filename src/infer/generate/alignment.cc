@@ -28,7 +28,7 @@ std::vector<int64_t> words_of_bytes(std::string_view text) {
 }  // namespace
 
 std::vector<int64_t> most_seen(const model::Transformer& model, const std::vector<int32_t>& source,
-                               int32_t start, const std::vector<int32_t>& answer) {
+                               int32_t start, const std::vector<int32_t>& generation) {
   const NoGradient off;
   const model::ProbePoint last{model::ProbePoint::What::attention,
                                std::ssize(model.decoder.blocks) - 1,
@@ -41,7 +41,7 @@ std::vector<int64_t> most_seen(const model::Transformer& model, const std::vecto
           },
       .wants_weights = [&](const model::ProbePoint& point) { return point == last; }};
   std::vector<int32_t> input{start};
-  input.insert(input.end(), answer.begin(), answer.end());
+  input.insert(input.end(), generation.begin(), generation.end());
   model::Pass pass;
   pass.memory = model.encode({tensor_of(source, {1, std::ssize(source)}), {}, {}, {}}, pass);
   pass.probe = &probe;
@@ -49,7 +49,7 @@ std::vector<int64_t> most_seen(const model::Transformer& model, const std::vecto
   const int64_t H = weights.dim(1), T = weights.dim(2), S = weights.dim(3);
   std::vector<int64_t> seen;
   const HostValues<float> all(weights);
-  for (int64_t t = 0; t + 1 < T; ++t) {  // row t predicts answer[t]
+  for (int64_t t = 0; t + 1 < T; ++t) {  // row t predicts generation[t]
     std::vector<float> sums(static_cast<size_t>(S));
     for (int64_t h = 0; h < H; ++h)
       for (int64_t s = 0; s < S; ++s) sums[static_cast<size_t>(s)] += all[(h * T + t) * S + s];
@@ -60,7 +60,7 @@ std::vector<int64_t> most_seen(const model::Transformer& model, const std::vecto
 
 std::vector<std::pair<int64_t, int64_t>> aligned_words(
     const text::TranslationTokenizers& tokenizers, const std::string& source,
-    const std::vector<int32_t>& answer, const std::vector<int64_t>& most_seen) {
+    const std::vector<int32_t>& generation, const std::vector<int64_t>& most_seen) {
   const text::Encoding encoding = tokenizers.source.encoding(source, {.truncate_and_pad = false});
   const std::vector<int64_t> source_words = words_of_bytes(source);
   std::vector<std::pair<int64_t, int64_t>> pairs;
@@ -69,8 +69,8 @@ std::vector<std::pair<int64_t, int64_t>> aligned_words(
     if (s >= encoding.ids.size() || encoding.special_mask[s] != 0) continue;
     const text::Offsets bytes = encoding.byte_offsets[s];
     // A token belongs to the word of its last byte: many tokens begin with a space.
-    const std::vector<int32_t> read(answer.begin(),
-                                    answer.begin() + static_cast<std::ptrdiff_t>(t + 1));
+    const std::vector<int32_t> read(generation.begin(),
+                                    generation.begin() + static_cast<std::ptrdiff_t>(t + 1));
     const std::vector<int64_t> words = words_of_bytes(tokenizers.target.decode(read, true));
     if (bytes.end == bytes.begin || bytes.end > source_words.size() || words.empty()) continue;
     pairs.emplace_back(source_words[bytes.end - 1], words.back());

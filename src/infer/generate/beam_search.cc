@@ -123,10 +123,10 @@ void BeamSearch::finish(const Continuation& c, bool ended, size_t group) {
   hypothesis.ended = ended;
   hypothesis.score /= math::pow(static_cast<float>(length_ + 1), options_.length_penalty);
   std::vector<Hypothesis>& finished = groups_[group].finished;
-  const auto place =
+  const auto at =
       std::upper_bound(finished.begin(), finished.end(), hypothesis,
                        [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; });
-  finished.insert(place, std::move(hypothesis));
+  finished.insert(at, std::move(hypothesis));
   if (std::ssize(finished) > size_) finished.pop_back();
 }
 

@@ -10,8 +10,8 @@ namespace fovea::infer {
 namespace {
 
 // Maximum number of unread tokens that the draft model reads per step, over all texts, before its
-// first guesses. While it reads a long prompt, the larger model runs without guesses instead of
-// waiting.
+// first speculative tokens. While it reads a long prompt, the larger model runs without speculative
+// tokens instead of waiting.
 constexpr int64_t kStepTokens = 512;
 
 // Returns the index of the first token that the draft model reads. If a text exceeds the draft
@@ -53,7 +53,7 @@ bool Drafter::reserve(Text& text, int64_t tokens) {
   return prefixes_.make_room(text.cached, text.cached.length + tokens);
 }
 
-// Keeps the part of the cache that matches the text; removes rejected guesses.
+// Keeps the part of the cache that matches the text; removes rejected speculative tokens.
 int64_t Drafter::begin(DraftRequest& request) {
   const model::Spec& spec = model_.spec;
   request.most = std::min({request.most, spec.context / 2, pool_.layout().most_rejected()});
@@ -74,8 +74,8 @@ int64_t Drafter::begin(DraftRequest& request) {
   return all_below(spec.vocabulary, unread, text.ids.end()) ? text.ids.end() - unread : 0;
 }
 
-// Reads the rows. Guesses the next token of each row whose text is then completely read, and
-// returns the rows that need one more guess.
+// Reads the rows. Proposes the next token of each row whose text is then completely read, and
+// returns the rows that need one more token.
 std::vector<Drafter::Row> Drafter::pass(const std::vector<Row>& rows) {
   std::vector<model::KvCache::Member> members;
   std::vector<int32_t> tokens, last;
@@ -98,16 +98,16 @@ std::vector<Drafter::Row> Drafter::pass(const std::vector<Row>& rows) {
       prefixes_.keep(text.cached, text.ids, text.cached.length);
     model::release_unread(pool_, text.cached);
     if (text.cached.length < std::ssize(text.ids)) continue;
-    request->guessed.push_back(request->draw(row));
-    text.ids.push_back(request->guessed.back());
-    const bool more = std::ssize(request->guessed) < request->most &&
-                      request->guessed.back() < model_.spec.vocabulary && reserve(text, 1);
+    request->proposed.push_back(request->draw(row));
+    text.ids.push_back(request->proposed.back());
+    const bool more = std::ssize(request->proposed) < request->most &&
+                      request->proposed.back() < model_.spec.vocabulary && reserve(text, 1);
     if (more) again.push_back({request, 1});
   }
   return again;
 }
 
-void Drafter::guess(std::vector<DraftRequest>& requests) {
+void Drafter::propose(std::vector<DraftRequest>& requests) {
   const NoGradient off;
   std::vector<Row> rows;
   int64_t left = kStepTokens;

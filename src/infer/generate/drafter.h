@@ -9,8 +9,8 @@
 
 namespace fovea::infer {
 
-// A smaller model with the same vocabulary that proposes (guesses) the next tokens, so that the
-// larger model reads several tokens in one pass (Leviathan et al. 2023). Each guess is compared
+// A smaller model with the same vocabulary that proposes the next tokens, so that the
+// larger model reads several tokens in one pass (Leviathan et al. 2023). Each of them is compared
 // with the token that the larger model draws, so the smaller model does not affect the generated
 // tokens.
 class Drafter {
@@ -18,7 +18,7 @@ class Drafter {
   // Returns the size of a pool with `pages` pages for `texts` texts.
   static model::PagePool::Size pool_size(int64_t pages, int64_t texts);
 
-  // Makes no guesses for texts that do not fit into a pool of this size.
+  // Proposes no tokens for texts that do not fit into a pool of this size.
   Drafter(const model::Transformer& model, DType compute, DType cache,
           const model::PagePool::Size& size);
 
@@ -34,28 +34,29 @@ class Drafter {
     std::vector<int32_t> ids;  // the first cached.length of them are in the cache
   };
 
-  // Draws a token from the logits [V] of the token after the text and its previous guesses.
+  // Draws a token from the logits [V] of the token after the text and its previous speculative
+  // tokens.
   using Draw = std::function<int32_t(const std::vector<float>& logits)>;
 
   struct DraftRequest {
     const std::vector<int32_t>& ids;     // the tokens that are final
     const std::vector<int32_t>& source;  // input of an encoder
-    std::shared_ptr<Text>& text;         // created by guess(), kept for the next call
-    int64_t most = 0;                    // maximum number of guesses
+    std::shared_ptr<Text>& text;         // created by propose(), kept for the next call
+    int64_t most = 0;                    // maximum number of speculative tokens
     int64_t horizon = 0;                 // see KvCache::Member
     Draw draw = {};
-    std::vector<int32_t> guessed = {};  // result; may be empty, for example if the cache is full
+    std::vector<int32_t> proposed = {};  // result; may be empty, for example if the cache is full
   };
-  // Sets `guessed` of each request.
-  void guess(std::vector<DraftRequest>& requests);
+  // Sets `proposed` of each request.
+  void propose(std::vector<DraftRequest>& requests);
 
  private:
   struct Row {  // one text of a pass
     DraftRequest* request;
     int64_t tokens;
   };
-  int64_t begin(
-      DraftRequest& request);  // returns the number of tokens to read before the first guess
+  // Returns the number of tokens to read before the first speculative token.
+  int64_t begin(DraftRequest& request);
   bool reserve(Text& text, int64_t tokens);
   std::vector<Row> pass(const std::vector<Row>& rows);
 

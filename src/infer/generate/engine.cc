@@ -102,8 +102,8 @@ class Engine::Worker {
     wake_.notify_one();
   }
 
-  int64_t room(int64_t prompt_tokens, int64_t answers) const {
-    return scheduler_.room(prompt_tokens, answers);
+  int64_t room(int64_t prompt_tokens, int64_t generations) const {
+    return scheduler_.room(prompt_tokens, generations);
   }
 
   EngineStatus status() const {
@@ -199,8 +199,8 @@ uint64_t Engine::submit(const ImagePrompt& prompt, const GenerateOptions& option
 }
 size_t Engine::add(const model::Model& adapted) { return worker_->add(adapted); }
 void Engine::cancel(uint64_t request) { worker_->cancel(request); }
-int64_t Engine::room(int64_t prompt_tokens, int64_t answers) const {
-  return worker_->room(prompt_tokens, answers);
+int64_t Engine::room(int64_t prompt_tokens, int64_t generations) const {
+  return worker_->room(prompt_tokens, generations);
 }
 EngineStatus Engine::status() const { return worker_->status(); }
 

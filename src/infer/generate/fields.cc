@@ -95,14 +95,14 @@ void visit(GenerateOptions& o, OptionVisitor& v) {
   visit_length(o, v);
   visit_sampling(o.sampling, v);
   visit_penalties(o.sampling, v);
-  v.integer({"guesses",
+  v.integer({"speculative_tokens",
              "speculative tokens per pass, taken from the continuation of an earlier occurrence of "
              "the same words; faster for repetitive text, with the same result; -1 = auto: as many "
              "as pay by the acceptance so far; 0 = off"},
-            o.guesses, -1, model::kMostRejected);  // more is never useful
+            o.speculative_tokens, -1, model::kMostRejected);  // more is never useful
   v.integer(
-      {"answers", "number of independent samples, or of the best hypotheses of a beam search"},
-      o.answers, 1, kMostBeams);
+      {"generations", "number of independent samples, or of the best hypotheses of a beam search"},
+      o.generations, 1, kMostBeams);
   v.integer({"beams", "hypotheses of a beam search; 1 = sampling"}, o.beams, 1, kMostBeams);
   v.number({"length_penalty", "beams: hypotheses are ranked by log-probability / length ^ X"},
            o.length_penalty, -kMostLengthPenalty, kMostLengthPenalty);
@@ -112,7 +112,7 @@ void visit(GenerateOptions& o, OptionVisitor& v) {
             "beam groups: subtracted from the log-probability of a token for each time that an "
             "earlier group has it at the same step"},
            o.diversity_penalty, 0, 1000);
-  v.texts({"required", "beams: a text that every answer contains"}, o.required);
+  v.texts({"required", "beams: a text that every generation contains"}, o.required);
   v.integer({"logprobs",
              "return the log-probability of each token and of its N most likely alternatives; -1 = "
              "none"},

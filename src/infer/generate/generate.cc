@@ -11,15 +11,15 @@ namespace fovea::infer {
 namespace {
 
 // Returns the scheduler's options for a single request. There are enough pages for all its texts,
-// and one more for each additional answer or beam, which copies the last page of the prompt, but at
-// most as many as fit in `bytes`.
+// and one more for each additional generation or beam, which copies the last page of the prompt,
+// but at most as many as fit in `bytes`.
 SchedulerOptions options_of(const Generator& generator, size_t prompt,
                             const GenerateOptions& options, uint64_t bytes) {
   const model::Spec& spec = generator.model.spec;
   const int64_t before = spec.encoder ? 1 : static_cast<int64_t>(prompt);
   const int64_t most = options.max_tokens < 0 ? spec.context : before + options.max_tokens;
   const int64_t tokens = std::min(spec.context, most);
-  const int64_t streams = std::max(options.answers, options.beams);
+  const int64_t streams = std::max(options.generations, options.beams);
   SchedulerOptions of_one{.compute = generator.compute,
                           .cache = generator.cache,
                           .pages = 1,
@@ -69,12 +69,12 @@ std::vector<Generation> generate(const Generator& generator, const ImagePrompt& 
   Scheduler scheduler(generator.model, generator.rules, generator.tokenizer,
                       options_of(generator, prompt.ids.size(), options, cache_bytes));
   if (cache != nullptr) load_prompt(*cache, spec, prompt.ids, scheduler);
-  std::vector<Generation> results(static_cast<size_t>(options.answers));
+  std::vector<Generation> results(static_cast<size_t>(options.generations));
   std::optional<Error> error;
   const auto sink = [&](const Event& event) {
     if (event.error != nullptr) error = *event.error;
-    if (event.finished != nullptr) results[static_cast<size_t>(event.answer)] = *event.finished;
-    return event.answer != 0 || event.text.empty() || !stream || stream(event.text);
+    if (event.finished != nullptr) results[static_cast<size_t>(event.generation)] = *event.finished;
+    return event.generation != 0 || event.text.empty() || !stream || stream(event.text);
   };
   Task task{1, prompt.ids, options, sink, prompt.images == nullptr};
   task.images = prompt.images;

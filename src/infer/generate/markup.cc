@@ -112,10 +112,10 @@ std::vector<Word> words_of(const std::string& text) {
   return words;
 }
 
-// Returns the index of the first word that ends after `place`.
-int64_t word_at(const std::vector<Word>& words, size_t place) {
+// Returns the index of the first word that ends after `offset`.
+int64_t word_at(const std::vector<Word>& words, size_t offset) {
   const auto found =
-      std::find_if(words.begin(), words.end(), [&](const Word& word) { return word.end > place; });
+      std::find_if(words.begin(), words.end(), [&](const Word& word) { return word.end > offset; });
   return found - words.begin();
 }
 
@@ -137,8 +137,8 @@ std::optional<Span> aligned_with(const std::vector<std::pair<int64_t, int64_t>>&
 
 // Returns the word of the translation before which a tag without words belongs: that of the next
 // aligned word, else after that of the last one.
-int64_t place_of(const std::vector<std::pair<int64_t, int64_t>>& aligned, int64_t word,
-                 int64_t source_words, int64_t target_words) {
+int64_t target_word(const std::vector<std::pair<int64_t, int64_t>>& aligned, int64_t word,
+                    int64_t source_words, int64_t target_words) {
   for (int64_t next = word; next < source_words; ++next)
     if (const auto span = aligned_with(aligned, next, next + 1)) return span->first;
   for (int64_t before = std::min(word, source_words) - 1; before >= 0; --before)
@@ -177,10 +177,10 @@ std::string with_markup(const MarkedLine& line, const std::string& translation,
   std::vector<Span> spans(line.tags.size());
   for (size_t i = 0; i < line.tags.size(); ++i) {
     const MarkedLine::Tag& tag = line.tags[i];
-    const int64_t word = word_at(source, tag.place);
-    const size_t end = line.tags[tag.partner].place;
-    const int64_t place = std::clamp<int64_t>(place_of(aligned, word, S, T), 0, T);
-    spans[i] = {place, place};
+    const int64_t word = word_at(source, tag.offset);
+    const size_t end = line.tags[tag.partner].offset;
+    const int64_t index = std::clamp<int64_t>(target_word(aligned, word, S, T), 0, T);
+    spans[i] = {index, index};
     if (tag.partner <= i) continue;
     // A word that contains the closing tag, such as "word</b>.", is between the tags.
     const auto after = std::find_if(source.begin(), source.end(),
@@ -210,13 +210,13 @@ std::string with_markup(const MarkedLine& line, const std::string& translation,
     }
   }
   std::string out;
-  size_t written = 0;
+  size_t copied = 0;
   for (size_t i = 0; i < target.size(); ++i) {
-    out += translation.substr(written, target[i].begin - written) + before[i];
+    out += translation.substr(copied, target[i].begin - copied) + before[i];
     out += translation.substr(target[i].begin, target[i].end - target[i].begin) + after[i];
-    written = target[i].end;
+    copied = target[i].end;
   }
-  return out + translation.substr(written) + before[target.size()];
+  return out + translation.substr(copied) + before[target.size()];
 }
 
 }  // namespace fovea::infer

@@ -12,7 +12,7 @@ namespace fovea::infer {
 struct MarkedLine {
   // A tag of XML or HTML, or a text that the model cannot write.
   struct Tag {
-    size_t place;      // in `plain`, in bytes
+    size_t offset;     // in `plain`, in bytes
     std::string text;  // "<b>"
     // The index of the tag that closes it, its own for a tag without a partner.
     size_t partner;

@@ -4,8 +4,8 @@
 
 namespace fovea::infer {
 
-// Returns the places of the sequences that end before ids[end]; those that begin before the text
-// get place 0, which find() does not use.
+// Returns the positions of the sequences that end before ids[end]; those that begin before the text
+// get position 0, which find() does not use.
 NgramIndex::Slots NgramIndex::slots_before(const std::vector<int32_t>& ids, int64_t end) const {
   constexpr uint64_t kMultiplier = 0x9E3779B97F4A7C15;  // 2^64 / golden ratio
   Slots slots = {};

@@ -8,13 +8,13 @@
 namespace fovea::infer {
 
 // Finds the latest earlier occurrence of the last tokens of a growing text. The tokens that
-// followed it are guesses of the next ones (prompt lookup decoding, Saxena 2023; Yang et al. 2023).
-// It takes constant time per token and 12 to 48 bytes, independent of the length of the text, so a
-// text of 100,000 tokens costs no more per step than a short one.
+// followed it are proposed as the next ones (prompt lookup decoding, Saxena 2023; Yang et al.
+// 2023). It takes constant time per token and 12 to 48 bytes, independent of the length of the
+// text, so a text of 100,000 tokens costs no more per step than a short one.
 class NgramIndex {
  public:
-  // The lengths of the sequences that are looked up. After a match of only one token, most guesses
-  // are wrong.
+  // The lengths of the sequences that are looked up. After a match of only one token, most
+  // proposals are wrong.
   static constexpr int64_t kShortest = 2, kLongest = 4;
 
   struct Match {
@@ -36,7 +36,7 @@ class NgramIndex {
 
   // tables_[n - kShortest][hash of n tokens]: index of the token that followed the latest sequence
   // with this hash; 0 = none. A sequence replaces another with the same hash, which costs at most a
-  // missed guess.
+  // missed proposal.
   std::array<std::vector<int32_t>, kLengths> tables_;
   int bits_ = 0;      // logarithm of the size of a table
   int64_t next_ = 1;  // the sequences before the tokens from 1 to next_ - 1 are in the tables

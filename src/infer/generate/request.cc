@@ -33,10 +33,10 @@ class BannedTexts {
     }
   }
 
-  // Sets the logits [V] of these tokens after `written` to -infinity.
-  void forbid(std::span<const int32_t> written, std::span<float> logits) const {
+  // Sets the logits [V] of these tokens after `generated` to -infinity.
+  void forbid(std::span<const int32_t> generated, std::span<float> logits) const {
     std::string tail;
-    for (auto id = written.rbegin(); id != written.rend() && tail.size() < longest_; ++id)
+    for (auto id = generated.rbegin(); id != generated.rend() && tail.size() < longest_; ++id)
       if (*id >= 0 && *id < std::ssize(tokens_)) tail.insert(0, tokens_[static_cast<size_t>(*id)]);
     for (const Text& text : texts_)
       for (size_t done = 0; done < text.bytes.size(); ++done) {
@@ -50,8 +50,8 @@ class BannedTexts {
  private:
   struct Text {
     std::string bytes;
-    // By the number of its bytes that are already written: the tokens that begin with the rest. For
-    // 0 bytes: the tokens that contain the text.
+    // By the number of its bytes that are already generated: the tokens that begin with the rest.
+    // For 0 bytes: the tokens that contain the text.
     std::vector<std::vector<int32_t>> completing;
   };
 
@@ -65,7 +65,7 @@ class BannedTexts {
 int64_t limit_of(const Task& task, int64_t prompt, int64_t context, int64_t pages) {
   const int64_t most = task.options.max_tokens;
   if (task.slide && task.options.beams == 1) return most;
-  const int64_t texts = std::max(task.options.answers, task.options.beams);
+  const int64_t texts = std::max(task.options.generations, task.options.beams);
   const int64_t room =
       std::max<int64_t>(0, std::min(context - prompt, room_in(pages, prompt, texts)));
   return most < 0 ? room : std::min(most, room);
@@ -75,9 +75,9 @@ int64_t limit_of(const Task& task, int64_t prompt, int64_t context, int64_t page
 void ban(GenerateOptions& options, const text::Tokenizer& tokenizer) {
   const auto banned = std::make_shared<const BannedTexts>(options.banned, tokenizer);
   options.constrain = [banned, other = std::move(options.constrain)](
-                          std::span<const int32_t> written, std::span<float> logits) {
-    if (other) other(written, logits);
-    banned->forbid(written, logits);
+                          std::span<const int32_t> generated, std::span<float> logits) {
+    if (other) other(generated, logits);
+    banned->forbid(generated, logits);
   };
 }
 
@@ -128,9 +128,9 @@ Request::Request(Task task, const model::Spec& spec, const GenerationRules& rule
         first.ids.size(), context_);
   options.max_tokens = limit_of(task_, std::ssize(first.ids), context_, pool_.pages());
   horizon_ = std::ssize(first.ids);
-  for (int64_t answer = 0; answer < options.answers; ++answer) {
-    answers_.emplace_back(tokenizer, options, rules, options.max_tokens);
-    samplers_.emplace_back(options.sampling, answer);
+  for (int64_t generation = 0; generation < options.generations; ++generation) {
+    generations_.emplace_back(tokenizer, options, rules, options.max_tokens);
+    samplers_.emplace_back(options.sampling, generation);
     token_counts_.emplace_back(options.sampling, counted_);
   }
   if (options.beams > 1) {
@@ -150,7 +150,7 @@ Request::~Request() {
 
 void Request::release_pages() {
   for (Branch& branch : branches_) {
-    guess(branch, {});
+    propose(branch, {});
     model::shorten(pool_, branch.text, 0);
   }
 }
@@ -161,8 +161,8 @@ double Request::seconds() const {
 
 bool Request::emit(const Event& event) { return !task_.sink || task_.sink(event); }
 
-void Request::complete(Answer& answer, Event last) {
-  Generation& result = answer.result();
+void Request::complete(GenerationBuilder& generation, Event last) {
+  Generation& result = generation.result();
   result.prompt_tokens = std::ssize(task_.prompt);
   result.dropped_tokens = dropped_;
   result.cached_tokens = cached_;
@@ -198,11 +198,11 @@ void Request::accept(size_t index, const float* logits, std::vector<AttentionTra
   traces_ = std::move(traces);
   if (std::exchange(first_, false)) {
     prompt_seconds_ = seconds();
-    // All answers continue the prompt.
-    for (int64_t answer = 1; answer < task_.options.answers && !beams_; ++answer) {
+    // All generations continue the prompt.
+    for (int64_t generation = 1; generation < task_.options.generations && !beams_; ++generation) {
       Branch next = branches_[0];
       next.text = model::forked(pool_, branches_[0].text);
-      next.answer = answer;
+      next.generation = generation;
       branches_.push_back(std::move(next));
     }
     if (!beams_) {
@@ -220,76 +220,76 @@ void Request::process_logits(size_t branch, const float* logits) {
   found_[branch] = beams_->best_after(branch, logits, vocabulary_);
 }
 
-int32_t Request::choose(std::vector<float>& logits, const std::vector<int32_t>& written,
+int32_t Request::choose(std::vector<float>& logits, const std::vector<int32_t>& generated,
                         TokenCounts& counts, Sampler& sampler) const {
-  counts.follow(written);
+  counts.follow(generated);
   const Restraints restraints{rules_, task_.options, counted_, counts};
-  restrain(logits.data(), std::ssize(logits), restraints, written);
+  restrain(logits.data(), std::ssize(logits), restraints, generated);
   const auto adjust = [&](Filter filter, float* row) {
     if (filter == Filter::penalties)
       penalise_tokens(row, restraints);
     else
-      penalise_dry(row, std::ssize(logits), restraints, written);
+      penalise_dry(row, std::ssize(logits), restraints, generated);
   };
   return sampler(logits.data(), std::ssize(logits), adjust);
 }
 
-// Draws the next token of a branch, `id`, from its logits; returns false if the answer ends.
-bool Request::draw_one(Branch& branch, const float* logits, const int32_t* guess,
+// Draws the next token of a branch, `id`, from its logits; returns false if the generation ends.
+bool Request::draw_one(Branch& branch, const float* logits, const int32_t* proposal,
                        const AttentionTrace* trace, int32_t& id) {
-  const auto place = static_cast<size_t>(branch.answer);
-  Answer& answer = answers_[place];
+  const auto index = static_cast<size_t>(branch.generation);
+  GenerationBuilder& generation = generations_[index];
   thread_local std::vector<float> row;  // reused, since fresh memory costs more than the copy
   row.assign(logits, logits + vocabulary_);
-  id = choose(row, answer.ids(), token_counts_[place], samplers_[place]);
-  if (guess != nullptr) {
-    ++counts_.guessed, ++answer.result().guessed_tokens;
-    counts_.accepted += id == *guess, answer.result().accepted_tokens += id == *guess;
+  id = choose(row, generation.ids(), token_counts_[index], samplers_[index]);
+  if (proposal != nullptr) {
+    ++counts_.speculative, ++generation.result().speculative_tokens;
+    counts_.accepted += id == *proposal, generation.result().accepted_tokens += id == *proposal;
   }
   TokenLogprob logprob;
   const bool wanted = task_.options.logprobs >= 0;
   if (wanted)
     logprob = logprob_of(logits, {vocabulary_, rules_.tokens}, id, task_.options.logprobs);
-  const auto before = std::ssize(answer.ids());
-  const std::string text = answer.add(id, wanted ? &logprob : nullptr);
-  const bool counts = std::ssize(answer.ids()) > before;
-  counts_.written += counts;
-  Event event{.answer = branch.answer, .text = text};
+  const auto before = std::ssize(generation.ids());
+  const std::string text = generation.add(id, wanted ? &logprob : nullptr);
+  const bool counts = std::ssize(generation.ids()) > before;
+  counts_.generated += counts;
+  Event event{.generation = branch.generation, .text = text};
   if (counts) {
     event.id = id;
     if (wanted) event.logprob = &logprob;
     event.trace = trace;
   }
-  if (answer.done()) {
-    complete(answer, event);
+  if (generation.done()) {
+    complete(generation, event);
     return false;
   }
   if (emit(event)) return true;
-  answer.finish(FinishReason::cancelled);
-  complete(answer, {.answer = branch.answer});
+  generation.finish(FinishReason::cancelled);
+  complete(generation, {.generation = branch.generation});
   done_ = true;
   return false;
 }
 
 void Request::draw(Branch& branch, const float* logits) {
-  Answer& answer = answers_[static_cast<size_t>(branch.answer)];
-  if (answer.at_limit()) {  // no tokens were requested, or there is no room for one
-    const std::string text = answer.finish(FinishReason::length);
-    complete(answer, {.answer = branch.answer, .text = text});
+  GenerationBuilder& generation = generations_[static_cast<size_t>(branch.generation)];
+  if (generation.at_limit()) {  // no tokens were requested, or there is no room for one
+    const std::string text = generation.finish(FinishReason::length);
+    complete(generation, {.generation = branch.generation, .text = text});
     return finish(branch);
   }
-  const int64_t guesses = std::exchange(branch.guesses, 0),
-                certain = std::ssize(branch.ids) - guesses;
+  const int64_t proposed = std::exchange(branch.speculative, 0),
+                certain = std::ssize(branch.ids) - proposed;
   for (int64_t i = 0;; ++i) {
     int32_t id = -1;
     const AttentionTrace* const trace =
         traces_.empty() ? nullptr : &traces_[static_cast<size_t>(i)];
-    const auto place = static_cast<size_t>(certain + i);
-    const int32_t* const guess = i < guesses ? &branch.ids[place] : nullptr;
-    if (!draw_one(branch, logits + i * vocabulary_, guess, trace, id)) return finish(branch);
-    if (guess != nullptr && *guess == id) continue;
-    branch.counts[branch.origin].update(std::min(i + 1, guesses), i);
-    branch.ids.resize(place);
+    const auto index = static_cast<size_t>(certain + i);
+    const int32_t* const proposal = i < proposed ? &branch.ids[index] : nullptr;
+    if (!draw_one(branch, logits + i * vocabulary_, proposal, trace, id)) return finish(branch);
+    if (proposal != nullptr && *proposal == id) continue;
+    branch.counts[branch.origin].update(std::min(i + 1, proposed), i);
+    branch.ids.resize(index);
     model::shorten(pool_, branch.text, certain + i);
     return commit(branch, id);
   }
@@ -304,58 +304,60 @@ void Request::commit(Branch& branch, int32_t id) {
   }
 }
 
-int64_t Request::most_guesses(const Branch& branch) const {
+int64_t Request::most_speculative(const Branch& branch) const {
   if (first_ || beams_ || branch.pending() != 1) return 0;
-  const int64_t asked = chooses_guesses() ? GuessCount::kMost : task_.options.guesses;
+  const int64_t wanted_tokens =
+      chooses_length() ? SpeculationLength::kMost : task_.options.speculative_tokens;
   const int64_t length = std::ssize(branch.ids);
-  int64_t room = std::min({asked, context_ - length, pool_.layout().most_rejected()});
+  int64_t room = std::min({wanted_tokens, context_ - length, pool_.layout().most_rejected()});
   if (length <= short_context_) room = std::min(room, short_context_ - length);
-  // One more token is drawn after the guesses.
-  return std::min(room, answers_[static_cast<size_t>(branch.answer)].left() - 1);
+  // One more token is drawn after the speculative tokens.
+  return std::min(room, generations_[static_cast<size_t>(branch.generation)].left() - 1);
 }
 
-int64_t Request::guess_count(Branch& branch, size_t origin, int64_t most,
-                             const PassLoad& load) const {
+int64_t Request::speculation_length(Branch& branch, size_t origin, int64_t most,
+                                    const PassLoad& load) const {
   branch.origin = origin;
-  return chooses_guesses() ? branch.counts[origin].choose(load, most) : most;
+  return chooses_length() ? branch.counts[origin].choose(load, most) : most;
 }
 
-int64_t Request::draft_guesses(Branch& branch, int64_t most, const PassLoad& load) const {
-  return guess_count(branch, 0, most, load);
+int64_t Request::draft_length(Branch& branch, int64_t most, const PassLoad& load) const {
+  return speculation_length(branch, 0, most, load);
 }
 
 void Request::look_up(Branch& branch, int64_t most, const PassLoad& load) const {
   const std::optional<NgramIndex::Match> found = branch.ngrams.find(branch.ids);
   if (!found) return;
-  const int64_t count = guess_count(branch, static_cast<size_t>(found->length - 1), most, load);
-  guess(branch, continuation(branch.ids, found->next, count));
+  const int64_t count =
+      speculation_length(branch, static_cast<size_t>(found->length - 1), most, load);
+  propose(branch, continuation(branch.ids, found->next, count));
 }
 
-Drafter::Draw Request::guessing(const Branch& branch) {
-  const auto answer = static_cast<size_t>(branch.answer);
-  return [this, sampler = samplers_[answer], counts = token_counts_[answer],
-          written = answers_[answer].ids()](std::vector<float> logits) mutable {
+Drafter::Draw Request::draft_draw(const Branch& branch) {
+  const auto generation = static_cast<size_t>(branch.generation);
+  return [this, sampler = samplers_[generation], counts = token_counts_[generation],
+          generated = generations_[generation].ids()](std::vector<float> logits) mutable {
     // Either vocabulary may be padded. Tokens that the draft lacks rank last but are not forbidden,
     // since the rules may forbid all other tokens.
     constexpr float kLast = -1e30f;
     logits.resize(static_cast<size_t>(vocabulary_), kLast);
     int32_t id = 0;
     try {
-      id = choose(logits, written, counts, sampler);
+      id = choose(logits, generated, counts, sampler);
     } catch (const Error& error) {
       fail(Error(error.kind(), std::string("draft: ") + error.what()));
     } catch (const std::exception& error) {
       fail(error);
     }
-    written.push_back(id);
+    generated.push_back(id);
     return id;
   };
 }
 
-void Request::guess(Branch& branch, const std::vector<int32_t>& ids) const {
-  branch.ids.resize(branch.ids.size() - static_cast<size_t>(branch.guesses));
+void Request::propose(Branch& branch, const std::vector<int32_t>& ids) const {
+  branch.ids.resize(branch.ids.size() - static_cast<size_t>(branch.speculative));
   branch.ids.insert(branch.ids.end(), ids.begin(), ids.end());
-  branch.guesses = std::ssize(ids);
+  branch.speculative = std::ssize(ids);
 }
 
 void Request::advance_beams() {
@@ -363,7 +365,7 @@ void Request::advance_beams() {
   std::vector<std::vector<BeamSearch::Continuation>> continuations;
   for (auto& found : found_) continuations.push_back(std::move(*found));
   beams_->advance(continuations);
-  ++counts_.written;
+  ++counts_.generated;
   if (beams_->done()) return finish_beams();
   std::vector<Branch> next;
   for (size_t i = 0; i < beams_->hypotheses().size(); ++i) {
@@ -379,18 +381,18 @@ void Request::advance_beams() {
 
 void Request::finish_beams() {
   const std::vector<BeamSearch::Hypothesis> best = beams_->best();
-  for (size_t i = 0; i < answers_.size(); ++i) {
-    Answer& answer = answers_[i];
+  for (size_t i = 0; i < generations_.size(); ++i) {
+    GenerationBuilder& generation = generations_[i];
     std::string text;
     if (i < best.size()) {
-      answer.result().score = best[i].score;
-      for (size_t n = 0; n < best[i].ids.size() && !answer.done(); ++n) {
+      generation.result().score = best[i].score;
+      for (size_t n = 0; n < best[i].ids.size() && !generation.done(); ++n) {
         const TokenLogprob logprob{best[i].logprobs[n], {}};
-        text += answer.add(best[i].ids[n], task_.options.logprobs >= 0 ? &logprob : nullptr);
+        text += generation.add(best[i].ids[n], task_.options.logprobs >= 0 ? &logprob : nullptr);
       }
     }
-    if (!answer.done()) text += answer.finish(FinishReason::length);
-    complete(answer, {.answer = static_cast<int64_t>(i), .text = text});
+    if (!generation.done()) text += generation.finish(FinishReason::length);
+    complete(generation, {.generation = static_cast<int64_t>(i), .text = text});
   }
   for (Branch& branch : branches_) finish(branch);
 }

@@ -7,12 +7,12 @@
 
 #include "cache/kv_cache.h"
 #include "fovea/infer/engine.h"
-#include "generate/answer.h"
 #include "generate/beam_search.h"
 #include "generate/drafter.h"
-#include "generate/guess_count.h"
+#include "generate/generation_builder.h"
 #include "generate/ngram_index.h"
 #include "generate/sampler.h"
+#include "generate/speculation_length.h"
 #include "transformer/prompt_images.h"
 
 namespace fovea::infer {
@@ -23,16 +23,17 @@ namespace fovea::infer {
 struct Branch {
   model::CachedText text;
   std::vector<int32_t> ids;
-  int64_t horizon = 0;  // tokens of the text when its reading began; see KvCache::Member
-  int64_t guesses = 0;  // unverified guesses at the end of ids
+  int64_t horizon = 0;      // tokens of the text when its reading began; see KvCache::Member
+  int64_t speculative = 0;  // number of unverified tokens at the end of ids
   std::shared_ptr<Drafter::Text> draft = {};
   NgramIndex ngrams = {};  // of the tokens that are final
-  // Automatic numbers of guesses, by their origin: 0 = a draft model, n - 1 = an earlier occurrence
-  // of n tokens. Guesses after a longer occurrence are accepted more often.
-  std::array<GuessCount, NgramIndex::kLongest> counts = {GuessCount(0.75), GuessCount(0.5),
-                                                         GuessCount(0.65), GuessCount(0.8)};
-  size_t origin = 0;  // of the latest guesses
-  int64_t answer = 0;
+  // Automatic numbers of speculative tokens, by their origin: 0 = a draft model, n - 1 = an earlier
+  // occurrence of n tokens. Tokens after a longer occurrence are accepted more often.
+  std::array<SpeculationLength, NgramIndex::kLongest> counts = {
+      SpeculationLength(0.75), SpeculationLength(0.5), SpeculationLength(0.65),
+      SpeculationLength(0.8)};
+  size_t origin = 0;  // of the latest speculative tokens
+  int64_t generation = 0;
   bool done = false;
 
   int64_t pending() const { return done ? 0 : std::ssize(ids) - text.length; }
@@ -61,7 +62,7 @@ struct Task {
 // tokens in `pages` pages.
 int64_t room_in(int64_t pages, int64_t beginning, int64_t texts);
 
-// A request: its answers, which are drawn independently, or its beams.
+// A request: its generations, which are drawn independently, or its beams.
 class Request {
  public:
   Request(Task task, const model::Spec& spec, const GenerationRules& rules,
@@ -79,52 +80,54 @@ class Request {
   const model::PageContents& page_contents() const { return page_contents_; }
   std::vector<Branch>& branches() { return branches_; }
   bool done() const { return done_; }
-  int64_t most_branches() const { return std::max(task_.options.answers, task_.options.beams); }
+  int64_t most_branches() const { return std::max(task_.options.generations, task_.options.beams); }
   bool beams() const { return beams_.has_value(); }
   int64_t horizon() const { return horizon_; }
-  struct Counts {  // numbers of tokens of all answers; a beam search counts one per step
-    int64_t written = 0, guessed = 0, accepted = 0;
+  struct Counts {  // numbers of tokens of all generations; a beam search counts one per step
+    int64_t generated = 0, speculative = 0, accepted = 0;
   };
   const Counts& counts() const { return counts_; }
 
   // Does the part of accept() that needs no other branch; safe to call for several requests in
   // parallel.
   void process_logits(size_t branch, const float* logits);
-  // Draws tokens from the logits of a branch, [1 + guesses, V]: row 0 is for the token after the
-  // last accepted one, row i for the token after guess i (from 1). `traces` has one entry per row,
-  // or is empty.
+  // Draws tokens from the logits of a branch, [1 + speculative tokens, V]: row 0 is for the token
+  // after the last accepted one, row i for the token after speculative token i (from 1). `traces`
+  // has one entry per row, or is empty.
   void accept(size_t branch, const float* logits, std::vector<AttentionTrace> traces = {});
-  // Returns the maximum number of guesses after a branch; 0 in a beam search, before the first
-  // generated token, and while more than the last token of the branch is unread.
-  int64_t most_guesses(const Branch& branch) const;
-  // Returns the number of guesses, 0 to `most`, to request from a draft model.
-  int64_t draft_guesses(Branch& branch, int64_t most, const PassLoad& load) const;
-  // Guesses 0 to `most` tokens: those that followed an earlier occurrence of the last tokens.
+  // Returns the maximum number of speculative tokens after a branch; 0 in a beam search, before the
+  // first generated token, and while more than the last token of the branch is unread.
+  int64_t most_speculative(const Branch& branch) const;
+  // Returns the number of speculative tokens, 0 to `most`, to request from a draft model.
+  int64_t draft_length(Branch& branch, int64_t most, const PassLoad& load) const;
+  // Proposes 0 to `most` tokens: those that followed an earlier occurrence of the last tokens.
   void look_up(Branch& branch, int64_t most, const PassLoad& load) const;
   // Returns a function that draws from the draft's logits by the same rules and with the same
   // random numbers as this request. Valid until the branch advances.
-  Drafter::Draw guessing(const Branch& branch);
-  void guess(Branch& branch, const std::vector<int32_t>& ids) const;  // replaces earlier guesses
+  Drafter::Draw draft_draw(const Branch& branch);
+  // Replaces the speculative tokens of a branch.
+  void propose(Branch& branch, const std::vector<int32_t>& ids) const;
   const AttentionTraceOptions& trace() const { return task_.trace; }
   void count_cached(int64_t tokens) { cached_ = tokens; }
   void release_pages();                    // the texts will be read again
   void fail(const std::exception& error);  // ends the request
 
  private:
-  bool chooses_guesses() const { return task_.options.guesses < 0; }
-  int64_t guess_count(Branch& branch, size_t origin, int64_t most, const PassLoad& load) const;
+  bool chooses_length() const { return task_.options.speculative_tokens < 0; }
+  int64_t speculation_length(Branch& branch, size_t origin, int64_t most,
+                             const PassLoad& load) const;
   void draw(Branch& branch, const float* logits);
   // Applies the rules to the logits, and draws from them.
-  int32_t choose(std::vector<float>& logits, const std::vector<int32_t>& written,
+  int32_t choose(std::vector<float>& logits, const std::vector<int32_t>& generated,
                  TokenCounts& counts, Sampler& sampler) const;
-  bool draw_one(Branch& branch, const float* logits, const int32_t* guess,
+  bool draw_one(Branch& branch, const float* logits, const int32_t* proposal,
                 const AttentionTrace* trace, int32_t& id);
   void advance_beams();
   void finish_beams();
   void commit(Branch& branch, int32_t id);
   void finish(Branch& branch);
   bool emit(const Event& event);
-  void complete(Answer& answer, Event last);
+  void complete(GenerationBuilder& generation, Event last);
   double seconds() const;
 
   Task task_;
@@ -132,12 +135,12 @@ class Request {
   model::PagePool& pool_;
   int64_t context_, short_context_, vocabulary_;
   int64_t horizon_ = 0;
-  model::PageContents page_contents_;  // of the prompt's pictures
+  model::PageContents page_contents_;  // of the prompt's images
   std::vector<int32_t> counted_;  // tokens that penalties count in addition to the generated ones
   std::vector<Branch> branches_;
-  std::vector<Answer> answers_;
-  std::vector<Sampler> samplers_;          // one per answer
-  std::vector<TokenCounts> token_counts_;  // one per answer
+  std::vector<GenerationBuilder> generations_;
+  std::vector<Sampler> samplers_;          // one per generation
+  std::vector<TokenCounts> token_counts_;  // one per generation
   std::optional<RequiredTexts> required_;
   std::optional<BeamSearch> beams_;
   // The continuations of each beam, which may be none; used when those of all beams are known. A

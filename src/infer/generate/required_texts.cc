@@ -8,11 +8,12 @@
 namespace fovea::infer {
 namespace {
 
-// Returns how many of the first tokens of `spelling`, but not all, are the last ones of `written`.
-size_t begun(const std::vector<int32_t>& written, const std::vector<int32_t>& spelling) {
-  for (size_t n = std::min(written.size(), spelling.size() - 1); n > 0; --n)
+// Returns how many of the first tokens of `spelling`, but not all, are the last ones of
+// `generated`.
+size_t begun(const std::vector<int32_t>& generated, const std::vector<int32_t>& spelling) {
+  for (size_t n = std::min(generated.size(), spelling.size() - 1); n > 0; --n)
     if (std::equal(spelling.begin(), spelling.begin() + static_cast<std::ptrdiff_t>(n),
-                   written.end() - static_cast<std::ptrdiff_t>(n)))
+                   generated.end() - static_cast<std::ptrdiff_t>(n)))
       return n;
   return 0;
 }
@@ -43,9 +44,9 @@ RequiredTexts::RequiredTexts(const std::vector<std::string>& texts,
   }
 }
 
-RequiredTexts::Progress RequiredTexts::after(const std::vector<int32_t>& written) const {
+RequiredTexts::Progress RequiredTexts::after(const std::vector<int32_t>& generated) const {
   std::string bytes;
-  for (const int32_t id : written) bytes += tokenizer_.bytes_of(id);
+  for (const int32_t id : generated) bytes += tokenizer_.bytes_of(id);
   Progress progress;
   size_t most = 0;  // tokens of the text that is begun
   for (const Text& text : texts_) {
@@ -60,7 +61,7 @@ RequiredTexts::Progress RequiredTexts::after(const std::vector<int32_t>& written
     const bool in_word = !bytes.empty() && is_of_word(bytes.back());
     for (const std::vector<int32_t>* spelling : {&text.begins, &text.continues}) {
       if (spelling->empty()) continue;
-      const size_t n = begun(written, *spelling);
+      const size_t n = begun(generated, *spelling);
       const bool fits = text.continues.empty() || in_word == (spelling == &text.continues);
       if (fits) progress.next.push_back(spelling->front());
       if (n > 0) progress.next.push_back((*spelling)[n]);
@@ -75,9 +76,9 @@ RequiredTexts::Progress RequiredTexts::after(const std::vector<int32_t>& written
   return progress;
 }
 
-int64_t RequiredTexts::done_after(std::vector<int32_t> written, int32_t id) const {
-  written.push_back(id);
-  return after(written).done;
+int64_t RequiredTexts::done_after(std::vector<int32_t> generated, int32_t id) const {
+  generated.push_back(id);
+  return after(generated).done;
 }
 
 }  // namespace fovea::infer

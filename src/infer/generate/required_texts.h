@@ -16,18 +16,19 @@ class RequiredTexts {
                 bool whole_words = false);
 
   struct Progress {
-    int64_t done = 0;                // tokens of the texts that are written, a begun text included
-    std::vector<int32_t> next = {};  // tokens that begin or continue a text that is not yet written
+    int64_t done = 0;  // tokens of the texts that are generated, a begun text included
+    // Tokens that begin or continue a text that is not yet generated.
+    std::vector<int32_t> next = {};
     // Of these, the tokens that keep what is begun.
     std::vector<int32_t> onward = {};
-    int64_t left = 0;  // tokens of the texts that are not written, as if none of them were begun
-    bool ends_word = false;  // a text was just written, and the next token must not continue it
+    int64_t left = 0;  // tokens of the texts that are not generated, as if none of them were begun
+    bool ends_word = false;  // a text was just generated, and the next token must not continue it
   };
-  Progress after(const std::vector<int32_t>& written) const;
+  Progress after(const std::vector<int32_t>& generated) const;
   // Returns the tokens that continue a word.
   const std::vector<int32_t>& continuing() const { return continuing_; }
-  // Returns Progress::done for `written` followed by `id`.
-  int64_t done_after(std::vector<int32_t> written, int32_t id) const;
+  // Returns Progress::done for `generated` followed by `id`.
+  int64_t done_after(std::vector<int32_t> generated, int32_t id) const;
 
  private:
   struct Text {

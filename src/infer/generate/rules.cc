@@ -76,9 +76,9 @@ void forbid_words(float* logits, int64_t vocabulary, const std::vector<int32_t>&
   }
 }
 
-std::vector<int32_t> seen_by(const Restraints& r, const std::vector<int32_t>& written) {
+std::vector<int32_t> seen_by(const Restraints& r, const std::vector<int32_t>& generated) {
   std::vector<int32_t> seen = r.prompt;
-  seen.insert(seen.end(), written.begin(), written.end());
+  seen.insert(seen.end(), generated.begin(), generated.end());
   return seen;
 }
 
@@ -195,16 +195,16 @@ void penalise_tokens(float* logits, const Restraints& r) {
 }
 
 void penalise_dry(float* logits, int64_t vocabulary, const Restraints& r,
-                  const std::vector<int32_t>& written) {
+                  const std::vector<int32_t>& generated) {
   const Sampling& s = r.options.sampling;
   if (s.dry_multiplier > 0 && s.dry_penalty_last_n != 0)
-    penalise_repetition(logits, vocabulary, seen_by(r, written), s);
+    penalise_repetition(logits, vocabulary, seen_by(r, generated), s);
 }
 
 void restrain(float* logits, int64_t vocabulary, const Restraints& r,
-              const std::vector<int32_t>& written) {
+              const std::vector<int32_t>& generated) {
   const GenerateOptions& o = r.options;
-  const auto n = std::ssize(written);
+  const auto n = std::ssize(generated);
   if (n < std::ssize(o.forced)) return force(logits, vocabulary, o.forced[static_cast<size_t>(n)]);
   if (n == 0 && r.rules.forced_first) return force(logits, vocabulary, *r.rules.forced_first);
   if (r.rules.forced_last && n + 1 == o.max_tokens && !o.ignore_end)
@@ -212,25 +212,25 @@ void restrain(float* logits, int64_t vocabulary, const Restraints& r,
   for (const auto& [id, bias] : o.sampling.logit_bias) logits[id] += bias;
   if (!among_filters(o, "penalties")) penalise_tokens(logits, r);
   if (o.sampling.no_repeat_ngram > 0)
-    forbid_ngrams(logits, seen_by(r, written), o.sampling.no_repeat_ngram);
-  if (!among_filters(o, "dry")) penalise_dry(logits, vocabulary, r, written);
+    forbid_ngrams(logits, seen_by(r, generated), o.sampling.no_repeat_ngram);
+  if (!among_filters(o, "dry")) penalise_dry(logits, vocabulary, r, generated);
   std::fill(logits + std::min(vocabulary, r.rules.tokens), logits + vocabulary, kNever);
   for (const int32_t id : r.rules.suppressed) set(logits, vocabulary, id, kNever);
   if (!r.rules.suppressed_words.empty())
-    forbid_words(logits, vocabulary, seen_by(r, written), r.rules.suppressed_words);
+    forbid_words(logits, vocabulary, seen_by(r, generated), r.rules.suppressed_words);
   if (n == 0)
     for (const int32_t id : r.rules.suppressed_first) set(logits, vocabulary, id, kNever);
   if (n < o.min_tokens) {
     for (const int32_t id : r.rules.ends) set(logits, vocabulary, id, kNever);
     for (const int32_t id : o.stop_ids) set(logits, vocabulary, id, kNever);
   }
-  if (o.constrain) o.constrain(written, {logits, static_cast<size_t>(vocabulary)});
+  if (o.constrain) o.constrain(generated, {logits, static_cast<size_t>(vocabulary)});
 }
 
 void check_options(const GenerateOptions& o, int64_t vocabulary) {
   check_fields(o);
-  check_field(o.beams == 1 || o.answers <= o.beams, "answers",
-              "{}; expected at most {}, the number of beams", o.answers, o.beams);
+  check_field(o.beams == 1 || o.generations <= o.beams, "generations",
+              "{}; expected at most {}, the number of beams", o.generations, o.beams);
   check_field(o.beam_groups <= o.beams && o.beams % o.beam_groups == 0, "beam_groups",
               "{}; expected a divisor of the number of beams, {}", o.beam_groups, o.beams);
   check_field(o.required.empty() || o.beams > 1, "required",

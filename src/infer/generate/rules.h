@@ -30,7 +30,7 @@ struct GenerationRules {
 
 GenerationRules rules_of(const model::Origin& origin, const std::vector<int32_t>& end_ids);
 
-// The rules for the logits of one answer. `counts` covers the prompt and the generated tokens.
+// The rules for the logits of one generation. `counts` covers the prompt and the generated tokens.
 struct Restraints {
   const GenerationRules& rules;
   const GenerateOptions& options;
@@ -38,17 +38,17 @@ struct Restraints {
   const TokenCounts& counts;
 };
 
-// Applies the rules to the logits [V] (or log-probabilities) of the token after `written`: bias,
+// Applies the rules to the logits [V] (or log-probabilities) of the token after `generated`: bias,
 // penalties that are not among the filters, repeated n-grams, forbidden and forced tokens, and
 // options.constrain. Ids that the
 // tokenizer lacks have a logit of -infinity.
 void restrain(float* logits, int64_t vocabulary, const Restraints& restraints,
-              const std::vector<int32_t>& written);
+              const std::vector<int32_t>& generated);
 
 // Apply the repetition, presence and frequency penalties, and DRY.
 void penalise_tokens(float* logits, const Restraints& restraints);
 void penalise_dry(float* logits, int64_t vocabulary, const Restraints& restraints,
-                  const std::vector<int32_t>& written);
+                  const std::vector<int32_t>& generated);
 
 // Returns `program` overridden by the settings in generation_config.json or config.json. An
 // encoder-decoder decodes greedily unless do_sample is set.

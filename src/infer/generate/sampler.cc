@@ -354,11 +354,11 @@ bool among_filters(const GenerateOptions& o, const char* name) {
          s.samplers.find(name) != std::string::npos;
 }
 
-Sampler::Sampler(const Sampling& options, int64_t answer)
+Sampler::Sampler(const Sampling& options, int64_t generation)
     : options_(options),
       order_(filter_order(options.samplers)),
       most_surprisal_(2 * double{options.mirostat_tau}),
-      random_(options.seed, Stream::sampling, static_cast<uint32_t>(answer)) {}
+      random_(options.seed, Stream::sampling, static_cast<uint32_t>(generation)) {}
 
 std::vector<Sampler::Candidate> Sampler::distribution(const float* logits, int64_t vocabulary,
                                                       bool excludes, const Adjust& adjust) const {

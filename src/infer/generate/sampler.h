@@ -18,11 +18,11 @@ std::vector<Filter> filter_order(const std::string& samplers);
 bool among_filters(const GenerateOptions& options, const char* name);
 
 // Draws tokens from logits. The n-th random number of a seed is always the same, independent of
-// other requests. The answers of one request have separate random streams.
+// other requests. The generations of one request have separate random streams.
 class Sampler {
  public:
   // The options must be in range; see check_options() in rules.h.
-  explicit Sampler(const Sampling& options, int64_t answer = 0);
+  explicit Sampler(const Sampling& options, int64_t generation = 0);
 
   // Changes logits [V] as Filter::penalties or Filter::dry do.
   using Adjust = std::function<void(Filter filter, float* logits)>;

@@ -104,8 +104,8 @@ std::unique_ptr<Request> Scheduler::request(Task task) {
         "trace: the model is on device {}; expected cpu", device.name);
   check(!traced || !request->beams(),
         "trace: cannot be combined with beam search; expected no beams");
-  check(branches <= options_.most_sequences, "{} answers or beams; expected at most {}", branches,
-        options_.most_sequences);
+  check(branches <= options_.most_sequences, "{} generations or beams; expected at most {}",
+        branches, options_.most_sequences);
   const int64_t needed = model::pages_for(request->horizon() + 1) + branches - 1;
   check(needed <= pool_.pages(),
         "prompt: {} tokens and the first generated tokens need {} pages of {} tokens; expected at "
@@ -114,9 +114,9 @@ std::unique_ptr<Request> Scheduler::request(Task task) {
   return request;
 }
 
-int64_t Scheduler::room(int64_t prompt_tokens, int64_t answers) const {
+int64_t Scheduler::room(int64_t prompt_tokens, int64_t generations) const {
   return std::min(model_.spec.context - prompt_tokens,
-                  room_in(pool_.pages(), prompt_tokens, answers));
+                  room_in(pool_.pages(), prompt_tokens, generations));
 }
 
 void Scheduler::add(std::unique_ptr<Request> request) {
@@ -142,15 +142,15 @@ bool Scheduler::has_room(const Request& request) const {
 
 // Admits waiting requests while the limit of sequences and the free pages allow it.
 void Scheduler::admit() {
-  int64_t places = options_.most_sequences;
-  for (const auto& request : running_) places -= request->most_branches();
+  int64_t free_sequences = options_.most_sequences;
+  for (const auto& request : running_) free_sequences -= request->most_branches();
   std::vector<Source> fresh;
   std::vector<Request*> owners;
   const NoGradient off;
-  while (!waiting_.empty() && waiting_.front()->most_branches() <= places) {
+  while (!waiting_.empty() && waiting_.front()->most_branches() <= free_sequences) {
     Request& request = *waiting_.front();
     if (!running_.empty() && !has_room(request)) break;
-    places -= request.most_branches();
+    free_sequences -= request.most_branches();
     if (shares_beginnings(model_.spec)) {
       Branch& branch = request.branches()[0];
       prefixes_.begin(branch.text, branch.ids, request.adapter(), request.page_contents());
@@ -210,8 +210,8 @@ void Scheduler::begin_reading(Branch& branch) {
   if (branch.text.length == 0) branch.horizon = length;
 }
 
-// Selects the tokens to read in this step. Texts with one unread token (and guesses) come first;
-// prompts get the rest of the step's tokens.
+// Selects the tokens to read in this step. Texts with one unread token (and speculative tokens)
+// come first; prompts get the rest of the step's tokens.
 std::vector<Scheduler::Row> Scheduler::plan() {
   std::vector<Row> rows;
   int64_t left = options_.step_tokens;
@@ -221,12 +221,13 @@ std::vector<Scheduler::Row> Scheduler::plan() {
         Branch& branch = request->branches()[i];
         if (!branch.done) begin_reading(branch);
         const int64_t pending = branch.pending();
-        const bool is_prompt = pending > 1 + branch.guesses;
+        const bool is_prompt = pending > 1 + branch.speculative;
         if (pending == 0 || is_prompt != prompts || (prompts && left <= 0)) continue;
         int64_t tokens = prompts ? std::min(pending, left) : pending;
         // Speculative tokens are dropped rather than evicting a request.
-        if (branch.guesses > 0 && !prefixes_.make_room(branch.text, branch.text.length + tokens)) {
-          request->guess(branch, {});
+        if (branch.speculative > 0 &&
+            !prefixes_.make_room(branch.text, branch.text.length + tokens)) {
+          request->propose(branch, {});
           tokens = 1;
         }
         if (reserve(*request, branch, tokens, rows)) {
@@ -244,7 +245,7 @@ std::vector<Scheduler::Row> Scheduler::plan() {
   return rows;
 }
 
-// Computes the vectors of the pictures that the rows read. If that fails, the request ends.
+// Computes the vectors of the images that the rows read. If that fails, the request ends.
 void Scheduler::encode_images(const std::vector<Row>& rows) {
   const NoGradient off;
   for (const Row& row : rows) {
@@ -268,7 +269,7 @@ void Scheduler::compute(const std::vector<Row>& rows) {
   for (const Row& row : rows) {
     Branch& branch = row.request->branches()[row.branch];
     if (row.tokens == branch.pending()) {
-      const int64_t drawn = 1 + branch.guesses;
+      const int64_t drawn = 1 + branch.speculative;
       tracer.want(row.request->trace(), members.size(), std::ssize(tokens) + row.tokens - drawn,
                   drawn);
     }
@@ -278,7 +279,7 @@ void Scheduler::compute(const std::vector<Row>& rows) {
       images->add_vectors(branch.text.length, row.tokens, std::ssize(tokens), vectors);
     const auto begin = branch.ids.begin() + branch.text.length;
     tokens.insert(tokens.end(), begin, begin + row.tokens);
-    if (row.tokens > 1 + branch.guesses) status_.prompt_tokens += row.tokens;
+    if (row.tokens > 1 + branch.speculative) status_.prompt_tokens += row.tokens;
   }
   const Tensor hidden = read_batch(model_, pool_, std::move(members), tokens, options_.compute,
                                    tracer.probe(), adapters, vectors);
@@ -295,16 +296,16 @@ void Scheduler::deliver(const std::vector<Row>& rows, const Tensor& hidden,
   for (const Row& row : rows) {
     end += row.tokens;
     Branch& branch = row.request->branches()[row.branch];
-    // A page with guesses, which may be rejected and replaced, is not stored.
-    const int64_t certain = branch.text.length - branch.guesses;
+    // A page with speculative tokens, which may be rejected and replaced, is not stored.
+    const int64_t certain = branch.text.length - branch.speculative;
     if (shares_beginnings(model_.spec) && certain / kPageTokens > branch.text.kept)
       prefixes_.keep(branch.text, branch.ids, certain, row.request->adapter(),
                      row.request->page_contents());
     model::release_unread(pool_, branch.text);
     if (branch.pending() > 0) continue;
     drawing.push_back(&row);
-    drawn.push_back(1 + branch.guesses);
-    for (int64_t r = end - 1 - branch.guesses; r < end; ++r)
+    drawn.push_back(1 + branch.speculative);
+    for (int64_t r = end - 1 - branch.speculative; r < end; ++r)
       picked.push_back(static_cast<int32_t>(r));
   }
   if (picked.empty()) return;
@@ -325,8 +326,8 @@ void Scheduler::deliver(const std::vector<Row>& rows, const Tensor& hidden,
       row->request->fail(error);
     }
     const Request::Counts after = row->request->counts();
-    status_.written_tokens += after.written - before.written;
-    status_.guessed_tokens += after.guessed - before.guessed;
+    status_.generated_tokens += after.generated - before.generated;
+    status_.speculative_tokens += after.speculative - before.speculative;
     status_.accepted_tokens += after.accepted - before.accepted;
     next += drawn[i] * V;
   }
@@ -342,7 +343,7 @@ std::vector<std::exception_ptr> Scheduler::process_logits(const std::vector<cons
   std::vector<std::vector<size_t>> of_requests;  // elements; those of a request may be apart
   for (size_t i = 0; i < drawing.size(); ++i) {
     const Row& row = *drawing[i];
-    first.push_back(first.back() + 1 + row.request->branches()[row.branch].guesses);
+    first.push_back(first.back() + 1 + row.request->branches()[row.branch].speculative);
     const auto [number, added] = numbers.emplace(row.request, of_requests.size());
     if (added) of_requests.emplace_back();
     of_requests[number->second].push_back(i);
@@ -365,7 +366,7 @@ void Scheduler::sweep() {
 
 // Proposes speculative tokens for the texts with one unread token. The next pass reads this token
 // and the speculative ones.
-void Scheduler::guess() {
+void Scheduler::propose() {
   int64_t texts = 0;
   for (const auto& request : running_) {
     for (const Branch& branch : request->branches()) texts += branch.pending() > 0;
@@ -377,33 +378,33 @@ void Scheduler::guess() {
   std::vector<std::pair<Request*, Branch*>> drafting;
   for (const auto& request : running_) {
     for (Branch& branch : request->branches()) {
-      const int64_t most = std::min(request->most_guesses(branch), share);
+      const int64_t most = std::min(request->most_speculative(branch), share);
       if (most <= 0) continue;
       if (!drafter_) {
         request->look_up(branch, most, load);
         continue;
       }
-      const int64_t count = request->draft_guesses(branch, most, load);
+      const int64_t count = request->draft_length(branch, most, load);
       if (count == 0) continue;
       drafting.emplace_back(request.get(), &branch);
       drafts.push_back({branch.ids, request->source(), branch.draft, count, request->horizon(),
-                        request->guessing(branch)});
+                        request->draft_draw(branch)});
     }
   }
   if (drafts.empty()) return;
   try {
-    drafter_->guess(drafts);
+    drafter_->propose(drafts);
   } catch (const std::exception& error) {
     for (const auto& [request, branch] : drafting) request->fail(error);
     return;
   }
   for (size_t i = 0; i < drafts.size(); ++i)
-    drafting[i].first->guess(*drafting[i].second, drafts[i].guessed);
+    drafting[i].first->propose(*drafting[i].second, drafts[i].proposed);
 }
 
 bool Scheduler::step() {
   admit();
-  guess();
+  propose();
   const std::vector<Row> rows = plan();
   if (!rows.empty()) {
     try {

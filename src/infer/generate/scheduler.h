@@ -18,7 +18,7 @@ struct SchedulerOptions {
   int64_t pages = 0;  // see PagePool::Size; a draft model's cache has as many
   int64_t most_sequences = 64;
   int64_t step_tokens = 512;
-  const model::Transformer* draft = nullptr;  // draft model, for requests with `guesses`
+  const model::Transformer* draft = nullptr;  // draft model, for requests with `speculative_tokens`
   size_t most_adapters = 1 << 20;             // each is a kind of the prefix cache
 };
 
@@ -41,7 +41,7 @@ class Scheduler {
   void cancel(uint64_t number);
   bool step();  // returns false if no requests are left
   // See Engine::room(). Safe to call from any thread.
-  int64_t room(int64_t prompt_tokens, int64_t answers) const;
+  int64_t room(int64_t prompt_tokens, int64_t generations) const;
   EngineStatus status() const;
   model::PrefixCache& prefixes() { return prefixes_; }
   const model::PagePool& pool() const { return pool_; }
@@ -56,7 +56,7 @@ class Scheduler {
   const GenerationRules& rules_for(size_t adapter);
   bool has_room(const Request& request) const;
   void admit();
-  void guess();
+  void propose();
   std::vector<Row> plan();
   static void encode_images(const std::vector<Row>& rows);
   void begin_reading(Branch& branch);

@@ -55,11 +55,11 @@ Terms::Terms(const std::string& path, const text::Tokenizer& target) {
     if (columns[0].starts_with('#')) continue;
     const bool two = columns.size() == 2 || !table.names.empty();
     if (!two || columns[from].empty() || columns[to].empty())
-      fail(ErrorKind::BadFile, "{}: expected source term<TAB>target term", row.place);
+      fail(ErrorKind::BadFile, "{}: expected source term<TAB>target term", row.location);
     const std::string& term = columns[to];
     if (!target.unknown(term).empty())
       fail(ErrorKind::BadFile,
-           "{}: \"{}\" has characters that the model cannot write; expected others", row.place,
+           "{}: \"{}\" has characters that the model cannot write; expected others", row.location,
            term);
     terms_.emplace_back(columns[from], term);
   }

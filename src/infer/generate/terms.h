@@ -9,7 +9,7 @@
 
 namespace fovea::infer {
 
-// Returns the first place, not before `from`, where `words` are in a line and not within a longer
+// Returns the first offset, not before `from`, where `words` are in a line and not within a longer
 // word; npos if the line lacks them. Text in scripts without spaces may contain them anywhere.
 size_t find_words(std::string_view line, std::string_view words, size_t from = 0);
 // Return whether a text ends with a character of a word, and whether it begins with one (or with
@@ -27,7 +27,7 @@ class Terms {
   Terms(const std::string& path, const text::Tokenizer& target);
 
   // Returns the target terms of the source terms in a line, as whole words, in the order of the
-  // file. A source term within a longer one, at the same place, does not count.
+  // file. A source term within a longer one, at the same offset, does not count.
   std::vector<std::string> targets_in(const std::string& line) const;
 
  private:

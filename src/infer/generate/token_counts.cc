@@ -9,9 +9,9 @@ TokenCounts::TokenCounts(const Sampling& options, const std::vector<int32_t>& pr
   for (const int32_t id : prompt) counts_[id] = 0;
 }
 
-void TokenCounts::follow(const std::vector<int32_t>& written) {
+void TokenCounts::follow(const std::vector<int32_t>& generated) {
   if (!wanted_) return;
-  for (; followed_ < written.size(); ++followed_) ++counts_[written[followed_]];
+  for (; followed_ < generated.size(); ++followed_) ++counts_[generated[followed_]];
 }
 
 }  // namespace fovea::infer

@@ -15,8 +15,8 @@ class TokenCounts {
   // Counts nothing if the options have no penalty on tokens.
   TokenCounts(const Sampling& options, const std::vector<int32_t>& prompt);
 
-  // Counts the tokens that were appended to `written` since the last call.
-  void follow(const std::vector<int32_t>& written);
+  // Counts the tokens that were appended to `generated` since the last call.
+  void follow(const std::vector<int32_t>& generated);
 
   // Returns how often each token of the prompt and of the generated text was generated; 0 for a
   // token that only the prompt contains.
@@ -24,7 +24,7 @@ class TokenCounts {
 
  private:
   bool wanted_;
-  size_t followed_ = 0;  // number of counted tokens of `written`
+  size_t followed_ = 0;  // number of counted tokens of `generated`
   std::unordered_map<int32_t, int64_t> counts_;
 };
 

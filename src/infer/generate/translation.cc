@@ -141,7 +141,7 @@ class Translator {
     const auto sink = [this, &translation](const Event& event) {
       if (event.error != nullptr) error_ = *event.error;
       if (event.finished != nullptr)
-        translation.best[static_cast<size_t>(event.answer)] = *event.finished;
+        translation.best[static_cast<size_t>(event.generation)] = *event.finished;
       return true;
     };
     Task task{line + 1, request.source, request.options, sink};
@@ -165,7 +165,7 @@ TranslationRequest translation_request(const Generator& generator, const Transla
   request.source = source_of(generator, options, line, number, request.cut);
   GenerateOptions& generation = request.options;
   generation.beams = options.beams;
-  generation.answers = options.best;
+  generation.generations = options.best;
   generation.min_tokens = options.min_tokens;
   generation.length_penalty = options.length_penalty.value_or(generator.rules.length_penalty);
   generation.early_stopping = generator.rules.early_stopping;

@@ -48,9 +48,9 @@ std::optional<double> error_rate(const Predictions& p) {
   return (rates.*rate)();
 }
 
-std::optional<double> written_reward(const Predictions& p) {
-  if (p.written_rewards.empty()) return std::nullopt;
-  return mean_of(p.written_rewards);
+std::optional<double> generated_reward(const Predictions& p) {
+  if (p.generated_rewards.empty()) return std::nullopt;
+  return mean_of(p.generated_rewards);
 }
 
 std::optional<double> chosen_reward(const Predictions& p) {
@@ -181,7 +181,7 @@ std::vector<EvaluationTask> tasks_of_labels(const Metric& right) {
       {"words", "classifiers", "labelled words", {loss("nats per label")}, of_words, "loss"}};
 }
 
-// The evaluations of preferences and of written answers.
+// The evaluations of preferences and of generated answers.
 std::vector<EvaluationTask> tasks_of_answers() {
   const Metric margin{"margin", "margin", "", 4, true, reward_margin};
   const Metric chosen{"chosen_reward", "chosen", "", 4, true, chosen_reward};
@@ -192,7 +192,7 @@ std::vector<EvaluationTask> tasks_of_answers() {
     return EvaluationTask{name,     models, "pairs of answers", {loss("nats per pair")},
                           of_pairs, "loss"};
   };
-  const Metric reward{"reward", "reward", "", 4, true, written_reward};
+  const Metric reward{"reward", "reward", "", 4, true, generated_reward};
   const Metric length{
       "answer_tokens",
       "tokens of an answer",
@@ -210,7 +210,7 @@ std::vector<EvaluationTask> tasks_of_answers() {
            "loss"},
           preferences("orpo", "decoders"),
           preferences("simpo", "decoders"),
-          {"written_answers", "decoders", "prompts", {}, {reward, length}, "reward"}};
+          {"generated_answers", "decoders", "prompts", {}, {reward, length}, "reward"}};
 }
 
 std::vector<EvaluationTask> make_tasks() {
@@ -252,13 +252,13 @@ std::vector<EvaluationTask> make_tasks() {
        {right},
        "loss"},
       {"retrieval",
-       "models of pictures and texts",
-       "pictures with captions",
-       {loss("nats per picture")},
+       "models of images and texts",
+       "images with captions",
+       {loss("nats per image")},
        {{"text_recall_1", "text R@1", "", 4, true, recall_at<&Predictions::text_ranks, 1>},
         {"text_recall_5", "text R@5", "", 4, true, recall_at<&Predictions::text_ranks, 5>},
-        {"image_recall_1", "picture R@1", "", 4, true, recall_at<&Predictions::image_ranks, 1>},
-        {"image_recall_5", "picture R@5", "", 4, true, recall_at<&Predictions::image_ranks, 5>}},
+        {"image_recall_1", "image R@1", "", 4, true, recall_at<&Predictions::image_ranks, 1>},
+        {"image_recall_5", "image R@5", "", 4, true, recall_at<&Predictions::image_ranks, 5>}},
        "loss"},
       {"similarity", "embedders", "scored pairs of texts", {}, {rank, linear}, "spearman"}};
   for (EvaluationTask& task : tasks_of_answers()) tasks.push_back(std::move(task));

@@ -27,7 +27,7 @@ struct Predictions {
   Choices choices = {};  // each label with the most likely output
   // Each translation or transcript with its reference; unset: none was made.
   std::optional<std::vector<std::pair<std::string, std::string>>> translations = {};
-  std::vector<double> written_rewards = {};                  // of written answers
+  std::vector<double> generated_rewards = {};                // of generated answers
   double answer_tokens = 0;                                  // mean length of these answers
   std::vector<std::pair<double, double>> similarities = {};  // pairs (similarity, human score)
   std::vector<std::string> names = {};                       // of the labels
@@ -43,8 +43,8 @@ struct Predictions {
     bool paired = true;
   };
   Rewards rewards = {};
-  // Pictures with texts: for each picture, the number of texts that are at least as close to it as
-  // its own, and for each text that of pictures.
+  // Images with texts: for each image, the number of texts that are at least as close to it as
+  // its own, and for each text that of images.
   std::vector<int64_t> text_ranks = {}, image_ranks = {};
 };
 

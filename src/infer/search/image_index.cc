@@ -1,5 +1,5 @@
-// The index of pictures: the files of the index of passages, where the text of a passage is the
-// hash of the picture's file.
+// The index of images: the files of the index of passages, where the text of a passage is the
+// hash of the image's file.
 
 #include <algorithm>
 #include <filesystem>
@@ -25,7 +25,7 @@ ImageOptions unit_vectors() {
   return options;
 }
 
-// Lists the pictures of a folder, with the hash of each as its text.
+// Lists the images of a folder, with the hash of each as its text.
 std::vector<IndexedPassage> list_images(const std::string& folder, ImageIndexBuild& result) {
   const FilesBelow below = files_below(folder);
   std::vector<IndexedPassage> images;
@@ -35,9 +35,9 @@ std::vector<IndexedPassage> list_images(const std::string& folder, ImageIndexBui
                         hash_text(hash_bytes(MappedFile(path.string()).bytes()))});
   for (const auto& link : below.links_out) result.links_out.push_back(link.string());
   if (images.empty())
-    fail(ErrorKind::BadFile, "{}: no pictures; expected files named .png, .jpg, .jpeg or .webp",
+    fail(ErrorKind::BadFile, "{}: no images; expected files named .png, .jpg, .jpeg or .webp",
          folder);
-  result.pictures = std::ssize(images);
+  result.images = std::ssize(images);
   return images;
 }
 
@@ -68,7 +68,7 @@ std::string absolute_path(const std::string& path) {
 
 ImageIndexBuild build_image_index(
     const std::string& folder, const std::string& model_folder, const std::string& index,
-    const std::function<bool(int64_t embedded, int64_t pictures)>& progress) {
+    const std::function<bool(int64_t embedded, int64_t images)>& progress) {
   const FloatMode mode;
   const ImageModel model = ImageModel::open(model_folder);
   const std::string fingerprint = hash_text(model.fingerprint());
@@ -76,7 +76,7 @@ ImageIndexBuild build_image_index(
   const auto known = known_images(index, fingerprint, width);
   ImageIndexBuild result;
   std::vector<IndexedPassage> images = list_images(folder, result);
-  const Tensor vectors = empty({result.pictures, width});
+  const Tensor vectors = empty({result.images, width});
   std::vector<size_t> fresh;
   for (size_t i = 0; i < images.size(); ++i) {
     const auto found = known.find(images[i].text);

@@ -84,8 +84,8 @@ SparseVectors PassageModel::sparse_vectors(const std::vector<std::string>& texts
   return vectors;
 }
 
-std::vector<EmbeddedToken> PassageModel::placed_tokens(const std::string& text,
-                                                       TextRole role) const {
+std::vector<EmbeddedToken> PassageModel::embedded_tokens(const std::string& text,
+                                                         TextRole role) const {
   if (kind() == VectorKind::multiple) return token_model().embed_tokens(text, role);
   return dense_model().embed_tokens(text, options_for(role));
 }

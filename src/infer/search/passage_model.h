@@ -40,8 +40,8 @@ class PassageModel {
                            EmbedOptions options) const;
   SparseVectors sparse_vectors(const std::vector<std::string>& texts, TextRole role,
                                const EmbedOptions& options) const;
-  // Returns the vectors of the text's tokens, of unit length, and their places in it.
-  std::vector<EmbeddedToken> placed_tokens(const std::string& text, TextRole role) const;
+  // Returns the vectors of the text's tokens, of unit length, and their spans in it.
+  std::vector<EmbeddedToken> embedded_tokens(const std::string& text, TextRole role) const;
 
  private:
   // The alternatives are in the order of VectorKind.

@@ -67,12 +67,12 @@ void add_pieces(std::string_view text, Unit sentence, int64_t most,
                 const text::Tokenizer& tokenizer, std::vector<Unit>& units) {
   const std::string_view whole = text.substr(sentence.begin, sentence.end - sentence.begin);
   const std::vector<text::Token> tokens = tokenizer.tokens(whole);
-  const auto place = [&](const char* at) { return static_cast<size_t>(at - text.data()); };
+  const auto offset_of = [&](const char* at) { return static_cast<size_t>(at - text.data()); };
   const auto step = static_cast<size_t>(most);
   for (size_t first = 0; first < tokens.size(); first += step) {
     const size_t next = std::min(first + step, tokens.size());
-    const size_t begin = first == 0 ? sentence.begin : place(tokens[first].text.data());
-    size_t end = next == tokens.size() ? sentence.end : place(tokens[next].text.data());
+    const size_t begin = first == 0 ? sentence.begin : offset_of(tokens[first].text.data());
+    size_t end = next == tokens.size() ? sentence.end : offset_of(tokens[next].text.data());
     while (end > begin && is_space(text[end - 1])) --end;
     if (begin < end)
       units.push_back({begin, end, static_cast<int64_t>(next - first),

@@ -204,8 +204,8 @@ std::vector<WordMatch> SearchIndex::explain(const std::string& query,
   const FloatMode mode;
   refuse_kind(parts_->model, parts_->path, VectorKind::sparse, "matching words");
   const auto words = [&](const std::string& text, TextRole role) {
-    std::vector<PlacedVector> tokens;
-    for (const EmbeddedToken& token : parts_->model.placed_tokens(text, role))
+    std::vector<SpanVector> tokens;
+    for (const EmbeddedToken& token : parts_->model.embedded_tokens(text, role))
       tokens.push_back({token.begin, token.end, token.vector});
     return words_of(text, tokens);
   };
@@ -213,7 +213,7 @@ std::vector<WordMatch> SearchIndex::explain(const std::string& query,
   const auto of_passage = words(passage.text, TextRole::document);
   std::vector<WordMatch> matches;
   for (const WordPair& pair : best_matches(of_query, of_passage)) {
-    const PlacedVector &q = of_query[pair.query], &p = of_passage[pair.passage];
+    const SpanVector &q = of_query[pair.query], &p = of_passage[pair.passage];
     const auto lines_before = std::count(
         passage.text.begin(), passage.text.begin() + static_cast<std::ptrdiff_t>(p.begin), '\n');
     matches.push_back({query.substr(q.begin, q.end - q.begin),

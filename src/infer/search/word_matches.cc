@@ -20,9 +20,9 @@ float dot(const std::vector<float>& a, const std::vector<float>& b) {
 
 }  // namespace
 
-std::vector<PlacedVector> words_of(std::string_view text, const std::vector<PlacedVector>& tokens) {
-  std::vector<PlacedVector> words;
-  for (const PlacedVector& token : tokens) {
+std::vector<SpanVector> words_of(std::string_view text, const std::vector<SpanVector>& tokens) {
+  std::vector<SpanVector> words;
+  for (const SpanVector& token : tokens) {
     size_t begin = token.begin, end = std::min(token.end, text.size());
     while (begin < end && !is_word_byte(text[begin])) ++begin;  // tokens may begin with a space
     while (end > begin && !is_word_byte(text[end - 1])) --end;
@@ -35,15 +35,15 @@ std::vector<PlacedVector> words_of(std::string_view text, const std::vector<Plac
       words.push_back({begin, end, token.vector});
     }
   }
-  for (PlacedVector& word : words) {
+  for (SpanVector& word : words) {
     const float length = std::sqrt(dot(word.vector, word.vector));
     for (float& x : word.vector) x = length > 0 ? x / length : 0;
   }
   return words;
 }
 
-std::vector<WordPair> best_matches(const std::vector<PlacedVector>& query,
-                                   const std::vector<PlacedVector>& passage) {
+std::vector<WordPair> best_matches(const std::vector<SpanVector>& query,
+                                   const std::vector<SpanVector>& passage) {
   std::vector<WordPair> pairs;
   for (size_t q = 0; q < query.size() && !passage.empty(); ++q) {
     WordPair best{q, 0, dot(query[q].vector, passage[0].vector)};

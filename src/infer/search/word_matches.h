@@ -9,14 +9,14 @@
 namespace fovea::infer {
 
 // A token's range of bytes in its text (empty for a special token), and its vector of unit length.
-struct PlacedVector {
+struct SpanVector {
   size_t begin, end;
   std::vector<float> vector;
 };
 
 // Joins adjacent tokens without a space or punctuation between them into words. The vector of a
 // word is the normalised mean of the vectors of its tokens. Punctuation is not part of a word.
-std::vector<PlacedVector> words_of(std::string_view text, const std::vector<PlacedVector>& tokens);
+std::vector<SpanVector> words_of(std::string_view text, const std::vector<SpanVector>& tokens);
 
 // A word of the query and the most similar word of the passage.
 struct WordPair {
@@ -24,7 +24,7 @@ struct WordPair {
   float similarity;       // cosine
 };
 // Returns one pair per word of the query; none if the passage has no words.
-std::vector<WordPair> best_matches(const std::vector<PlacedVector>& query,
-                                   const std::vector<PlacedVector>& passage);
+std::vector<WordPair> best_matches(const std::vector<SpanVector>& query,
+                                   const std::vector<SpanVector>& passage);
 
 }  // namespace fovea::infer

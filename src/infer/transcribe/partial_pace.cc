@@ -8,7 +8,7 @@
 namespace fovea::infer {
 namespace {
 
-constexpr double kLeastWait = 0.5, kMostWait = 4;  // seconds of new sound
+constexpr double kLeastWait = 0.5, kMostWait = 4;  // seconds of new audio
 
 }  // namespace
 

@@ -17,7 +17,7 @@ class PartialPace {
  private:
   int64_t frames_ = 0;  // of the last result
   double cost_ = 0;     // seconds that it took
-  double wait_ = 0;     // seconds of new sound before the next one
+  double wait_ = 0;     // seconds of new audio before the next one
 };
 
 }  // namespace fovea::infer

@@ -19,7 +19,7 @@ struct DividedWindow {
 // Divides the text of a window at its pairs of times. If it ends with a pair, the next window
 // begins there, since speech continues; a single time at the end means that no speech follows. Text
 // after the last pair is left out. A text without a pair is one segment. tokens: without the end
-// token; frames: of sound in the window
+// token; frames: of audio in the window
 DividedWindow divide(const SpeechTokens& special, const std::vector<int32_t>& tokens,
                      int64_t frames);
 

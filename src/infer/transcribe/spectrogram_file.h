@@ -8,19 +8,19 @@
 
 namespace fovea::infer {
 
-// The logarithmic spectrogram of a sound of any length, in a temporary file: 115 MB per hour with
-// 80 bins.
+// The logarithmic spectrogram of a recording of any length, in a temporary file: 115 MB per hour
+// with 80 bins.
 class SpectrogramFile {
  public:
   // `window`: frames that the model reads at a time.
   SpectrogramFile(int64_t bins, int64_t window);
   void add(const float* samples, int64_t count);
-  // Ends the sound. One that is shorter than a window is padded with silence to a window.
+  // Ends the audio. One that is shorter than a window is padded with silence to a window.
   void finish();
 
   int64_t frames() const { return frames_; }                       // computed so far
-  double seconds() const;                                          // of sound
-  int64_t sound_frames() const { return samples_ / media::kHop; }  // without padding
+  double seconds() const;                                          // of audio
+  int64_t audio_frames() const { return samples_ / media::kHop; }  // without padding
   float peak() const { return peak_; }                             // largest logarithm so far
   // The logarithm of each frame's loudest band.
   const std::vector<float>& levels() const { return levels_; }

@@ -25,7 +25,7 @@ std::optional<int32_t> id_under(const Json* object, const std::string& key) {
 }
 
 // Whether the config declares a model of English only. Older configs have no such key; then the
-// token of a task tells.
+// token of a task decides.
 bool is_english_only(const model::Origin& origin, const text::Tokenizer& tokenizer) {
   const Json* multilingual = value_of(origin, "is_multilingual");
   if (multilingual != nullptr && multilingual->is_boolean()) return !multilingual->get<bool>();
@@ -90,7 +90,7 @@ std::string SpeechTokens::language_of(int32_t id) const {
 SpeechTokens speech_tokens(const model::Origin& origin, const model::Spec& spec,
                            const text::Tokenizer& tokenizer, const std::vector<int32_t>& end_ids) {
   check(spec.input.kind == model::InputKind::audio && spec.decoder.has_value(),
-        "transcribe: the model does not read sound; expected a speech model");
+        "transcribe: the model does not read audio; expected a speech model");
   SpeechTokens tokens;
   const auto start = model::special_id(origin, "decoder_start_token_id");
   const auto times = model::special_id(origin, "no_timestamps_token_id");

@@ -20,7 +20,7 @@ struct SpeechTokens {
   std::optional<int32_t> before_start;            // precedes the text before a window
   std::map<std::string, int32_t> languages = {};  // by code; empty: English only
   std::optional<int32_t> latest_first_time = {};  // in steps of 20 ms
-  // Pairs (layer, head) of the heads of cross-attention that follow the sound; empty = unknown.
+  // Pairs (layer, head) of the heads of cross-attention that follow the audio; empty = unknown.
   std::vector<std::pair<int64_t, int64_t>> alignment_heads = {};
   int64_t median_width = 7;  // of the filter of their weights
 

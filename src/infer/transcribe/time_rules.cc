@@ -7,7 +7,7 @@
 
 namespace fovea::infer {
 
-void restrain_times(const SpeechTokens& tokens, std::span<const int32_t> written, float* logits,
+void restrain_times(const SpeechTokens& tokens, std::span<const int32_t> generated, float* logits,
                     int64_t vocabulary) {
   const int64_t V = vocabulary, first = std::min<int64_t>(tokens.first_time(), V);
   const auto forbid = [&](int64_t begin, int64_t end) {
@@ -15,15 +15,15 @@ void restrain_times(const SpeechTokens& tokens, std::span<const int32_t> written
       std::fill(logits + begin, logits + end, -std::numeric_limits<float>::infinity());
   };
   forbid(tokens.no_timestamps, tokens.no_timestamps + 1);
-  const size_t n = written.size();
-  const bool after_time = n >= 1 && tokens.is_time(written[n - 1]);
-  const bool after_two = n < 2 || tokens.is_time(written[n - 2]);
+  const size_t n = generated.size();
+  const bool after_time = n >= 1 && tokens.is_time(generated[n - 1]);
+  const bool after_two = n < 2 || tokens.is_time(generated[n - 2]);
   if (after_time && after_two) forbid(first, V);        // text or the end
   if (after_time && !after_two) forbid(0, tokens.end);  // a time or the end
-  const auto last = std::find_if(written.rbegin(), written.rend(),
+  const auto last = std::find_if(generated.rbegin(), generated.rend(),
                                  [&](int32_t id) { return tokens.is_time(id); });
   // The second time of a pair may equal the first; a later one is greater.
-  if (last != written.rend())
+  if (last != generated.rend())
     forbid(first, std::min<int64_t>(V, *last + (after_time && !after_two ? 0 : 1)));
   if (n == 0) {
     forbid(0, first);

@@ -12,7 +12,7 @@ namespace fovea::infer {
 // the end of the text; they do not decrease; the text begins with one. If the times together are
 // more likely than every other token, the next token is a time. written [T] generated tokens,
 // logits [V] of the next one
-void restrain_times(const SpeechTokens& tokens, std::span<const int32_t> written, float* logits,
+void restrain_times(const SpeechTokens& tokens, std::span<const int32_t> generated, float* logits,
                     int64_t vocabulary);
 
 }  // namespace fovea::infer

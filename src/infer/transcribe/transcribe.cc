@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "audio/convert_sound.h"
+#include "audio/convert_audio.h"
 #include "audio/log_mel.h"
 #include "base/fields.h"
 #include "base/float_mode.h"
@@ -48,17 +48,17 @@ Generator generator_of(const model::Model& model) {
 }
 
 // `language`: a valid one, or empty.
-WordsInSound words_of_window(const Generator& generator, const SpeechTokens& tokens,
-                             const std::string& language, const media::SoundSource& sound) {
+WordsInAudio words_of_window(const Generator& generator, const SpeechTokens& tokens,
+                             const std::string& language, const media::AudioSource& audio) {
   const model::InputSpec& input = generator.model.spec.input;
   const int64_t frames = 2 * input.frames;
-  const std::vector<float> samples = media::first_samples(sound, frames * media::kHop);
+  const std::vector<float> samples = media::first_samples(audio, frames * media::kHop);
   const std::vector<float> spectrogram = media::log_mel(samples, input.bins, frames);
   TranscribeOptions options;
   options.timestamps = false;
   WindowDecoder decoder(generator, tokens, options, available_memory() / 2);
-  const EncodedSound heard = decoder.encode({spectrogram})[0];
-  WordsInSound found;
+  const EncodedAudio heard = decoder.encode({spectrogram})[0];
+  WordsInAudio found;
   found.seconds =
       static_cast<double>(std::ssize(samples)) / static_cast<double>(media::kSampleRate);
   found.bins = input.bins;
@@ -87,7 +87,7 @@ WordsInSound words_of_window(const Generator& generator, const SpeechTokens& tok
   const WordTimeInput input_of_words{generator,    tokens, heard.memory, start, found.language,
                                      found.frames, 0};
   for (TimedWord& word : align(input_of_words, text)) {
-    found.places = std::ssize(word.similarity);
+    found.positions = std::ssize(word.similarity);
     found.similarity.insert(found.similarity.end(), word.similarity.begin(), word.similarity.end());
     found.words.push_back({word.text, word.start, word.end, word.probability});
   }
@@ -96,7 +96,7 @@ WordsInSound words_of_window(const Generator& generator, const SpeechTokens& tok
 
 }  // namespace
 
-WordsInSound words_in_sound(const model::Model& model, const media::SoundSource& sound,
+WordsInAudio words_in_audio(const model::Model& model, const media::AudioSource& audio,
                             const std::string& language) {
   const FloatMode mode;
   const model::ModelParts& parts = model::parts_of(model);
@@ -106,10 +106,10 @@ WordsInSound words_in_sound(const model::Model& model, const media::SoundSource&
   TranscribeOptions options;
   options.language = language;
   check_options(options, tokens, model.spec());
-  return words_of_window(generator, tokens, language, sound);
+  return words_of_window(generator, tokens, language, audio);
 }
 
-Transcript transcribe(const model::Model& model, const media::SoundSource& sound,
+Transcript transcribe(const model::Model& model, const media::AudioSource& audio,
                       const TranscribeOptions& options, const TranscribeEvents& events) {
   const FloatMode mode;
   const model::ModelParts& parts = model::parts_of(model);
@@ -118,7 +118,7 @@ Transcript transcribe(const model::Model& model, const media::SoundSource& sound
       speech_tokens(parts.origin, model.spec(), *generator.tokenizer, parts.end_ids);
   check_options(options, tokens, model.spec());
   Transcription transcription(generator, tokens, options, events, available_memory() / 2);
-  return transcription.run(sound);
+  return transcription.run(audio);
 }
 
 void visit(TranscribeOptions& o, OptionVisitor& v) {
@@ -152,9 +152,9 @@ void visit(TranscribeOptions& o, OptionVisitor& v) {
   v.text({"prompt", "text that precedes the first window, such as names and a style"}, o.prompt);
   v.text({"hotwords", "words that precede every window"}, o.hotwords);
   v.integers({"suppress", "further tokens that are never generated"}, o.suppress, 0, kMostTokens);
-  v.boolean({"voice_only", "skip sound without voice"}, o.voice_only);
+  v.boolean({"voice_only", "skip audio without voice"}, o.voice_only);
   v.integer({"windows",
-             "windows to decode together, each independent of the others; faster for long sound"},
+             "windows to decode together, each independent of the others; faster for long audio"},
             o.windows, 1, 256);
   v.integer({"max_tokens", "maximum tokens per window; 0 = as the context allows"}, o.max_tokens, 0,
             kMostTokens);

@@ -51,11 +51,11 @@ void Transcription::restart() {
   transcript_.translated = options_.translate;
 }
 
-Transcript Transcription::run(const media::SoundSource& sound) {
+Transcript Transcription::run(const media::AudioSource& audio) {
   if (live()) {
-    read_live(sound);
+    read_live(audio);
   } else {
-    read_all(sound);
+    read_all(audio);
   }
   if (!stopped_) decode_rest();
   for (const TranscribedSegment& segment : transcript_.segments) transcript_.text += segment.text;
@@ -63,18 +63,18 @@ Transcript Transcription::run(const media::SoundSource& sound) {
   return std::move(transcript_);
 }
 
-void Transcription::read_all(const media::SoundSource& sound) {
+void Transcription::read_all(const media::AudioSource& audio) {
   std::vector<float> block(kBlock);
-  while (const int64_t count = sound(block.data(), kBlock)) spectrogram_.add(block.data(), count);
+  while (const int64_t count = audio(block.data(), kBlock)) spectrogram_.add(block.data(), count);
   spectrogram_.finish();
 }
 
-// Decodes windows as soon as they are complete. At the end of the sound, they are decoded again
-// unless they are those of the whole sound.
-void Transcription::read_live(const media::SoundSource& sound) {
+// Decodes windows as soon as they are complete. At the end of the audio, they are decoded again
+// unless they are those of the whole recording.
+void Transcription::read_live(const media::AudioSource& audio) {
   std::vector<float> block(kBlock);
   PartialPace pace;
-  while (const int64_t count = sound(block.data(), kBlock)) {
+  while (const int64_t count = audio(block.data(), kBlock)) {
     spectrogram_.add(block.data(), count);
     if (options_.voice_only) voice_ = recent_voice(spectrogram_.levels());
     while (!stopped_ && is_complete()) decode_next(seek_ + window_);
@@ -99,8 +99,9 @@ bool Transcription::is_complete() {
   return skip_silence(std::max(seek_, frames - kVoiceOnset)) && frames - seek_ >= window_;
 }
 
-// Whether the decoded windows are those of the whole sound: values of a spectrogram are relative to
-// its loudest one, and what is voice depends on all levels. Moves to the end of these windows.
+// Whether the decoded windows are those of the whole recording: values of a spectrogram are
+// relative to its loudest one, and what is voice depends on all levels. Moves to the end of these
+// windows.
 bool Transcription::is_final() {
   seek_ = 0;
   if (decoded_.empty()) return true;
@@ -112,7 +113,7 @@ bool Transcription::is_final() {
 }
 
 void Transcription::decode_rest() {
-  if (spectrogram_.sound_frames() == 0) return;
+  if (spectrogram_.audio_frames() == 0) return;
   if (options_.voice_only) voice_ = voice_in(spectrogram_.levels());
   if (options_.windows > 1) return decode_together();
   const int64_t end = spectrogram_.frames();
@@ -132,7 +133,7 @@ bool Transcription::skip_silence(int64_t end) {
   return true;
 }
 
-// Decodes windows of voice, or of the sound, independently of one another.
+// Decodes windows of voice, or of the audio, independently of one another.
 void Transcription::decode_together() {
   const int64_t end = spectrogram_.frames();
   const std::vector<FrameRange> ranges =
@@ -143,17 +144,17 @@ void Transcription::decode_together() {
     std::vector<std::vector<float>> spectrograms;
     for (size_t i = first; i < last; ++i)
       spectrograms.push_back(spectrogram_.window_at(ranges[i].begin));
-    const std::vector<EncodedSound> sounds = decoder_.encode(spectrograms);
+    const std::vector<EncodedAudio> encoded = decoder_.encode(spectrograms);
     std::vector<SpeechWindow> windows;
-    for (const EncodedSound& sound : sounds) {
-      settle_language(sound);
-      windows.push_back(window_of(sound));
+    for (const EncodedAudio& audio : encoded) {
+      settle_language(audio);
+      windows.push_back(window_of(audio));
     }
     const std::vector<WindowText> texts = decoder_.decode(windows);
     for (size_t i = first; i < last && !stopped_; ++i) {
       int64_t next = 0;
       const FrameRange range = ranges[i];
-      add(texts[i - first], sounds[i - first].memory, range.begin, range.end - range.begin, next);
+      add(texts[i - first], encoded[i - first].memory, range.begin, range.end - range.begin, next);
       seek_ = range.end;
       report_progress();
     }
@@ -161,24 +162,24 @@ void Transcription::decode_together() {
   }
 }
 
-// Decodes the window at seek_ of a sound of `end` frames; moves seek_ to the next one.
+// Decodes the window at seek_ of a recording of `end` frames; moves seek_ to the next one.
 void Transcription::decode_next(int64_t end) {
   const int64_t frames = std::min(window_, end - seek_);
   std::vector<float> spectrogram = spectrogram_.window_at(seek_);
   if (decoded_.empty()) peak_ = spectrogram_.peak();  // it never falls
   if (!last_ || last_->spectrogram != spectrogram ||
       last_->window.beginning != window_of({}).beginning) {
-    const EncodedSound sound = decoder_.encode({spectrogram})[0];
-    settle_language(sound);
-    const WindowText text = decoder_.decode({window_of(sound)})[0];
-    last_ = {std::move(spectrogram), window_of({sound.memory, nullptr}), text};
+    const EncodedAudio audio = decoder_.encode({spectrogram})[0];
+    settle_language(audio);
+    const WindowText text = decoder_.decode({window_of(audio)})[0];
+    last_ = {std::move(spectrogram), window_of({audio.memory, nullptr}), text};
   }
   const WindowText& text = last_->text;
   int64_t next = frames;
   // Text that was sampled at a high temperature is a bad guide for the next window.
   constexpr double kHot = 0.5;
   follows_ = options_.previous_text && text.temperature < kHot;
-  add(text, last_->window.sound.memory, seek_, frames, next);
+  add(text, last_->window.audio.memory, seek_, frames, next);
   decoded_.push_back({seek_, seek_ + (next > 0 ? next : frames)});
   seek_ = decoded_.back().end;
   report_progress();
@@ -186,10 +187,10 @@ void Transcription::decode_next(int64_t end) {
 
 // Returns whether the partial result differs from the last one.
 bool Transcription::report_partial() {
-  const EncodedSound sound = decoder_.encode({spectrogram_.window_at(seek_)})[0];
+  const EncodedAudio audio = decoder_.encode({spectrogram_.window_at(seek_)})[0];
   const bool known = !start_.empty();
-  settle_language(sound);
-  const std::vector<int32_t> tokens = decoder_.decode_greedily(window_of(sound));
+  settle_language(audio);
+  const std::vector<int32_t> tokens = decoder_.decode_greedily(window_of(audio));
   if (!known) start_.clear();  // the language is that of the first whole window
   const std::string text = speech_text(*generator_.tokenizer, tokens_, tokens);
   const bool changed = text != partial_;
@@ -198,12 +199,12 @@ bool Transcription::report_partial() {
   return changed;
 }
 
-void Transcription::settle_language(const EncodedSound& sound) {
+void Transcription::settle_language(const EncodedAudio& audio) {
   if (!start_.empty()) return;
   start_ = {tokens_.start};
   if (tokens_.multilingual()) {
     const int32_t language = options_.language.empty()
-                                 ? decoder_.detect_language(sound)
+                                 ? decoder_.detect_language(audio)
                                  : tokens_.languages.at(*model::language_code(options_.language));
     start_.push_back(language);
     const int32_t task = options_.translate ? tokens_.translate : tokens_.transcribe;
@@ -230,8 +231,8 @@ std::vector<int32_t> Transcription::text_before() const {
   return before;
 }
 
-SpeechWindow Transcription::window_of(const EncodedSound& sound) const {
-  SpeechWindow window{sound, text_before(), 0};
+SpeechWindow Transcription::window_of(const EncodedAudio& audio) const {
+  SpeechWindow window{audio, text_before(), 0};
   window.start = window.beginning.size();
   window.beginning.insert(window.beginning.end(), start_.begin(), start_.end());
   if (!options_.timestamps) window.beginning.push_back(tokens_.no_timestamps);
@@ -264,8 +265,8 @@ void Transcription::add(const WindowText& text, const Tensor& memory, int64_t se
   const auto keep = static_cast<std::ptrdiff_t>(generator_.model.spec.context);
   if (std::ssize(written_) > 2 * keep) written_.erase(written_.begin(), written_.end() - keep);
   if (options_.word_times) {
-    const int64_t sound = std::clamp<int64_t>(spectrogram_.sound_frames() - seek, 0, frames);
-    add_word_times({generator_, tokens_, memory, start_, transcript_.language, sound, last_end_},
+    const int64_t audio = std::clamp<int64_t>(spectrogram_.audio_frames() - seek, 0, frames);
+    add_word_times({generator_, tokens_, memory, start_, transcript_.language, audio, last_end_},
                    segments);
     for (const TranscribedSegment& segment : segments)
       if (!segment.words.empty()) last_end_ = segment.words.back().end;

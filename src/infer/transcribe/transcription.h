@@ -17,7 +17,7 @@ struct DecodedWindow {
   WindowText text;
 };
 
-// The transcription of one sound: decodes its windows one after another or several at a time.
+// The transcription of one recording: decodes its windows one after another or several at a time.
 class Transcription {
  public:
   // The arguments must outlive it.
@@ -25,12 +25,12 @@ class Transcription {
                 const TranscribeOptions& options, const TranscribeEvents& events,
                 uint64_t cache_bytes);
 
-  Transcript run(const media::SoundSource& sound);
+  Transcript run(const media::AudioSource& audio);
 
  private:
   bool live() const { return static_cast<bool>(events_.partial); }
-  void read_all(const media::SoundSource& sound);
-  void read_live(const media::SoundSource& sound);
+  void read_all(const media::AudioSource& audio);
+  void read_live(const media::AudioSource& audio);
   void restart();
   void decode_rest();
   void decode_together();
@@ -39,8 +39,8 @@ class Transcription {
   bool is_complete();
   bool is_final();
   bool report_partial();
-  void settle_language(const EncodedSound& sound);
-  SpeechWindow window_of(const EncodedSound& sound) const;
+  void settle_language(const EncodedAudio& audio);
+  SpeechWindow window_of(const EncodedAudio& audio) const;
   std::vector<int32_t> text_before() const;
   void add(const WindowText& text, const Tensor& memory, int64_t seek, int64_t frames,
            int64_t& next);
@@ -61,7 +61,7 @@ class Transcription {
   double last_end_ = 0;              // of the last word
   float peak_ = 0;                   // of the spectrogram when the first window was decoded
   std::vector<FrameRange> decoded_;  // windows, each up to the next one
-  std::optional<std::vector<FrameRange>> voice_;  // of the sound
+  std::optional<std::vector<FrameRange>> voice_;  // of the audio
   std::optional<DecodedWindow> last_;             // a window like it has its text
   std::string partial_;                           // the last partial result
   bool stopped_ = false;

@@ -19,7 +19,7 @@ std::vector<FrameRange> voice_in(const std::vector<float>& levels);
 
 // The same of the last ten minutes of the levels.
 std::vector<FrameRange> recent_voice(const std::vector<float>& levels);
-// Voice may begin in the last frames of a sound that has not ended, without being found yet.
+// Voice may begin in the last frames of a recording that has not ended, without being found yet.
 constexpr int64_t kVoiceOnset = 30;
 
 // Returns ranges of at most `window` frames that contain all of `voice`: neighbours are joined

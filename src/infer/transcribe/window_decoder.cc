@@ -37,13 +37,13 @@ GenerationRules speech_rules(const Generator& generator, const SpeechTokens& tok
   return rules;
 }
 
-// The log-probability of a text that is written token by token, among the tokens that the rules
+// The log-probability of a text that is generated token by token, among the tokens that the rules
 // allow.
 class GreedyScore {
  public:
-  // Takes the logits [V] of the token after `written`, to which the rules have been applied.
-  void see(std::span<const int32_t> written, std::span<const float> logits) {
-    if (!written.empty()) add(written.back());
+  // Takes the logits [V] of the token after `decoded`, to which the rules have been applied.
+  void see(std::span<const int32_t> decoded, std::span<const float> logits) {
+    if (!decoded.empty()) add(decoded.back());
     logits_.assign(logits.begin(), logits.end());
   }
   // Returns the sum for a text whose last logits have been seen.
@@ -104,7 +104,7 @@ WindowDecoder::WindowDecoder(const Generator& generator, const SpeechTokens& tok
              .step_tokens = generator.model.spec.context},
             generator.model.token_embedding.device()) {}
 
-std::vector<EncodedSound> WindowDecoder::encode(
+std::vector<EncodedAudio> WindowDecoder::encode(
     const std::vector<std::vector<float>>& spectrograms) {
   const NoGradient off;
   const model::InputSpec& input = generator_.model.spec.input;
@@ -115,20 +115,20 @@ std::vector<EncodedSound> WindowDecoder::encode(
   model::Pass pass;
   pass.compute = generator_.compute;
   const Tensor memory = generator_.model.encode({{}, {}, {}, signal}, pass);
-  std::vector<EncodedSound> sounds;
+  std::vector<EncodedAudio> encoded;
   for (int64_t b = 0; b < B; ++b) {
     const Tensor one = memory.rows(b, b + 1);
     model::CachedText text;
     remember_source(generator_.model, pool_, text, one, generator_.compute);
-    sounds.push_back({one, text.memory});
+    encoded.push_back({one, text.memory});
   }
-  return sounds;
+  return encoded;
 }
 
 // Returns the hidden states [1, T, C] of the tokens of a text from its first one on.
-Tensor WindowDecoder::read(const EncodedSound& sound, const std::vector<int32_t>& ids) {
+Tensor WindowDecoder::read(const EncodedAudio& audio, const std::vector<int32_t>& ids) {
   model::CachedText text;
-  text.memory = sound.cross;
+  text.memory = audio.cross;
   const int64_t T = std::ssize(ids);
   const Tensor hidden =
       read_batch(generator_.model, pool_, {{&text, T, T}}, ids, generator_.compute);  // [T, C]
@@ -136,9 +136,9 @@ Tensor WindowDecoder::read(const EncodedSound& sound, const std::vector<int32_t>
   return hidden.view({1, T, hidden.dim(1)});
 }
 
-int32_t WindowDecoder::detect_language(const EncodedSound& sound) {
+int32_t WindowDecoder::detect_language(const EncodedAudio& audio) {
   const NoGradient off;
-  const Tensor hidden = read(sound, {tokens_.start});
+  const Tensor hidden = read(audio, {tokens_.start});
   const Tensor logits = generator_.model.logits(hidden).to(cpu_device());
   const float* scores = logits.data_as<float>();
   int32_t best = tokens_.languages.begin()->second;
@@ -152,43 +152,43 @@ GenerateOptions WindowDecoder::options_at(float temperature) const {
   GenerateOptions made;
   const bool samples = temperature > 0;
   made.sampling = {.temperature = temperature, .top_k = 0, .top_p = 1, .seed = options_.seed};
-  made.answers = samples ? options_.samples : 1;
+  made.generations = samples ? options_.samples : 1;
   made.beams = samples ? 1 : options_.beams;
   made.length_penalty = options_.length_penalty;
   made.max_tokens = options_.max_tokens > 0 ? options_.max_tokens : -1;
-  made.guesses = 0;
+  made.speculative_tokens = 0;
   if (options_.timestamps) {
-    made.constrain = [this](std::span<const int32_t> written, std::span<float> logits) {
-      restrain_times(tokens_, written, logits.data(), std::ssize(logits));
+    made.constrain = [this](std::span<const int32_t> decoded, std::span<float> logits) {
+      restrain_times(tokens_, decoded, logits.data(), std::ssize(logits));
     };
   }
   return made;
 }
 
 // Generates the texts of each window.
-std::vector<std::vector<WindowDecoder::Written>> WindowDecoder::generate_all(
+std::vector<std::vector<WindowDecoder::DecodedText>> WindowDecoder::generate_all(
     const std::vector<const SpeechWindow*>& windows, const GenerateOptions& options) {
-  std::vector<std::vector<Written>> all(windows.size());
+  std::vector<std::vector<DecodedText>> all(windows.size());
   std::vector<GreedyScore> scores(windows.size());
-  const bool greedy = options.answers == 1 && options.beams == 1;
+  const bool greedy = options.generations == 1 && options.beams == 1;
   std::optional<Error> error;
   for (size_t i = 0; i < windows.size(); ++i) {
-    all[i].resize(static_cast<size_t>(options.answers));
+    all[i].resize(static_cast<size_t>(options.generations));
     Task task{.number = ++numbers_, .prompt = {}, .options = options, .sink = {}};
     task.beginning = windows[i]->beginning;
-    task.memory = windows[i]->sound.memory;
-    task.cross = windows[i]->sound.cross;
+    task.memory = windows[i]->audio.memory;
+    task.cross = windows[i]->audio.cross;
     if (greedy) {
       task.options.constrain = [rules = options.constrain, &score = scores[i]](
-                                   std::span<const int32_t> written, std::span<float> logits) {
-        if (rules) rules(written, logits);
-        score.see(written, logits);
+                                   std::span<const int32_t> decoded, std::span<float> logits) {
+        if (rules) rules(decoded, logits);
+        score.see(decoded, logits);
       };
     }
     task.sink = [&error, &texts = all[i]](const Event& event) {
       if (event.error != nullptr) error = *event.error;
       if (event.finished == nullptr) return true;
-      std::vector<int32_t>& ids = texts[static_cast<size_t>(event.answer)].tokens;
+      std::vector<int32_t>& ids = texts[static_cast<size_t>(event.generation)].tokens;
       ids = event.finished->ids;
       if (event.finished->end_id >= 0) ids.push_back(event.finished->end_id);
       return true;
@@ -205,26 +205,26 @@ std::vector<std::vector<WindowDecoder::Written>> WindowDecoder::generate_all(
 
 // Reads the window's beginning again, to get the probability of silence, and, if its
 // log-probability is unknown, the text, in one pass.
-WindowText WindowDecoder::judged(const SpeechWindow& window, const Written& written,
-                                 float temperature) {
+WindowText WindowDecoder::evaluated(const SpeechWindow& window, const DecodedText& decoded,
+                                    float temperature) {
   const NoGradient off;
   const auto start = static_cast<int64_t>(window.start);
   std::vector<int32_t> ids = window.beginning;
-  if (written.logprob) {
+  if (decoded.logprob) {
     ids.resize(window.start + 1);
   } else {
-    ids.insert(ids.end(), written.tokens.begin(), written.tokens.end());
+    ids.insert(ids.end(), decoded.tokens.begin(), decoded.tokens.end());
   }
-  const Tensor hidden = read(window.sound, ids);  // [1, T, C]
+  const Tensor hidden = read(window.audio, ids);  // [1, T, C]
   const int64_t V = generator_.model.spec.vocabulary;
   WindowText text;
   text.temperature = temperature;
   each_logits(generator_.model, hidden, start, start + 1, [&](int64_t, const float* logits) {
     text.no_speech = math::exp(double{logits[tokens_.silence()]} - log_sum(logits, V));
   });
-  text.tokens = written.tokens;
+  text.tokens = decoded.tokens;
   if (!text.tokens.empty()) {
-    const double sum = written.logprob ? *written.logprob
+    const double sum = decoded.logprob ? *decoded.logprob
                                        : logprob_of_text(hidden, window, text.tokens, temperature);
     text.logprob = sum / static_cast<double>(text.tokens.size());
     if (text.tokens.back() == tokens_.end) text.tokens.pop_back();
@@ -241,15 +241,15 @@ double WindowDecoder::logprob_of_text(const Tensor& hidden, const SpeechWindow& 
   const GenerateOptions options = options_at(temperature);
   const TokenCounts counts(options.sampling, window.beginning);
   const int64_t V = generator_.model.spec.vocabulary;
-  std::vector<int32_t> written;
+  std::vector<int32_t> decoded;
   double sum = 0;
   const int64_t first = std::ssize(window.beginning) - 1;  // this row predicts the first token
   each_logits(generator_.model, hidden, first, first + std::ssize(tokens),
               [&](int64_t row, float* logits) {
                 const int32_t id = tokens[static_cast<size_t>(row - first)];
-                restrain(logits, V, {rules_, options, window.beginning, counts}, written);
+                restrain(logits, V, {rules_, options, window.beginning, counts}, decoded);
                 sum += double{logits[id]} - log_sum(logits, V);
-                written.push_back(id);
+                decoded.push_back(id);
               });
   return sum;
 }
@@ -271,15 +271,15 @@ std::vector<WindowText> WindowDecoder::decode(const std::vector<SpeechWindow>& w
   std::vector<size_t> left;
   for (size_t i = 0; i < windows.size(); ++i) left.push_back(i);
   for (const float temperature : options_.temperatures) {
-    std::vector<const SpeechWindow*> asked;
-    for (const size_t i : left) asked.push_back(&windows[i]);
-    const auto found = generate_all(asked, options_at(temperature));
+    std::vector<const SpeechWindow*> pending;
+    for (const size_t i : left) pending.push_back(&windows[i]);
+    const auto found = generate_all(pending, options_at(temperature));
     std::vector<size_t> refused;
     for (size_t n = 0; n < left.size(); ++n) {
       WindowText& text = texts[left[n]];
-      text = judged(windows[left[n]], found[n][0], temperature);
+      text = evaluated(windows[left[n]], found[n][0], temperature);
       for (size_t answer = 1; answer < found[n].size(); ++answer) {
-        WindowText other = judged(windows[left[n]], found[n][answer], temperature);
+        WindowText other = evaluated(windows[left[n]], found[n][answer], temperature);
         if (other.logprob > text.logprob) text = std::move(other);
       }
       text.silent = is_silent(text);

@@ -13,17 +13,17 @@
 
 namespace fovea::infer {
 
-// What the decoder reads of a window of sound.
-struct EncodedSound {
+// What the decoder reads of a window of audio.
+struct EncodedAudio {
   Tensor memory;                                     // the encoder's output, [1, S, C]
   std::shared_ptr<model::CachedText::Memory> cross;  // its keys and values in cross-attention
 };
 
-// A window of sound to decode.
+// A window of audio to decode.
 struct SpeechWindow {
-  EncodedSound sound;
+  EncodedAudio audio;
   std::vector<int32_t> beginning;  // the decoder's tokens up to the first generated one
-  size_t start = 0;                // place of the start token in it: after the previous text
+  size_t start = 0;                // index of the start token in it: after the previous text
 };
 
 // The text of a window, and what the decisions of its decoding depend on.
@@ -44,24 +44,24 @@ class WindowDecoder {
                 const TranscribeOptions& options, uint64_t cache_bytes);
 
   // Encodes scaled spectrograms, [bins, frames] each, in one batch.
-  std::vector<EncodedSound> encode(const std::vector<std::vector<float>>& spectrograms);
+  std::vector<EncodedAudio> encode(const std::vector<std::vector<float>>& spectrograms);
   // Returns the token of the most likely language.
-  int32_t detect_language(const EncodedSound& sound);
+  int32_t detect_language(const EncodedAudio& audio);
   // Decodes windows together; each at the first temperature whose text is accepted.
   std::vector<WindowText> decode(const std::vector<SpeechWindow>& windows);
   // Decodes a window greedily once, for a partial result.
   std::vector<int32_t> decode_greedily(const SpeechWindow& window);
 
  private:
-  struct Written {
+  struct DecodedText {
     std::vector<int32_t> tokens;    // with the end token
     std::optional<double> logprob;  // sum over the tokens, if it is known
   };
   GenerateOptions options_at(float temperature) const;
-  std::vector<std::vector<Written>> generate_all(const std::vector<const SpeechWindow*>& windows,
-                                                 const GenerateOptions& options);
-  Tensor read(const EncodedSound& sound, const std::vector<int32_t>& ids);
-  WindowText judged(const SpeechWindow& window, const Written& written, float temperature);
+  std::vector<std::vector<DecodedText>> generate_all(
+      const std::vector<const SpeechWindow*>& windows, const GenerateOptions& options);
+  Tensor read(const EncodedAudio& audio, const std::vector<int32_t>& ids);
+  WindowText evaluated(const SpeechWindow& window, const DecodedText& decoded, float temperature);
   double logprob_of_text(const Tensor& hidden, const SpeechWindow& window,
                          const std::vector<int32_t>& tokens, float temperature) const;
   bool is_accepted(const WindowText& text) const;

@@ -92,7 +92,7 @@ TextPass read_text(const WordTimeInput& input, const std::vector<int32_t>& text)
     std::vector<float> one(static_cast<size_t>(all * found.S));
     for (int64_t t = 0; t < all; ++t) {
       const float* row = of_layer.data_as<float>() + (head * all + t) * keys;
-      double sum = 0;  // the softmax over the frames of sound alone
+      double sum = 0;  // the softmax over the frames of audio alone
       for (int64_t s = 0; s < found.S; ++s) sum += double{row[s]};
       for (int64_t s = 0; s < found.S; ++s)
         one[static_cast<size_t>(t * found.S + s)] = static_cast<float>(double{row[s]} / sum);
@@ -279,9 +279,9 @@ void median_filter(std::vector<float>& x, int64_t S, int64_t width) {
   for (auto row = x.begin(); row != x.end(); row += S) {
     for (int64_t s = 0; s < S; ++s) {
       for (int64_t i = -half; i <= half; ++i) {
-        int64_t place = std::abs(s + i);
-        if (place >= S) place = 2 * (S - 1) - place;
-        around[static_cast<size_t>(i + half)] = row[place];
+        int64_t index = std::abs(s + i);
+        if (index >= S) index = 2 * (S - 1) - index;
+        around[static_cast<size_t>(i + half)] = row[index];
       }
       std::nth_element(around.begin(), around.begin() + half, around.end());
       result[static_cast<size_t>(s)] = around[static_cast<size_t>(half)];
@@ -298,15 +298,15 @@ std::vector<TokenWord> words_of(const text::Tokenizer& tokenizer,
   std::vector<TokenWord> words;
   TokenWord part;
   const std::string whole = tokenizer.decode(tokens);
-  size_t place = 0;
+  size_t index = 0;
   for (const int32_t token : tokens) {
     part.tokens.push_back(token);
     part.text = tokenizer.decode(part.tokens);
     const size_t incomplete = part.text.find(kReplacement);
     // A replacement character that is also in the whole text stands for invalid bytes.
-    if (incomplete != std::string::npos && whole.compare(place + incomplete, 3, kReplacement) != 0)
+    if (incomplete != std::string::npos && whole.compare(index + incomplete, 3, kReplacement) != 0)
       continue;
-    place += part.text.size();
+    index += part.text.size();
     const bool begins = words.empty() || unspaced.contains(language) ||
                         part.text.starts_with(' ') || among(trimmed(part.text), kPunctuation);
     if (begins) {

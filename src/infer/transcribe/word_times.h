@@ -40,7 +40,7 @@ struct WordTimeInput {
   const Tensor& memory;                   // [1, S, C]
   const std::vector<int32_t>& beginning;  // start, language, task; not the previous text
   std::string language;
-  int64_t frames;   // of sound in the window
+  int64_t frames;   // of audio in the window
   double last_end;  // end of the last word before the window, in seconds
 };
 void add_word_times(const WordTimeInput& input, std::vector<TranscribedSegment>& segments);

@@ -5,7 +5,7 @@
 
 namespace fovea::infer {
 
-// The text of a prompt, with the pictures' text in the places of their marks, and their tiles. The
+// The text of a prompt, with the images' text instead of their marks, and their tiles. The
 // arguments are those of image_prompt().
 class ExpandedPrompt {
  public:
@@ -18,7 +18,7 @@ class ExpandedPrompt {
   // Returns the prompt of ids() with nothing at its end. Moves the tiles.
   ImagePrompt prompt();
   // Returns the prompt of ids that contain the tokens of the tiles. Moves the tiles. Throws
-  // InvalidArgument if the vocabulary has no token for pictures, BadFile if the ids lack the
+  // InvalidArgument if the vocabulary has no token for images, BadFile if the ids lack the
   // tokens.
   ImagePrompt prompt_of(std::vector<int32_t> ids);
 
@@ -27,11 +27,11 @@ class ExpandedPrompt {
 
   const model::Model model_;
   text::SpecialTokens special_;
-  // Whether the vocabulary has a token for pictures. If not, any token takes the place of a vector,
+  // Whether the vocabulary has a token for images. If not, any token takes the place of a vector,
   // and the text is in pieces with a tile after each but the last.
   bool has_token_ = true;
   std::vector<std::string> pieces_;
-  std::vector<model::PromptImages::Part> tiles_;  // without their places in the prompt
+  std::vector<model::PromptImages::Part> tiles_;  // without their offsets in the prompt
 };
 
 }  // namespace fovea::infer

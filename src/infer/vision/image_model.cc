@@ -25,13 +25,13 @@
 namespace fovea::infer {
 namespace {
 
-constexpr int64_t kFastBatch = 8;  // pictures, of about 200 tokens each
+constexpr int64_t kFastBatch = 8;  // images, of about 200 tokens each
 // The same if each thread computes batches of its own: the values of a layer stay in its caches,
 // and no thread waits for others after each operation.
 constexpr int64_t kThreadBatch = 2;
 
 struct Batching {
-  int64_t size;      // pictures per batch
+  int64_t size;      // images per batch
   bool own_batches;  // whether each thread computes batches of its own
 };
 Batching batching_of(int64_t count, int64_t given) {
@@ -43,11 +43,11 @@ Batching batching_of(int64_t count, int64_t given) {
 }
 
 std::string image_name(const ImageOptions& options, size_t i) {
-  return options.name_of_image ? options.name_of_image(i) : fmt::format("picture {}", i + 1);
+  return options.name_of_image ? options.name_of_image(i) : fmt::format("image {}", i + 1);
 }
 
 void check_not_stopped(const ImageOptions& options) {
-  if (options.stop && options.stop()) fail(ErrorKind::Failed, "pictures: cancelled by the caller");
+  if (options.stop && options.stop()) fail(ErrorKind::Failed, "images: cancelled by the caller");
 }
 
 void check_finite(const float* values, int64_t count, size_t image, const ImageOptions& options) {
@@ -57,7 +57,7 @@ void check_finite(const float* values, int64_t count, size_t image, const ImageO
            image_name(options, image));
 }
 
-// Reads pictures [first, first + count) as pixels [count, 3, S, S].
+// Reads images [first, first + count) as pixels [count, 3, S, S].
 Tensor pixels_of(const ImageModel::Parts& parts, const ImageModel::Source& image, size_t first,
                  int64_t count, const ImageOptions& options) {
   const int64_t S = parts.transformer.spec.input.size;
@@ -71,7 +71,7 @@ Tensor pixels_of(const ImageModel::Parts& parts, const ImageModel::Source& image
   return pixels;
 }
 
-// Returns model(pixels) for all pictures, f32 [count, width].
+// Returns model(pixels) for all images, f32 [count, width].
 template <class Compute>
 std::vector<float> in_batches(const ImageModel::Parts& parts, size_t count,
                               const ImageModel::Source& image, const ImageOptions& options,
@@ -129,9 +129,9 @@ bool has_projected_vectors(const model::Spec& spec) {
 
 void visit(ImageOptions& o, OptionVisitor& v) {
   v.boolean({"raw", "return the model's logits, without softmax or sigmoid"}, o.raw);
-  v.text({"hypothesis", "text about a picture, with {} in the place of the label"}, o.hypothesis);
+  v.text({"hypothesis", "text about an image, with {} in the place of the label"}, o.hypothesis);
   v.boolean({"normalise", "scale each vector to length 1"}, o.normalise);
-  v.integer({"batch", "pictures per forward pass; 0 = the fastest number"}, o.batch, 0, 65536);
+  v.integer({"batch", "images per forward pass; 0 = the fastest number"}, o.batch, 0, 65536);
 }
 
 Tensor ImageModel::Parts::hidden(const Tensor& pixels) const {
@@ -175,11 +175,11 @@ ImageModel ImageModel::open(const std::string& folder, model::WeightPrecision pr
   if (model::has_towers(folder)) {
     if (!adapters.empty())
       fail(ErrorKind::Unsupported,
-           "{}: adapters of a model of pictures and texts; expected those of one encoder", folder);
+           "{}: adapters of a model of images and texts; expected those of one encoder", folder);
     model::Towers towers = model::open_towers(folder, model::weights_of(precision),
                                               model::packing_by_output(precision));
     files = std::move(towers.image);
-    if (text::has_vocabulary(folder)) {  // a copy for pictures alone may lack it
+    if (text::has_vocabulary(folder)) {  // a copy for images alone may lack it
       TextFormat format = TextFormat::open(folder, towers.text.model.spec);
       parts->text = text_tower(std::move(towers), std::move(format), folder);
     }
@@ -191,12 +191,12 @@ ImageModel ImageModel::open(const std::string& folder, model::WeightPrecision pr
   if (spec.input.kind != model::InputKind::image || spec.decoder)
     fail(ErrorKind::Unsupported, "{}: not an encoder of images; expected one", folder);
   if (spec.input.channels != 3)
-    fail(ErrorKind::Unsupported, "{}: the model reads pictures with {} channels; expected 3",
-         folder, spec.input.channels);
+    fail(ErrorKind::Unsupported, "{}: the model reads images with {} channels; expected 3", folder,
+         spec.input.channels);
   parts->processor = media::ImageProcessor::open(files.base.empty() ? folder : files.base);
   if (parts->processor.height() != parts->processor.width())
     fail(ErrorKind::Unsupported,
-         "{}: the processor's pictures have {} x {} pixels; expected a "
+         "{}: the processor's images have {} x {} pixels; expected a "
          "square",
          folder, parts->processor.width(), parts->processor.height());
   set_image_size(files.model, parts->processor.height());

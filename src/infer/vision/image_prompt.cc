@@ -19,16 +19,16 @@ constexpr std::string_view kGuard = "\xEF\xB7\x90";  // U+FDD0: see Tokenizer::g
 const model::ImageEncoder& encoder_of(const model::Model& model) {
   if (model::parts_of(model).images == nullptr)
     fail(ErrorKind::InvalidArgument,
-         "model: it reads no pictures; expected one that does, such as LLaVA or SmolVLM");
+         "model: it reads no images; expected one that does, such as LLaVA or SmolVLM");
   return *model::parts_of(model).images;
 }
 
-// Returns the places of the marks that are not guarded.
-std::vector<size_t> places_of(const std::string& mark, const std::string& text) {
-  std::vector<size_t> places;
+// Returns the offsets of the marks that are not guarded.
+std::vector<size_t> offsets_of(const std::string& mark, const std::string& text) {
+  std::vector<size_t> offsets;
   for (size_t at = 0; (at = text.find(mark, at)) != text.npos; at += mark.size())
-    if (!std::string_view(text).substr(0, at).ends_with(kGuard)) places.push_back(at);
-  return places;
+    if (!std::string_view(text).substr(0, at).ends_with(kGuard)) offsets.push_back(at);
+  return offsets;
 }
 
 std::string repeated(const std::string& text, int64_t count) {
@@ -37,7 +37,7 @@ std::string repeated(const std::string& text, int64_t count) {
   return all;
 }
 
-// The text in the place of a mark. Idefics3's is that of Laurençon et al. 2024, 3.3.
+// The text that replaces a mark. Idefics3's is that of Laurençon et al. 2024, 3.3.
 std::string text_of(const media::ImageTiles& tiles, const model::ImageEncoder& encoder,
                     const std::string& mark) {
   const std::string tile = repeated(mark, encoder.tokens());
@@ -65,9 +65,8 @@ void find_tiles(std::vector<model::PromptImages::Part>& tiles, const std::vector
         std::ssize(ids) - first >= count &&
         std::all_of(found, found + count, [&](int32_t id) { return id == encoder.token; });
     if (!whole)
-      fail(ErrorKind::BadFile,
-           "tokenizer: the text of a picture is not {} tokens {}; expected them", count,
-           encoder.token);
+      fail(ErrorKind::BadFile, "tokenizer: the text of an image is not {} tokens {}; expected them",
+           count, encoder.token);
     tile.first = first, tile.count = count;
     next = first + count;
   }
@@ -94,13 +93,13 @@ std::string image_mark(const model::Model& model) {
   if (token < 0) return "<image>";
   const text::Tokenizer& tokenizer = model.tokenizer();
   if (token >= tokenizer.size())
-    fail(ErrorKind::BadFile, "tokenizer: the token {} of a picture is unknown; expected 0 to {}",
+    fail(ErrorKind::BadFile, "tokenizer: the token {} of an image is unknown; expected 0 to {}",
          token, tokenizer.size() - 1);
   return tokenizer.decode({token});
 }
 
 int64_t image_marks(const model::Model& model, const std::string& text) {
-  return std::ssize(places_of(image_mark(model), text));
+  return std::ssize(offsets_of(image_mark(model), text));
 }
 
 ExpandedPrompt::ExpandedPrompt(const model::Model& model, const std::string& text, size_t count,
@@ -109,22 +108,22 @@ ExpandedPrompt::ExpandedPrompt(const model::Model& model, const std::string& tex
     : model_(model), special_(special) {
   const model::ImageEncoder& encoder = encoder_of(model);
   const std::string mark = image_mark(model);
-  const std::vector<size_t> places = places_of(mark, text);
-  check(places.size() == count, "prompt: {} marks {} for {} pictures; expected one for each",
-        places.size(), mark, count);
+  const std::vector<size_t> offsets = offsets_of(mark, text);
+  check(offsets.size() == count, "prompt: {} marks {} for {} images; expected one for each",
+        offsets.size(), mark, count);
   has_token_ = encoder.token >= 0 || count == 0;
   check(has_token_ || !encoder.names_tiles, "tokenizer: it has no token {}; expected one", mark);
   pieces_.emplace_back();
   size_t end = 0;
   for (size_t i = 0; i < count; ++i) {
-    const std::string name = i < names.size() ? names[i] : fmt::format("picture {}", i + 1);
+    const std::string name = i < names.size() ? names[i] : fmt::format("image {}", i + 1);
     media::ImageTiles divided = media::tiles_of(encoder.processor, image(i), name);
-    pieces_.back() += text.substr(end, places[i] - end);
+    pieces_.back() += text.substr(end, offsets[i] - end);
     if (has_token_)
       pieces_.back() += text_of(divided, encoder, mark);
     else
       pieces_.emplace_back();
-    end = places[i] + mark.size();
+    end = offsets[i] + mark.size();
     const int64_t tiles = divided.rows * divided.columns;
     for (int64_t n = 0; n <= tiles; ++n) {
       model::PromptImages::Part& tile = tiles_.emplace_back();
@@ -169,7 +168,7 @@ ImagePrompt ExpandedPrompt::prompt() {
 }
 
 ImagePrompt ExpandedPrompt::prompt_of(std::vector<int32_t> ids) {
-  check(has_token_, "tokenizer: it has no token for pictures; expected a text instead of ids");
+  check(has_token_, "tokenizer: it has no token for images; expected a text instead of ids");
   find_tiles(tiles_, ids, encoder_of(model_));
   return with_tiles(std::move(ids));
 }

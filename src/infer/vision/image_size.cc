@@ -72,12 +72,11 @@ void set_image_size(model::Transformer& model, int64_t size) {
   model::InputSpec& input = model.spec.input;
   if (size == input.size) return;
   check(size % input.patch == 0,
-        "the processor's pictures have {} pixels a side; expected a multiple of {}, the patch",
-        size, input.patch);
+        "the processor's images have {} pixels a side; expected a multiple of {}, the patch", size,
+        input.patch);
   check(model.spec.encoder->position.kind == model::PositionKind::learned &&
             model.spec.encoder->position.offset == 0,
-        "the processor's pictures have {} pixels a side; expected {}, the model's", size,
-        input.size);
+        "the processor's images have {} pixels a side; expected {}, the model's", size, input.size);
   model::Positions& positions = model.encoder.positions;
   const Tensor old = convert(positions.table.value, DType::f32);
   positions.table.value = resized_table(old, input.class_tokens, input.size / input.patch,

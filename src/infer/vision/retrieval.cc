@@ -6,11 +6,11 @@
 
 namespace fovea::infer {
 
-void RetrievalVectors::add(const Tensor& more_pictures, const Tensor& more_texts) {
-  const std::vector<float> x = to_floats(more_pictures), y = to_floats(more_texts);
-  count += more_pictures.dim(0);
-  width = more_pictures.dim(1);
-  pictures.insert(pictures.end(), x.begin(), x.end());
+void RetrievalVectors::add(const Tensor& more_images, const Tensor& more_texts) {
+  const std::vector<float> x = to_floats(more_images), y = to_floats(more_texts);
+  count += more_images.dim(0);
+  width = more_images.dim(1);
+  images.insert(images.end(), x.begin(), x.end());
   texts.insert(texts.end(), y.begin(), y.end());
 }
 
@@ -44,8 +44,8 @@ std::vector<int64_t> ranks_of(const std::vector<float>& from, const std::vector<
 
 Predictions retrieval_of(const RetrievalVectors& vectors, const std::vector<std::string>& texts) {
   Predictions found;
-  found.text_ranks = ranks_of(vectors.pictures, vectors.texts, vectors, texts);
-  found.image_ranks = ranks_of(vectors.texts, vectors.pictures, vectors, texts);
+  found.text_ranks = ranks_of(vectors.images, vectors.texts, vectors, texts);
+  found.image_ranks = ranks_of(vectors.texts, vectors.images, vectors, texts);
   found.labels = vectors.count;
   return found;
 }

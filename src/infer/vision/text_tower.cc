@@ -12,7 +12,7 @@ namespace {
 // The class of tokenizers that change texts before they divide them.
 constexpr const char* kCanonicalTokenizer = "SiglipTokenizer";
 
-// Returns a text in lower case, without ASCII punctuation, and with one space in the place of
+// Returns a text in lower case, without ASCII punctuation, and with one space instead of
 // blanks.
 std::string canonical_text(std::string_view text) {
   std::string result;

@@ -1,4 +1,4 @@
-// Texts of a model of images and texts, and the classification of pictures by texts.
+// Texts of a model of images and texts, and the classification of images by texts.
 
 #include "base/error.h"
 #include "base/fields.h"
@@ -15,26 +15,26 @@ namespace {
 std::vector<std::string> texts_about(const std::vector<std::string>& labels,
                                      const ImageOptions& options) {
   check_field(!labels.empty(), "labels", "none; expected at least one label");
-  const size_t place = options.hypothesis.find("{}");
-  check_field(place != std::string::npos, "hypothesis",
+  const size_t at = options.hypothesis.find("{}");
+  check_field(at != std::string::npos, "hypothesis",
               "\"{}\"; expected a text with {{}} in the place of the label",
               excerpt(options.hypothesis));
   std::vector<std::string> texts;
   for (const std::string& label : labels)
-    texts.push_back(std::string(options.hypothesis).replace(place, 2, label));
+    texts.push_back(std::string(options.hypothesis).replace(at, 2, label));
   return texts;
 }
 
-// exp(scale) * cosine + bias for each picture and text, whose vectors have length 1 -> [B, L]
-Tensor logits_of(const Embeddings& pictures, const Embeddings& texts, const TextTower& tower) {
+// exp(scale) * cosine + bias for each image and text, whose vectors have length 1 -> [B, L]
+Tensor logits_of(const Embeddings& images, const Embeddings& texts, const TextTower& tower) {
   const double factor = math::exp(double{tower.scale});
-  const int64_t B = pictures.count, L = texts.count;
+  const int64_t B = images.count, L = texts.count;
   Tensor logits = empty({B, L});
   for (int64_t i = 0; i < B; ++i)
     for (int64_t l = 0; l < L; ++l) {
-      const auto picture = pictures.view().row<float>(i), text = texts.view().row<float>(l);
+      const auto image = images.view().row<float>(i), text = texts.view().row<float>(l);
       double dot = 0;
-      for (size_t c = 0; c < picture.size(); ++c) dot += double{picture[c]} * double{text[c]};
+      for (size_t c = 0; c < image.size(); ++c) dot += double{image[c]} * double{text[c]};
       logits.data_as<float>()[i * L + l] = static_cast<float>(factor * dot + double{tower.bias});
     }
   return logits;
@@ -72,15 +72,15 @@ Classifications ImageModel::classify_by(size_t count, const Source& image,
   ImageOptions unit = options;
   unit.normalise = true;
   const Embeddings texts = embed_texts(texts_about(labels, options), unit);
-  const Embeddings pictures = embed(count, image, unit);
+  const Embeddings images = embed(count, image, unit);
   Classifications result;
-  result.count = pictures.count;
+  result.count = images.count;
   result.labels = labels;
-  result.tokens = pictures.tokens;
-  result.cut = pictures.cut;
+  result.tokens = images.tokens;
+  result.cut = images.cut;
   if (count == 0) return result;
   const NoGradient no_gradient;
-  Tensor scores = logits_of(pictures, texts, *parts_->text);
+  Tensor scores = logits_of(images, texts, *parts_->text);
   if (!options.raw)
     scores = parts_->text->sigmoid ? activation(scores, Activation::sigmoid) : softmax(scores);
   result.scores = to_floats(scores);

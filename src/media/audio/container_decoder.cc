@@ -31,7 +31,7 @@ std::unique_ptr<ContainerDecoder> open_container(const std::string& name, const 
   std::string error;
   std::unique_ptr<ContainerDecoder> decoder(open_module(name, kind)(bytes, error));
   if (decoder == nullptr)
-    fail(ErrorKind::BadFile, "{}: {}; expected the sound of a container of the kind {}", name,
+    fail(ErrorKind::BadFile, "{}: {}; expected the audio of a container of the kind {}", name,
          error, kind);
   return decoder;
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// Containers whose sound libsndfile does not read, by the module fovea_libav.so, which needs
+// Containers whose audio libsndfile does not read, by the module fovea_libav.so, which needs
 // FFmpeg's libraries.
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace fovea::media {
 
-// The sound of an open container.
+// The audio of an open container.
 class ContainerDecoder {
  public:
   virtual ~ContainerDecoder() = default;
@@ -23,8 +23,8 @@ class ContainerDecoder {
 };
 
 // Opens a container, whose bytes must outlive the result. Throws BadFile, naming `name`, if it is
-// damaged or has no sound, and Unsupported if the module is not installed or its libraries do not
-// decode the sound; `kind` is the container's name for this message.
+// damaged or has no audio, and Unsupported if the module is not installed or its libraries do not
+// decode the audio; `kind` is the container's name for this message.
 std::unique_ptr<ContainerDecoder> open_container(const std::string& name, const char* kind,
                                                  std::string_view bytes);
 

@@ -9,7 +9,7 @@ namespace fovea::media {
 
 ImagePart random_part(int64_t height, int64_t width, double least, Random& random) {
   const double area = least + (1 - least) * random.uniform_double();
-  // Uniform in the logarithm, within the ratios for which the part fits into the picture.
+  // Uniform in the logarithm, within the ratios for which the part fits into the image.
   const double most = std::min(math::log(4.0 / 3), -math::log(area));
   const double ratio = math::exp(most * (2 * random.uniform_double() - 1));
   const auto side = [](int64_t whole, double share) {
@@ -19,11 +19,11 @@ ImagePart random_part(int64_t height, int64_t width, double least, Random& rando
   ImagePart part;
   part.height = side(height, std::sqrt(area / ratio));
   part.width = side(width, std::sqrt(area * ratio));
-  const auto place = [&](int64_t room) {
+  const auto offset = [&](int64_t room) {
     return static_cast<int64_t>(random.uniform_double() * static_cast<double>(room + 1));
   };
-  part.top = place(height - part.height);
-  part.left = place(width - part.width);
+  part.top = offset(height - part.height);
+  part.left = offset(width - part.width);
   return part;
 }
 

@@ -10,10 +10,10 @@ namespace fovea::media {
 
 int64_t check_image_size(int64_t height, int64_t width, const std::string& name) {
   if (height <= 0 || width <= 0)
-    fail(ErrorKind::BadFile, "{}: the picture has {} x {} pixels; expected at least 1 x 1", name,
+    fail(ErrorKind::BadFile, "{}: the image has {} x {} pixels; expected at least 1 x 1", name,
          width, height);
   if (height > kMostPixels / width)
-    fail(ErrorKind::BadFile, "{}: the picture has {} x {} pixels; expected at most {} pixels", name,
+    fail(ErrorKind::BadFile, "{}: the image has {} x {} pixels; expected at most {} pixels", name,
          width, height, kMostPixels);
   return height * width;
 }
@@ -55,16 +55,16 @@ struct OtherFormat {
   std::string_view start;
   const char* name;
 };
-constexpr OtherFormat kOtherFormats[] = {{"????ftypavif", "an AVIF picture"},
-                                         {"????ftyphei", "a HEIC picture"},
-                                         {"????ftypmif1", "a HEIC picture"},
+constexpr OtherFormat kOtherFormats[] = {{"????ftypavif", "an AVIF image"},
+                                         {"????ftyphei", "a HEIC image"},
+                                         {"????ftypmif1", "a HEIC image"},
                                          {"????ftyp", "a video (MP4 or MOV)"},
                                          {"\x1a\x45\xdf\xa3", "a video (Matroska or WebM)"},
                                          {"RIFF????AVI ", "a video (AVI)"},
-                                         {"GIF8", "a GIF picture"},
-                                         {"BM", "a BMP picture"},
-                                         {std::string_view("II*\0", 4), "a TIFF picture"},
-                                         {std::string_view("MM\0*", 4), "a TIFF picture"}};
+                                         {"GIF8", "a GIF image"},
+                                         {"BM", "a BMP image"},
+                                         {std::string_view("II*\0", 4), "a TIFF image"},
+                                         {std::string_view("MM\0*", 4), "a TIFF image"}};
 
 bool begins_with(std::string_view bytes, std::string_view start) {
   if (bytes.size() < start.size()) return false;
@@ -86,7 +86,7 @@ Image decode_image(std::string_view bytes, const std::string& name) {
     if (begins_with(bytes, format.start))
       fail(ErrorKind::BadFile, "{}: {}; expected a PNG, JPEG or WebP file, or a folder of them",
            name, format.name);
-  fail(ErrorKind::BadFile, "{}: not a picture; expected a PNG, JPEG or WebP file", name);
+  fail(ErrorKind::BadFile, "{}: not an image; expected a PNG, JPEG or WebP file", name);
 }
 
 Image read_image(const std::string& path) {

@@ -9,7 +9,7 @@ namespace {
 constexpr uint32_t kOrientation = 0x0112, kShort = 3;
 constexpr size_t kEntryBytes = 12;
 
-// Reads unsigned numbers at any place; those beyond the end are 0.
+// Reads unsigned numbers at any offset; those beyond the end are 0.
 class TiffReader {
  public:
   explicit TiffReader(std::string_view bytes)
@@ -18,8 +18,8 @@ class TiffReader {
     uint32_t value = 0;
     if (at > bytes_.size() || bytes_.size() - at < size) return 0;
     for (size_t i = 0; i < size; ++i) {
-      const size_t place = big_endian_ ? at + i : at + size - 1 - i;
-      value = value << 8 | static_cast<uint8_t>(bytes_[place]);
+      const size_t index = big_endian_ ? at + i : at + size - 1 - i;
+      value = value << 8 | static_cast<uint8_t>(bytes_[index]);
     }
     return value;
   }
@@ -52,7 +52,7 @@ Image turned(Image image, int orientation) {
   const int64_t H = image.height, W = image.width;
   const bool swaps = orientation >= 5;  // rows become columns
   Image y{swaps ? W : H, swaps ? H : W, std::vector<uint8_t>(image.pixels.size())};
-  // Row r and column c of the result are row i and column j of the stored picture.
+  // Row r and column c of the result are row i and column j of the stored image.
   const bool from_bottom =
       orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
   const bool from_right =

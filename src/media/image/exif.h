@@ -11,7 +11,7 @@ namespace fovea::media {
 // followed, so that damaged data cannot form cycles.
 int exif_orientation(std::string_view tiff);
 
-// Returns the picture, turned as EXIF's orientation 1 to 8 says.
+// Returns the image, turned as EXIF's orientation 1 to 8 says.
 Image turned(Image image, int orientation);
 
 }  // namespace fovea::media

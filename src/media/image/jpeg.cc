@@ -18,7 +18,7 @@ namespace fovea::media {
 namespace {
 
 // Each scan of a progressive file costs time for all pixels; files of encoders have about ten,
-// which the largest picture may have twice.
+// which the largest image may have twice.
 constexpr int kMostScans = 200;
 constexpr int64_t kMostScannedPixels = 20 * kMostPixels;
 
@@ -37,7 +37,7 @@ struct JpegFile {
   JpegFile& operator=(const JpegFile&) = delete;
 
   bool create(std::string_view bytes) {
-    if (setjmp(place)) return false;
+    if (setjmp(recovery)) return false;
     jpeg_create_decompress(&jpeg);
     jpeg_mem_src(&jpeg, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
     progress.progress_monitor = on_progress;
@@ -45,7 +45,7 @@ struct JpegFile {
     return true;
   }
   bool read_header() {
-    if (setjmp(place)) return false;
+    if (setjmp(recovery)) return false;
     jpeg_read_header(&jpeg, TRUE);
     const bool inks = jpeg.jpeg_color_space == JCS_CMYK || jpeg.jpeg_color_space == JCS_YCCK;
     jpeg.out_color_space = inks ? JCS_CMYK : JCS_RGB;
@@ -53,7 +53,7 @@ struct JpegFile {
     return true;
   }
   bool read_rows(uint8_t* to) {
-    if (setjmp(place)) return false;
+    if (setjmp(recovery)) return false;
     jpeg_start_decompress(&jpeg);
     const size_t row_bytes =
         size_t{jpeg.output_width} * static_cast<size_t>(jpeg.output_components);
@@ -68,9 +68,9 @@ struct JpegFile {
   static void on_error(j_common_ptr common) {
     auto* file = static_cast<JpegFile*>(common->client_data);
     common->err->format_message(common, file->message);
-    std::longjmp(file->place, 1);
+    std::longjmp(file->recovery, 1);
   }
-  // Of the warnings, only the end of the file before that of the picture is an error.
+  // Of the warnings, only the end of the file before that of the image is an error.
   static void on_message(j_common_ptr common, int level) {
     if (level < 0 && common->err->msg_code == JWRN_JPEG_EOF) on_error(common);
   }
@@ -81,23 +81,23 @@ struct JpegFile {
     if (scans <= kMostScans && scans * pixels <= kMostScannedPixels) return;
     std::snprintf(file->message, sizeof(file->message), "%d scans of %u x %u pixels",
                   file->jpeg.input_scan_number, file->jpeg.image_width, file->jpeg.image_height);
-    std::longjmp(file->place, 1);
+    std::longjmp(file->recovery, 1);
   }
 
   jpeg_decompress_struct jpeg = {};
   jpeg_error_mgr errors = {};
   jpeg_progress_mgr progress = {};
-  std::jmp_buf place = {};
+  std::jmp_buf recovery = {};
   char message[JMSG_LENGTH_MAX] = {};
   bool ok = false;
 };
 
 [[noreturn]] void refuse_jpeg(const JpegFile& file, const std::string& name) {
-  fail(ErrorKind::BadFile, "{}: damaged JPEG file ({}); expected a complete picture", name,
+  fail(ErrorKind::BadFile, "{}: damaged JPEG file ({}); expected a complete image", name,
        excerpt(file.message));
 }
 
-// Returns the orientation in the EXIF segment (marker APP1) before the picture's data.
+// Returns the orientation in the EXIF segment (marker APP1) before the image's data.
 int orientation_of(std::string_view bytes) {
   constexpr std::string_view kExif("Exif\0\0", 6);
   size_t at = 2;  // after the marker of the beginning
@@ -140,10 +140,10 @@ DecodedImage decode_jpeg(std::string_view bytes, const std::string& name) {
   check_image_bytes(H, W, bytes.size(), name);
   const int64_t pixels = H * W;
   // At any size: Huffman codes take at least one bit for a block of 8 x 8 pixels of the first
-  // component. Arithmetic codes could take less for a picture of one colour, which is refused.
+  // component. Arithmetic codes could take less for an image of one colour, which is refused.
   if (pixels / kMostPixelsPerByte > std::ssize(bytes))
     fail(ErrorKind::BadFile,
-         "{}: damaged JPEG file ({} bytes cannot hold {} x {} pixels); expected a complete picture",
+         "{}: damaged JPEG file ({} bytes cannot hold {} x {} pixels); expected a complete image",
          name, bytes.size(), W, H);
   const int64_t channels = file.jpeg.out_color_components;
   DecodedImage decoded{{H, W, std::vector<uint8_t>(static_cast<size_t>(pixels * channels))}};

@@ -18,7 +18,7 @@ namespace {
 
 // DEFLATE (RFC 1951) expands a byte to at most 1032 bytes.
 constexpr int64_t kMostExpansion = 1032;
-// A chunk besides the picture's data, such as a profile of colours, is skipped or refused if it
+// A chunk besides the image's data, such as a profile of colours, is skipped or refused if it
 // needs more memory.
 constexpr png_alloc_size_t kMostChunkBytes = 8 << 20;
 
@@ -89,7 +89,7 @@ int orientation_of(const PngFile& file) {
 }
 
 [[noreturn]] void refuse_png(const PngFile& file, const std::string& name) {
-  fail(ErrorKind::BadFile, "{}: damaged PNG file ({}); expected a complete picture", name,
+  fail(ErrorKind::BadFile, "{}: damaged PNG file ({}); expected a complete image", name,
        excerpt(file.message));
 }
 
@@ -106,14 +106,14 @@ DecodedImage decode_png(std::string_view bytes, const std::string& name) {
   if (pixels / 8 > kMostExpansion * std::ssize(bytes))
     fail(ErrorKind::BadFile,
          "{}: damaged PNG file ({} bytes cannot hold {} x {} pixels); expected "
-         "a complete picture",
+         "a complete image",
          name, bytes.size(), W, H);
   if (!file.begin_rows()) refuse_png(file, name);
   const int64_t bits = png_get_bit_depth(file.png, file.info);
   const int64_t channels = png_get_channels(file.png, file.info);
   const auto row_bytes = static_cast<int64_t>(png_get_rowbytes(file.png, file.info));
   if (bits != 8 || (channels != 3 && channels != 4) || row_bytes != channels * W)
-    fail(ErrorKind::BadFile, "{}: damaged PNG file (its samples); expected a picture", name);
+    fail(ErrorKind::BadFile, "{}: damaged PNG file (its samples); expected an image", name);
   DecodedImage decoded{{H, W, std::vector<uint8_t>(static_cast<size_t>(pixels * channels))}};
   if (!file.read_rows(decoded.image.pixels.data(), H, row_bytes)) refuse_png(file, name);
   decoded.orientation = orientation_of(file);

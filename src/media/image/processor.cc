@@ -18,14 +18,14 @@ constexpr int64_t kMostSide = 16384;
 // The defaults of a class of processors: what its files need not say.
 struct Defaults {
   const char* name;  // without ImageProcessor or FeatureExtractor
-  int64_t side;      // of the resized picture
+  int64_t side;      // of the resized image
   bool shortest;     // a size that is one number is that of the shorter side
   bool crops;
   Resampling resampling;
   std::array<float, 3> mean, deviation;
 };
 constexpr std::array<float, 3> kHalf = {0.5f, 0.5f, 0.5f};
-// The means and deviations of the pictures with which Radford et al. 2021 trained.
+// The means and deviations of the images with which Radford et al. 2021 trained.
 constexpr std::array<float, 3> kClipMean = {0.48145466f, 0.4578275f, 0.40821073f};
 constexpr std::array<float, 3> kClipDeviation = {0.26862954f, 0.26130258f, 0.27577711f};
 constexpr Defaults kDefaults[] = {
@@ -127,7 +127,7 @@ ImageProcessor processor_of(const Json& json, const std::string& file) {
   }
   if (p.crop.shortest > 0 || p.height() == 0)
     fail(ErrorKind::Unsupported,
-         "{}: the pictures keep different sizes; expected a size of height and width, or "
+         "{}: the images keep different sizes; expected a size of height and width, or "
          "do_center_crop with crop_size",
          file);
   const auto resampling = find_int(json, "resample", file, 0, 5);
@@ -190,7 +190,7 @@ ImageProcessor ImageProcessor::open(const std::string& folder) {
   const std::string& file = together ? shared : own;
   if (!together && !is_file(own))
     fail(ErrorKind::BadFile,
-         "{}: not found; expected it to say how pictures are resized and normalised", own);
+         "{}: not found; expected it to say how images are resized and normalised", own);
   Json json = read_json(file);
   if (together && json.is_object()) json = json.value("image_processor", Json());
   if (!json.is_object())
@@ -239,15 +239,15 @@ Image ImageProcessor::fitted(const Image& given, const std::string& name) const 
   return crop.empty() ? sized : centre_of(sized, crop.height, crop.width, rounds);
 }
 
-void ImageProcessor::normalise(const Image& picture, float* pixels) const {
-  const int64_t count = picture.height * picture.width;
+void ImageProcessor::normalise(const Image& image, float* pixels) const {
+  const int64_t count = image.height * image.width;
   for (size_t c = 0; c < 3; ++c) {
     std::array<float, 256> values;
     for (size_t v = 0; v < values.size(); ++v)
       values[v] = (static_cast<float>(static_cast<double>(v) * factor) - mean[c]) / deviation[c];
     float* to = pixels + static_cast<int64_t>(c) * count;
     for (int64_t i = 0; i < count; ++i)
-      to[i] = values[picture.pixels[static_cast<size_t>(3 * i) + c]];
+      to[i] = values[image.pixels[static_cast<size_t>(3 * i) + c]];
   }
 }
 

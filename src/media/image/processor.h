@@ -7,7 +7,7 @@
 
 namespace fovea::media {
 
-// Turns pictures into the pixels that a model reads, as the image processors of transformers do:
+// Turns images into the pixels that a model reads, as the image processors of transformers do:
 // resize, cut out the centre, multiply, normalise.
 struct ImageProcessor {
   // `shortest` > 0: the shorter side gets this size, and the longer one keeps the ratio of the
@@ -28,17 +28,17 @@ struct ImageProcessor {
 
   // Reads preprocessor_config.json of a model's folder, or the image_processor in
   // processor_config.json, or the pretrained_cfg in timm's config.json. Throws BadFile if there is
-  // none or a value is invalid; Unsupported if the processor does something else, or its pictures
+  // none or a value is invalid; Unsupported if the processor does something else, or its images
   // differ in size.
   static ImageProcessor open(const std::string& folder);
   std::string json() const;  // preprocessor_config.json
 
   int64_t height() const { return crop.empty() ? resize.height : crop.height; }
   int64_t width() const { return crop.empty() ? resize.width : crop.width; }
-  // Returns the picture as the model sees it. Throws BadFile if the resized picture would have more
-  // than kMostPixels; `name` is the picture's name in errors.
+  // Returns the image as the model sees it. Throws BadFile if the resized image would have more
+  // than kMostPixels; `name` is the image's name in errors.
   Image fitted(const Image& image, const std::string& name) const;
-  // Writes the normalised pixels of a picture of height() x width() to pixels [3, height, width].
+  // Writes the normalised pixels of an image of height() x width() to pixels [3, height, width].
   void normalise(const Image& fitted, float* pixels) const;
 };
 

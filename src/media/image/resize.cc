@@ -19,7 +19,7 @@ double sinc(double x) {
   return math::sin(angle) / angle;
 }
 
-// The filters at distance x from the centre, in pixels of the smaller picture.
+// The filters at distance x from the centre, in pixels of the smaller image.
 struct Filter {
   double support;
   double (*weight)(double x);
@@ -128,7 +128,7 @@ Image with_columns(const Image& x, const std::vector<Window>& windows) {
 }
 
 Image nearest(const Image& x, int64_t height, int64_t width) {
-  const auto place = [](int64_t to, int64_t from_size, int64_t to_size) {
+  const auto offset = [](int64_t to, int64_t from_size, int64_t to_size) {
     const double ratio = static_cast<double>(from_size) / static_cast<double>(to_size);
     return std::min(from_size - 1, static_cast<int64_t>((static_cast<double>(to) + 0.5) * ratio));
   };
@@ -137,7 +137,7 @@ Image nearest(const Image& x, int64_t height, int64_t width) {
   for (int64_t r = 0; r < height; ++r)
     for (int64_t c = 0; c < width; ++c, to += 3)
       std::copy_n(
-          x.pixels.data() + (place(r, x.height, height) * x.width + place(c, x.width, width)) * 3,
+          x.pixels.data() + (offset(r, x.height, height) * x.width + offset(c, x.width, width)) * 3,
           3, to);
   return y;
 }
@@ -149,7 +149,7 @@ bool shrinks_columns_first(const Image& x, int64_t height, int64_t width) {
 }  // namespace
 
 Image resized(const Image& image, int64_t height, int64_t width, Resampling kind) {
-  check_image_size(height, width, "the resized picture");
+  check_image_size(height, width, "the resized image");
   if (height == image.height && width == image.width) return image;
   if (kind == Resampling::nearest) return nearest(image, height, width);
   const Filter filter = filter_of(kind);
@@ -172,8 +172,8 @@ Image resized_within_limit(const Image& image, int64_t height, int64_t width, Re
                            const std::string& name) {
   if (height > kMostPixels / width || pixels_between(image, height, width) > kMostPixels)
     fail(ErrorKind::BadFile,
-         "{}: the picture has {} x {} pixels, resized to {} x {}; expected sides whose ratio keeps "
-         "the resized picture below {} pixels",
+         "{}: the image has {} x {} pixels, resized to {} x {}; expected sides whose ratio keeps "
+         "the resized image below {} pixels",
          name, image.width, image.height, width, height, kMostPixels);
   return resized(image, height, width, filter);
 }
@@ -184,7 +184,7 @@ Image padded_to_square(const Image& image, const std::array<uint8_t, 3>& colour,
   if (image.height == image.width) return image;
   if (side > kMostPixels / side)
     fail(ErrorKind::BadFile,
-         "{}: the picture has {} x {} pixels, padded to a square of {}; expected at most {} pixels",
+         "{}: the image has {} x {} pixels, padded to a square of {}; expected at most {} pixels",
          name, image.width, image.height, side, kMostPixels);
   Image square{side, side, std::vector<uint8_t>(static_cast<size_t>(3 * side * side))};
   for (size_t i = 0; i < square.pixels.size(); ++i) square.pixels[i] = colour[i % 3];
@@ -197,18 +197,18 @@ Image padded_to_square(const Image& image, const std::array<uint8_t, 3>& colour,
 
 Image centre_of(const Image& image, int64_t height, int64_t width, bool rounds) {
   Image y{height, width, std::vector<uint8_t>(static_cast<size_t>(height * width * 3))};
-  // The begin of the part in the picture, and its place in the result, which is the larger one.
+  // The begin of the part in the image, and its place in the result, which is the larger one.
   const auto begin = [&](int64_t from, int64_t to) {
     const int64_t half = std::max<int64_t>(0, from - to) / 2;
     return half + (rounds && from > to ? (from - to) % 2 * (half % 2) : 0);
   };
-  const auto place = [](int64_t from, int64_t to) { return to > from ? (to - from + 1) / 2 : 0; };
+  const auto offset = [](int64_t from, int64_t to) { return to > from ? (to - from + 1) / 2 : 0; };
   const int64_t rows = std::min(height, image.height), columns = std::min(width, image.width);
   const int64_t top = begin(image.height, height), left = begin(image.width, width);
   for (int64_t r = 0; r < rows; ++r)
     std::copy_n(image.pixels.data() + ((top + r) * image.width + left) * 3, columns * 3,
                 y.pixels.data() +
-                    ((place(image.height, height) + r) * width + place(image.width, width)) * 3);
+                    ((offset(image.height, height) + r) * width + offset(image.width, width)) * 3);
   return y;
 }
 

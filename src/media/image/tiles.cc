@@ -7,7 +7,7 @@
 namespace fovea::media {
 namespace {
 
-constexpr int64_t kLargestSide = 4096;  // of a picture that is divided, in transformers too
+constexpr int64_t kLargestSide = 4096;  // of an image that is divided, in transformers too
 constexpr int64_t kMostTiles = 64;      // on a side
 
 struct Sides {
@@ -67,7 +67,7 @@ ImageTiles tiles_of(const ImageProcessor& processor, const Image& given, const s
   sides = multiples(sides, tile);
   if (std::max(sides.height, sides.width) > kMostTiles * tile)
     fail(ErrorKind::BadFile,
-         "{}: the picture has {} x {} pixels, {} x {} before it is divided into tiles of {}; "
+         "{}: the image has {} x {} pixels, {} x {} before it is divided into tiles of {}; "
          "expected at most {} tiles on a side",
          name, given.width, given.height, sides.width, sides.height, tile, kMostTiles);
   image = sized(image, sides);

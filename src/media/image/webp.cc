@@ -13,7 +13,7 @@ namespace fovea::media {
 namespace {
 
 [[noreturn]] void refuse_webp(const std::string& name) {
-  fail(ErrorKind::BadFile, "{}: damaged WebP file; expected a complete picture", name);
+  fail(ErrorKind::BadFile, "{}: damaged WebP file; expected a complete image", name);
 }
 
 int orientation_of(const WebPDemuxer* file) {
@@ -42,7 +42,7 @@ DecodedImage decode_webp(std::string_view bytes, const std::string& name) {
   if (WebPDemuxGetFrame(file.get(), 1, &frame) == 0) refuse_webp(name);
   const std::unique_ptr<WebPIterator, decltype(&WebPDemuxReleaseIterator)> release(
       &frame, WebPDemuxReleaseIterator);
-  // The first picture of an animation may cover a part of the canvas, which is transparent.
+  // The first image of an animation may cover a part of the canvas, which is transparent.
   const bool inside = frame.x_offset >= 0 && frame.y_offset >= 0 && frame.width > 0 &&
                       frame.height > 0 && frame.x_offset + frame.width <= W &&
                       frame.y_offset + frame.height <= H;

@@ -130,13 +130,13 @@ void KvCache::begin(int64_t B, int64_t T) {
   check(rows == B * T, "KV cache: {} new tokens; expected {}", B * T, rows);
 }
 
-Tensor KvCache::places() const {
-  std::vector<int32_t> places;
+Tensor KvCache::positions() const {
+  std::vector<int32_t> positions;
   for (const Member& member : members_)
     for (int64_t t = 0; t < member.tokens; ++t)
-      places.push_back(static_cast<int32_t>(member.text->length + t));
-  const Tensor result = empty({1, std::ssize(places)}, DType::i32);
-  std::copy(places.begin(), places.end(), result.data_as<int32_t>());
+      positions.push_back(static_cast<int32_t>(member.text->length + t));
+  const Tensor result = empty({1, std::ssize(positions)}, DType::i32);
+  std::copy(positions.begin(), positions.end(), result.data_as<int32_t>());
   return result;
 }
 
@@ -179,12 +179,12 @@ void KvCache::load_state(int64_t layer, size_t member, const Tensor& states) con
 
 void KvCache::store_state(int64_t layer, size_t member, int64_t token, const Tensor& states) {
   const CachedText& text = *members_[member].text;
-  const int64_t place = text.length + token, bytes = layout().state_bytes(layer);
-  const int64_t number = place / kPageTokens;
+  const int64_t position = text.length + token, bytes = layout().state_bytes(layer);
+  const int64_t number = position / kPageTokens;
   const int64_t end = std::min(text.length + members_[member].tokens, (number + 1) * kPageTokens);
-  if (end - place > kStateSlots) return;  // a later token of this pass has the same slot
+  if (end - position > kStateSlots) return;  // a later token of this pass has the same slot
   const int32_t page = text.pages[pool_->group_of(layer)][static_cast<size_t>(number)];
-  copy_bytes(pool_->memory(layer), pool_->state_begin(layer, page, place % kPageTokens), states,
+  copy_bytes(pool_->memory(layer), pool_->state_begin(layer, page, position % kPageTokens), states,
              static_cast<int64_t>(member) * bytes, bytes);
 }
 

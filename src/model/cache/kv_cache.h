@@ -59,7 +59,7 @@ class KvCache {
   // is not the number of new tokens of the members, a text exceeds the capacity, or the pool has
   // too few pages.
   void begin(int64_t B, int64_t T);
-  Tensor places() const;  // i32 [1, rows]: the positions of the rows' tokens
+  Tensor positions() const;  // i32 [1, rows]: the positions of the rows' tokens
   // Appends the keys k [rows, G, D] and values v [rows, G, D'] of one layer to the texts; v is
   // empty if the layer stores no values.
   void append(int64_t layer, const Tensor& k, const Tensor& v);

@@ -33,7 +33,7 @@ PagePool::PagePool(const Layout& layout, const Size& size, const Device& device)
     auto group = std::find_if(groups_.begin(), groups_.end(),
                               [&](const Group& g) { return g.reach == reach; });
     if (group == groups_.end()) group = groups_.insert(group, {.reach = reach});
-    places_.push_back({static_cast<size_t>(group - groups_.begin()), group->page_bytes});
+    slots_.push_back({static_cast<size_t>(group - groups_.begin()), group->page_bytes});
     group->page_bytes += layout.layer_bytes(i);
   }
   for (Group& group : groups_) {
@@ -87,7 +87,7 @@ void PagePool::copy_part(int64_t layer, PagePart part, int64_t from, int64_t to,
 }
 
 void PagePool::copy(size_t group, int32_t from, int32_t to, int64_t tokens) const {
-  for (int64_t layer = 0; layer < std::ssize(places_); ++layer) {
+  for (int64_t layer = 0; layer < std::ssize(slots_); ++layer) {
     if (group_of(layer) != group) continue;
     const int64_t here = begin_of(layer, from), there = begin_of(layer, to);
     const int64_t keys = layout_.layer(layer).keys.page_bytes();

@@ -93,7 +93,7 @@ class PagePool {
   const Layout& layout() const { return layout_; }
   size_t groups() const { return groups_.size(); }
   const Reach& reach(size_t group) const { return groups_[group].reach; }
-  size_t group_of(int64_t layer) const { return places_[static_cast<size_t>(layer)].group; }
+  size_t group_of(int64_t layer) const { return slots_[static_cast<size_t>(layer)].group; }
   int64_t pages(size_t group = 0) const { return std::ssize(groups_[group].users); }
   int64_t free_pages(size_t group = 0) const { return std::ssize(groups_[group].free); }
   int64_t bytes() const;
@@ -120,7 +120,7 @@ class PagePool {
     return at(Out(memory(layer)), begin_of(layer, page) + layout_.layer(layer).keys.page_bytes());
   }
   const Tensor& memory(int64_t layer) const { return groups_[group_of(layer)].memory; }
-  // Returns the place in memory(layer), in bytes, of the state of a recurrent layer after token
+  // Returns the offset in memory(layer), in bytes, of the state of a recurrent layer after token
   // `token` of the page.
   int64_t state_begin(int64_t layer, int32_t page, int64_t token) const {
     return begin_of(layer, page) + token % kStateSlots * layout_.state_bytes(layer);
@@ -134,14 +134,14 @@ class PagePool {
     std::vector<int64_t> users = {};
     std::vector<int32_t> free = {};
   };
-  struct Place {  // of a layer
+  struct PageSlot {  // of a layer
     size_t group = 0;
     int64_t begin = 0;  // in a page, in bytes
   };
 
   void copy_part(int64_t layer, PagePart part, int64_t from, int64_t to, int64_t tokens) const;
   int64_t begin_of(int64_t layer, int32_t page) const {
-    return page * groups_[group_of(layer)].page_bytes + places_[static_cast<size_t>(layer)].begin;
+    return page * groups_[group_of(layer)].page_bytes + slots_[static_cast<size_t>(layer)].begin;
   }
   int64_t& users_of(size_t group, int32_t page) {
     return groups_[group].users[static_cast<size_t>(page)];
@@ -149,7 +149,7 @@ class PagePool {
 
   Layout layout_;
   std::vector<Group> groups_;
-  std::vector<Place> places_;
+  std::vector<PageSlot> slots_;
 };
 
 }  // namespace fovea::model

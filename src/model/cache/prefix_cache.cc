@@ -115,10 +115,10 @@ void PrefixCache::restore(const Contents& contents, int64_t count) {
     std::vector<int32_t>& pages = text.pages.emplace_back(static_cast<size_t>(count), -1);
     const Contents::Group& one = contents.groups[group];
     for (int64_t page = count; page-- > 0;) {  // a text that goes on reads the last pages
-      const auto place = static_cast<size_t>(page);
-      if (one.present[place] == 0) continue;
-      pages[place] = pool_.take(group);
-      if (pages[place] >= 0) pool_.write_page(group, pages[place], one.pages, page);
+      const auto index = static_cast<size_t>(page);
+      if (one.present[index] == 0) continue;
+      pages[index] = pool_.take(group);
+      if (pages[index] >= 0) pool_.write_page(group, pages[index], one.pages, page);
     }
   }
   keep(text, contents.tokens, text.length);

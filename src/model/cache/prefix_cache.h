@@ -10,7 +10,7 @@
 namespace fovea::model {
 
 // What the keys of a page depend on besides its tokens and the pages before it, by the number of
-// the page: the digests of pictures.
+// the page: the digests of images.
 using PageContents = std::map<size_t, std::string>;
 
 // Full pages of earlier texts, shared with texts that have the same prefix. A page is found by its

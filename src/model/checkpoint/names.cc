@@ -12,7 +12,7 @@ namespace {
 using Alternatives = std::vector<std::string>;
 
 // Returns whether the pattern has a placeholder for a layer ({i}) or an expert ({e}) at `at`.
-bool is_number_place(const std::string& pattern, size_t at) {
+bool is_number_at(const std::string& pattern, size_t at) {
   return pattern.compare(at, 3, "{i}") == 0 || pattern.compare(at, 3, "{e}") == 0;
 }
 
@@ -21,7 +21,7 @@ bool is_number_place(const std::string& pattern, size_t at) {
 std::vector<std::string> pieces_of(const std::string& pattern) {
   std::vector<std::string> pieces(1);
   for (size_t at = 0; at < pattern.size();) {
-    if (pattern[at] == '{' && !is_number_place(pattern, at)) {
+    if (pattern[at] == '{' && !is_number_at(pattern, at)) {
       const size_t end = pattern.find('}', at) + 1;
       pieces.push_back(pattern.substr(at, end - at));
       pieces.emplace_back();
@@ -88,7 +88,7 @@ std::optional<Numbers> match(const std::string& pattern, const std::string& name
   Numbers numbers;
   size_t n = 0;
   for (size_t p = 0; p < pattern.size();) {
-    if (!is_number_place(pattern, p)) {
+    if (!is_number_at(pattern, p)) {
       if (n >= name.size() || name[n++] != pattern[p++]) return std::nullopt;
       continue;
     }
@@ -101,8 +101,8 @@ std::optional<Numbers> match(const std::string& pattern, const std::string& name
 }
 
 std::string with_numbers(std::string pattern, const Numbers& numbers) {
-  for (const auto& [place, number] : {std::pair("{i}", numbers.layer), {"{e}", numbers.expert}})
-    if (const size_t at = pattern.find(place); at != std::string::npos)
+  for (const auto& [mark, number] : {std::pair("{i}", numbers.layer), {"{e}", numbers.expert}})
+    if (const size_t at = pattern.find(mark); at != std::string::npos)
       pattern.replace(at, 3, number);
   return pattern;
 }

@@ -7,21 +7,21 @@ namespace fovea::model {
 void WeightsInFile::add(const FileTensor& tensor, const StoredTensor& stored,
                         const std::vector<Shape>& shapes) {
   for (size_t part = 0; part < tensor.parts.size(); ++part)
-    places_[tensor.parts[part]] = {entries_.size(), part};
+    locations_[tensor.parts[part]] = {entries_.size(), part};
   entries_.push_back({tensor, &stored, shapes});
 }
 
 Tensor WeightsInFile::read(const std::string& parameter) {
-  const Place place = places_.at(parameter);
-  if (open_ != place.entry) {
-    const Entry& entry = entries_[place.entry];
+  const Location location = locations_.at(parameter);
+  if (open_ != location.entry) {
+    const Entry& entry = entries_[location.entry];
     Tensor value = file_->tensor(entry.stored->name);
     if (value.dtype() == DType::f16) value = widen_halves(value);
     parts_ = from_file(entry.tensor, value, entry.shapes);
-    open_ = place.entry;
+    open_ = location.entry;
   }
-  unreleased_.push_back(place.entry);
-  return parts_[place.part];
+  unreleased_.push_back(location.entry);
+  return parts_[location.part];
 }
 
 void WeightsInFile::release() {
@@ -31,9 +31,9 @@ void WeightsInFile::release() {
 
 std::optional<std::string_view> WeightsInFile::bytes_of(const FileTensor& tensor,
                                                         std::string_view type) const {
-  const auto place = places_.find(tensor.parts[0]);
-  if (place == places_.end()) return std::nullopt;
-  const Entry& entry = entries_[place->second.entry];
+  const auto location = locations_.find(tensor.parts[0]);
+  if (location == locations_.end()) return std::nullopt;
+  const Entry& entry = entries_[location->second.entry];
   const bool same = entry.tensor.parts == tensor.parts && entry.tensor.stored == tensor.stored &&
                     entry.tensor.group == tensor.group && entry.stored->type == type;
   if (!same) return std::nullopt;

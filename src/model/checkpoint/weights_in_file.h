@@ -20,7 +20,7 @@ class WeightsInFile {
   // Adds the parameters of a tensor of the file, which have these shapes.
   void add(const FileTensor& tensor, const StoredTensor& stored, const std::vector<Shape>& shapes);
 
-  bool has(const std::string& parameter) const { return places_.contains(parameter); }
+  bool has(const std::string& parameter) const { return locations_.contains(parameter); }
   // Returns a parameter in f32. Keeps the parts of one tensor, which are often read in order.
   Tensor read(const std::string& parameter);
   // Releases the pages of the file that were read. Tensors that read() returned stay valid.
@@ -35,13 +35,13 @@ class WeightsInFile {
     const StoredTensor* stored;
     std::vector<Shape> shapes;
   };
-  struct Place {
+  struct Location {
     size_t entry, part;
   };
 
   std::shared_ptr<const TensorSource> file_;
   std::vector<Entry> entries_;
-  std::map<std::string, Place> places_;
+  std::map<std::string, Location> locations_;
   std::vector<size_t> unreleased_;  // entries that were read since the last release()
   std::optional<size_t> open_;      // the entry of parts_
   std::vector<Tensor> parts_;

@@ -71,9 +71,9 @@ Names bart_stack_names(const std::string& stack) {
        stack + ".norm.embedding.{weight,bias}"},
       {"model." + stack + ".layer_norm.{weight,bias}", stack + ".norm.final.{weight,bias}"},
   };
-  for (const char* place : {"sum", "input"}) {
+  for (const char* placement : {"sum", "input"}) {
     names.push_back({layer + "{self_attn,encoder_attn,final}_layer_norm.{weight,bias}",
-                     ours + "norm.{attention,cross,ffn}." + place + ".{weight,bias}"});
+                     ours + "norm.{attention,cross,ffn}." + placement + ".{weight,bias}"});
   }
   return names;
 }

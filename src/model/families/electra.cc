@@ -41,7 +41,7 @@ const Names electra_names =
          "detector.{transform,output}.{weight,bias}"},
         {"classifier.{dense,out_proj}.{weight,bias}", "sequence.{transform,output}.{weight,bias}"}};
 
-HeadSpec detection_of_each() {
+HeadSpec detection_head() {
   return {.kind = HeadKind::token, .labels = 1, .bias = true, .transform = true};
 }
 
@@ -52,7 +52,7 @@ const Family electra = {"electra",
                          {"ElectraModel", {.kind = HeadKind::pooled}},
                          {"ElectraForSequenceClassification", labels_of_first(Activation::gelu)},
                          {"ElectraForTokenClassification", labels_of_each()},
-                         {"ElectraForPreTraining", detection_of_each()},
+                         {"ElectraForPreTraining", detection_head()},
                          {"ElectraForQuestionAnswering", answer_span()}},
                         electra_config,
                         electra_names,

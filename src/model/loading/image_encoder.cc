@@ -12,8 +12,8 @@ int64_t ImageEncoder::tokens() const {
 Tensor ImageEncoder::operator()(const media::Image& tile) const {
   const NoGradient no_gradient;
   const int64_t S = side();
-  check(tile.height == S && tile.width == S, "picture: {} x {} pixels; expected {} x {}",
-        tile.width, tile.height, S, S);
+  check(tile.height == S && tile.width == S, "image: {} x {} pixels; expected {} x {}", tile.width,
+        tile.height, S, S);
   Sequence sequence;
   sequence.signal = empty({1, 3, S, S});
   processor.normalise(tile, sequence.signal.data_as<float>());
@@ -40,16 +40,16 @@ void check_fit(const ImageEncoder& encoder, const std::string& path) {
   const media::ImageProcessor& p = encoder.processor;
   const InputSpec& input = encoder.model.spec.input;
   if (input.channels != 3)
-    fail(ErrorKind::Unsupported, "{}: pictures have {} channels; expected 3", path, input.channels);
+    fail(ErrorKind::Unsupported, "{}: images have {} channels; expected 3", path, input.channels);
   if (p.height() != input.size || p.width() != input.size)
     fail(ErrorKind::Unsupported,
-         "{}: the processor's pictures have {} x {} pixels; expected {} x {}, the model's "
+         "{}: the processor's images have {} x {} pixels; expected {} x {}, the model's "
          "image_size",
          path, p.width(), p.height(), input.size, input.size);
   const int64_t side = input.size / input.patch, square = encoder.connector.square;
   if (square < 1 || side % square != 0)
     fail(ErrorKind::Unsupported,
-         "{}: scale_factor is {}, but a picture has {} patches on a side; expected a divisor", path,
+         "{}: scale_factor is {}, but an image has {} patches on a side; expected a divisor", path,
          square, side);
 }
 

@@ -9,13 +9,13 @@
 
 namespace fovea::model {
 
-// What a language model needs to read pictures: an encoder of images, whose output becomes
+// What a language model needs to read images: an encoder of images, whose output becomes
 // embeddings of tokens.
 struct ImageEncoder {
   Transformer model;
   Connector connector;
   media::ImageProcessor processor;
-  int32_t token = -1;  // of a picture; its text marks the places of pictures. -1 = "<image>" does,
+  int32_t token = -1;  // of an image; its text marks images in a prompt. -1 = "<image>" does,
                        // which is no token
   // Each tile is named by its row and column, and all tokens are framed, as in Idefics3.
   bool names_tiles = false;
@@ -30,7 +30,7 @@ struct ImageEncoder {
 // another shape than [out, in].
 Linear read_linear(const TensorSource& file, const std::string& name, int64_t out, int64_t in,
                    bool bias, const std::string& path);
-// Throws Unsupported, naming `path`, if the processor's pictures do not fit the encoder, or the
+// Throws Unsupported, naming `path`, if the processor's images do not fit the encoder, or the
 // encoder's patches the connector.
 void check_fit(const ImageEncoder& encoder, const std::string& path);
 

@@ -76,7 +76,7 @@ void write_classifier(const Spec& spec, const Origin& origin, nlohmann::ordered_
 // token that ends the previous text.
 std::optional<int32_t> first_id(const Spec& spec, const Origin& origin,
                                 std::optional<int32_t> end_id) {
-  if (const auto told = configured_id(origin, "bos_token_id")) return told;
+  if (const auto configured = configured_id(origin, "bos_token_id")) return configured;
   return spec.encoder ? std::nullopt : end_id;
 }
 

@@ -53,14 +53,14 @@ void add_adapter(Linear& layer, const AdapterShape& shape) {
   adapter.magnitude = {shape.dora ? Shape{out} : Shape{}, Role::magnitude, {}};
   adapter.scale = shape.scale;
   adapter.fixed = false;
-  adapter.place = {};
-  adapter.place.probability = shape.dropout;
-  adapter.place.substream = kAdapterPlaces + shape.index;
+  adapter.input_dropout = {};
+  adapter.input_dropout.probability = shape.dropout;
+  adapter.input_dropout.substream = kAdapterSubstreams + shape.index;
 }
 
 void initialise_adapter(Linear& layer, uint64_t seed) {
   LowRankAdapter& adapter = layer.adapter;
-  Random random(seed, Stream::init, adapter.place.substream);
+  Random random(seed, Stream::init, adapter.input_dropout.substream);
   const float bound = 1 / std::sqrt(static_cast<float>(adapter.down.shape[1]));
   adapter.down.value = tensor_from<float>(
       adapter.down.shape, [&](int64_t) { return bound * (2 * random.uniform() - 1); });

@@ -40,15 +40,17 @@ Tensor scale_rows(const Tensor& x, const Tensor& factors) {
 }  // namespace
 
 Tensor LowRankAdapter::change(const Tensor& x, const Pass& pass) const {
-  const Tensor input = dropout(x, pass.dropout_at(place.probability, place.substream));
+  const Tensor input =
+      dropout(x, pass.dropout_at(input_dropout.probability, input_dropout.substream));
   const Tensor y = fovea::linear(fovea::linear(input, down.value), up.value);
   return scale == 1 ? y : fovea::scale(y, scale);
 }
 
 Tensor LowRankAdapter::joined(const Tensor& x, const Parameter& weight, const Parameter& bias,
                               const Pass& pass) const {
-  const LowRank low = {dropout(x, pass.dropout_at(place.probability, place.substream)), down.value,
-                       up.value, scale};
+  const LowRank low = {
+      dropout(x, pass.dropout_at(input_dropout.probability, input_dropout.substream)), down.value,
+      up.value, scale};
   return weight.packed ? adapted_linear(x, weight.packed, bias.value, low)
                        : adapted_linear(x, weight.value, bias.value, low);
 }

@@ -16,7 +16,7 @@ struct LowRankAdapter {
   Parameter magnitude;  // [out]; empty = 1, without DoRA
   float scale = 1;
   bool fixed = false;
-  Dropout place;  // probability and substream of the dropout of the adapter's input
+  Dropout input_dropout;  // probability and substream of the dropout of the adapter's input
   // Of DoRA, while the adapter is not trained: 1 / the lengths of the rows, computed once.
   Tensor inverse_lengths;
 

@@ -15,7 +15,7 @@ Norm norm_of(const StackSpec& stack, int64_t heads) {
 
 }  // namespace
 
-Attention::Attention(const StackSpec& stack, int64_t width, int64_t layer_, Dropout place_,
+Attention::Attention(const StackSpec& stack, int64_t width, int64_t layer_, Dropout dropout,
                      bool across_)
     : spec(stack.attention),
       query(width, spec.heads * spec.head_width, spec.bias),
@@ -27,7 +27,7 @@ Attention::Attention(const StackSpec& stack, int64_t width, int64_t layer_, Drop
       layer(layer_),
       window(window_of(spec, layer_)),
       across(across_),
-      place(place_) {}
+      weight_dropout(dropout) {}
 
 PagePool::Layer Attention::cached(const StackSpec& stack, int64_t layer, DType dtype) {
   const AttentionSpec& a = stack.attention;
@@ -68,9 +68,9 @@ Attention::KeysValues Attention::of_memory(const Tensor& memory, const LayerPass
 }
 
 Tensor Attention::operator()(const Tensor& x, const LayerPass& pass, const Tensor& residual) const {
-  const Tensor heads =
-      probed(pass, ProbePoint::What::heads,  // [B, T, H, D]
-             scaled_heads(across ? to_memory(x, pass) : to_one_another(x, pass), head_factors));
+  const Tensor heads = probed(
+      pass, ProbePoint::What::heads,  // [B, T, H, D]
+      scaled_heads(across ? cross_attention(x, pass) : self_attention(x, pass), head_factors));
   const Tensor mixed = heads.view({x.dim(0), x.dim(1), spec.heads * spec.value_width});
   return added_to(residual, output, mixed, pass);  // [B, T, C]
 }
@@ -93,7 +93,7 @@ PagedOptions Attention::paged(const KvCache& cache) const {
   return options;
 }
 
-Tensor Attention::to_one_another(const Tensor& x, const LayerPass& pass) const {
+Tensor Attention::self_attention(const Tensor& x, const LayerPass& pass) const {
   const Angles& angles = window > 0 ? pass.local_angles : pass.angles;
   const auto [all_q, all_k, all_v] = all_of(x, pass, query, key, value);
   const Tensor q = probed(pass, ProbePoint::What::query,  // [B, T, H, D]
@@ -128,7 +128,7 @@ Tensor Attention::with_first_values(const Tensor& values, const LayerPass& pass)
   return values;
 }
 
-Tensor Attention::to_memory(const Tensor& x, const LayerPass& pass) const {
+Tensor Attention::cross_attention(const Tensor& x, const LayerPass& pass) const {
   const Tensor q = probed(pass, ProbePoint::What::query,
                           heads_of(query(x, pass), query_norm, spec.heads, {}, pass));
   if (pass.cache == nullptr) {
@@ -148,7 +148,7 @@ Tensor Attention::attend_to(const Tensor& q, const KeysValues& kv, AttentionOpti
                             const LayerPass& pass) const {
   options.scale = score_scale();
   options.softcap = spec.softcap;
-  options.dropout = pass.dropout_at(place.probability, place.substream);
+  options.dropout = pass.dropout_at(weight_dropout.probability, weight_dropout.substream);
   return attend(q, kv.keys, kv.values, options, pass, layer, stack_of(pass));
 }
 

@@ -18,11 +18,11 @@ struct Attention {
   Norm query_norm, key_norm;
   int64_t layer = 0, window = 0;
   bool across = false;
-  Dropout place;        // probability and substream of the dropout of the attention weights
-  Tensor head_factors;  // [H D'], factors of the outputs of the heads; empty = all 1
+  Dropout weight_dropout;  // probability and substream of the dropout of the attention weights
+  Tensor head_factors;     // [H D'], factors of the outputs of the heads; empty = all 1
 
   Attention() = default;
-  Attention(const StackSpec& stack, int64_t width, int64_t layer, Dropout place,
+  Attention(const StackSpec& stack, int64_t width, int64_t layer, Dropout weight_dropout,
             bool across = false);
   // See MixerFacts.
   static PagePool::Layer cached(const StackSpec& stack, int64_t layer, DType dtype);
@@ -57,8 +57,8 @@ struct Attention {
  private:
   Tensor heads_of(const Tensor& projected, const Norm& norm, int64_t heads, const Angles& angles,
                   const LayerPass& pass) const;
-  Tensor to_one_another(const Tensor& x, const LayerPass& pass) const;
-  Tensor to_memory(const Tensor& x, const LayerPass& pass) const;
+  Tensor self_attention(const Tensor& x, const LayerPass& pass) const;
+  Tensor cross_attention(const Tensor& x, const LayerPass& pass) const;
   Tensor with_first_values(const Tensor& values, const LayerPass& pass) const;
   Tensor attend_to(const Tensor& q, const KeysValues& kv, AttentionOptions options,
                    const LayerPass& pass) const;

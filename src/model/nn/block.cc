@@ -12,7 +12,7 @@ struct Frame {
   ProbePoint input, unnormed, output, sum;
   DType operands;
   const Norms& norms;
-  const Dropout& place;
+  const Dropout& drop;
 };
 
 // dropout(output_norm(sublayer(input_norm(x)))), where sublayer(y, residual) may add a residual.
@@ -21,7 +21,7 @@ Tensor branch(const Frame& frame, const Tensor& in, const Pass& pass, const Subl
   Tensor y = sublayer(in, {});
   if (frame.norms.output.present()) y = probed(pass, frame.unnormed, std::move(y));
   y = probed(pass, frame.output, frame.norms.output(y, pass.compute));
-  return dropout(y, pass.dropout_at(frame.place.probability, frame.place.substream));
+  return dropout(y, pass.dropout_at(frame.drop.probability, frame.drop.substream));
 }
 
 Tensor input_of(const Frame& frame, const Tensor& x, const Pass& pass) {
@@ -30,8 +30,8 @@ Tensor input_of(const Frame& frame, const Tensor& x, const Pass& pass) {
 
 // y = sum_norm(added(x, branch(x)))
 template <class Sublayer>
-Tensor through(const Block& block, const Tensor& x, const Frame& frame, const Pass& pass,
-               const Sublayer& sublayer) {
+Tensor residual_sublayer(const Block& block, const Tensor& x, const Frame& frame, const Pass& pass,
+                         const Sublayer& sublayer) {
   const Tensor in = input_of(frame, x, pass);
   // The last product adds the residual if nothing else reads its result.
   const bool reads_output = frame.norms.output.present() || pass.training || pass.probe != nullptr;
@@ -42,11 +42,11 @@ Tensor through(const Block& block, const Tensor& x, const Frame& frame, const Pa
   return frame.norms.sum(sum, x.dtype());
 }
 
-Dropout place_of(float probability, uint32_t places, int64_t layer, Sublayer which) {
-  Dropout place;
-  place.probability = probability;
-  place.substream = place_of_dropout(places, layer, which);
-  return place;
+Dropout dropout_of(float probability, uint32_t first_substream, int64_t layer, Sublayer which) {
+  Dropout drop;
+  drop.probability = probability;
+  drop.substream = dropout_substream(first_substream, layer, which);
+  return drop;
 }
 
 // In some stacks, the first attention has no input norm, since the embeddings have a norm.
@@ -59,21 +59,21 @@ Placement attention_placement(const StackSpec& spec, int64_t layer) {
 }  // namespace
 
 Block::Block(const StackSpec& spec, const DropoutSpec& dropout, int64_t width, int64_t layer_,
-             bool with_cross, uint32_t places)
+             bool with_cross, uint32_t first_substream)
     : attention_norm(spec.norm, attention_placement(spec, layer_), width),
       layer(layer_),
       parallel(spec.parallel),
       residual(spec.residual),
       residual_scale(spec.residual_scale),
-      attention_place(place_of(dropout.residual, places, layer, Sublayer::attention)),
-      cross_place(place_of(dropout.residual, kCrossPlaces, layer, Sublayer::attention)),
-      ffn_place(place_of(dropout.residual, places, layer, Sublayer::ffn)) {
+      attention_dropout(dropout_of(dropout.residual, first_substream, layer, Sublayer::attention)),
+      cross_dropout(dropout_of(dropout.residual, kCrossSubstreams, layer, Sublayer::attention)),
+      ffn_dropout(dropout_of(dropout.residual, first_substream, layer, Sublayer::ffn)) {
   const auto weights = [&](uint32_t first) {
-    return place_of(dropout.attention, first, layer, Sublayer::attention_weights);
+    return dropout_of(dropout.attention, first, layer, Sublayer::attention_weights);
   };
-  mixer = mixer_facts(mixer_of(spec, layer)).make(spec, width, layer, weights(places));
+  mixer = mixer_facts(mixer_of(spec, layer)).make(spec, width, layer, weights(first_substream));
   if (with_cross) {
-    cross = Attention(spec, width, layer, weights(kCrossPlaces), true);
+    cross = Attention(spec, width, layer, weights(kCrossSubstreams), true);
     cross_norm = Norms(spec.norm, spec.placement, width);
   }
   const Parameter factors{{width}, Role::layer_scale, {}};
@@ -122,21 +122,22 @@ Tensor Block::operator()(const Tensor& x, const LayerPass& pass) const {
                           at(What::mixer_sum),
                           operands(std::visit([](const auto& m) { return m.reads_bf16(); }, mixer)),
                           attention_norm,
-                          attention_place};
+                          attention_dropout};
   const Frame ffn_frame{at(What::mlp_input),
                         at(What::mlp_unnormed),
                         at(What::mlp_output),
                         at(What::mlp_sum),
                         operands(ffn && ffn->reads_bf16()),
                         ffn_norm,
-                        ffn_place};
+                        ffn_dropout};
   const auto mixes = [&](const Tensor& y, const Tensor& with) { return mix(y, pass, with); };
   const auto feeds = [&](const Tensor& y, const Tensor& with) { return feed(y, pass, with); };
   if (parallel) {
     const Tensor h = added(x, branch(mixer_frame, input_of(mixer_frame, x, pass), pass, mixes));
     return add(h, branch(ffn_frame, input_of(ffn_frame, x, pass), pass, feeds));
   }
-  Tensor h = probed(pass, at(What::hidden_mid), through(*this, x, mixer_frame, pass, mixes));
+  Tensor h =
+      probed(pass, at(What::hidden_mid), residual_sublayer(*this, x, mixer_frame, pass, mixes));
   if (cross) {
     const Frame frame{cross_at(What::mixer_input),
                       cross_at(What::mixer_unnormed),
@@ -144,13 +145,13 @@ Tensor Block::operator()(const Tensor& x, const LayerPass& pass) const {
                       cross_at(What::mixer_sum),
                       pass.compute,
                       cross_norm,
-                      cross_place};
+                      cross_dropout};
     h = probed(pass, cross_at(What::hidden_mid),
-               through(*this, h, frame, pass, [&](const Tensor& y, const Tensor& with) {
+               residual_sublayer(*this, h, frame, pass, [&](const Tensor& y, const Tensor& with) {
                  return (*cross)(y, pass, with);
                }));
   }
-  return ffn ? through(*this, h, ffn_frame, pass, feeds) : h;  // [B, T, C]
+  return ffn ? residual_sublayer(*this, h, ffn_frame, pass, feeds) : h;  // [B, T, C]
 }
 
 Tensor Block::recomputed(const Tensor& x, const LayerPass& pass) const {

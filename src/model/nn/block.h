@@ -19,12 +19,12 @@ struct Block {
   int64_t layer = 0;
   bool parallel = false, residual = true;
   float residual_scale = 1;
-  Dropout attention_place, cross_place, ffn_place;  // dropout of the sublayers' outputs
+  Dropout attention_dropout, cross_dropout, ffn_dropout;  // dropout of the sublayers' outputs
 
   Block() = default;
-  // `places` is the number of the stack's first place of dropout (see pass.h).
+  // `first_substream` is the number of the stack's first substream of dropout (see pass.h).
   Block(const StackSpec& spec, const DropoutSpec& dropout, int64_t width, int64_t layer,
-        bool with_cross, uint32_t places);
+        bool with_cross, uint32_t first_substream);
 
   // x [B, T, C], f32 -> [B, T, C], f32
   Tensor operator()(const Tensor& x, const LayerPass& pass) const;

@@ -22,8 +22,9 @@ Tensor change_by_expert(const Tensor& x, const std::vector<int64_t>& counts,
     downs.push_back(adapter->down.value);
     ups.push_back(adapter->up.value);
   }
-  const Dropout& place = adapters.front()->place;
-  const Tensor input = dropout(x, pass.dropout_at(place.probability, place.substream));
+  const Dropout& input_dropout = adapters.front()->input_dropout;
+  const Tensor input =
+      dropout(x, pass.dropout_at(input_dropout.probability, input_dropout.substream));
   const Tensor narrow = grouped_linear(input, counts, downs, {});
   return scale(grouped_linear(narrow, counts, ups, {}), adapters.front()->scale);
 }
@@ -72,8 +73,8 @@ FeedForward::FeedForward(const StackSpec& stack, int64_t width, int64_t layer_)
   if (spec.shared_gate) shared_gate = Linear(width, 1, false);
 }
 
-Tensor FeedForward::through(const Tensor& x, const Linear& g, const Linear& u, const Linear& d,
-                            const Pass& pass, const Tensor& residual) const {
+Tensor FeedForward::projected(const Tensor& x, const Linear& g, const Linear& u, const Linear& d,
+                              const Pass& pass, const Tensor& residual) const {
   using What = ProbePoint::What;
   if (!gated && pass.probe == nullptr)
     return added_to(residual, d, activated(u, x, kind, pass), pass);
@@ -91,7 +92,7 @@ Tensor FeedForward::through(const Tensor& x, const Linear& g, const Linear& u, c
 }
 
 Tensor FeedForward::operator()(const Tensor& x, const Pass& pass, const Tensor& residual) const {
-  if (experts.empty()) return through(x, gate, up, down, pass, residual);
+  if (experts.empty()) return projected(x, gate, up, down, pass, residual);
   const Tensor y = mix(x, pass);
   return residual ? add(residual, y) : y;
 }
@@ -121,13 +122,13 @@ Tensor FeedForward::shared_output(const Tensor& tokens, const Pass& pass) const 
   unseen.training = pass.training;
   unseen.dropout = pass.dropout;
   unseen.adapted_rows = pass.adapted_rows;
-  const Tensor y = through(tokens, shared.gate, shared.up, shared.down, unseen, {});  // [R, C]
+  const Tensor y = projected(tokens, shared.gate, shared.up, shared.down, unseen, {});  // [R, C]
   if (!shared_gate.weight.present()) return y;
   const Tensor weights = activation(linear(tokens, shared_gate.weight, {}, working_type(tokens)),
                                     Activation::sigmoid);  // [R, 1]
-  const Tensor places = empty(weights.shape(), DType::i32);
-  std::iota(places.data_as<int32_t>(), places.data_as<int32_t>() + places.size(), 0);
-  return combine(y, places, weights);
+  const Tensor slots = empty(weights.shape(), DType::i32);
+  std::iota(slots.data_as<int32_t>(), slots.data_as<int32_t>() + slots.size(), 0);
+  return combine(y, slots, weights);
 }
 
 // The outputs of one matrix of all experts for x, the rows of `groups` in their order.
@@ -190,7 +191,7 @@ Tensor FeedForward::mix(const Tensor& x, const Pass& pass) const {
   const Tensor first = output(sorted, gated ? &Expert::gate : &Expert::up);
   const Tensor inner =
       gated ? gated_activation(first, output(sorted, &Expert::up), kind) : activation(first, kind);
-  Tensor y = combine(output(inner, &Expert::down), groups.places, weights);  // [R, C]
+  Tensor y = combine(output(inner, &Expert::down), groups.slots, weights);  // [R, C]
   if (has_shared()) y = add(y, shared_output(tokens, pass));
   return cast(y, x.dtype()).view(x.shape());
 }

@@ -66,8 +66,8 @@ struct FeedForward {
     expert.up.each(f, name + ".up");
     expert.down.each(f, name + ".down");
   }
-  Tensor through(const Tensor& x, const Linear& gate, const Linear& up, const Linear& down,
-                 const Pass& pass, const Tensor& residual) const;
+  Tensor projected(const Tensor& x, const Linear& gate, const Linear& up, const Linear& down,
+                   const Pass& pass, const Tensor& residual) const;
   Tensor by_expert(const Tensor& x, const Groups& groups, Linear Expert::* part,
                    const Pass& pass) const;
   // Adds an alternative adapter of each expert to those rows of y that use it.

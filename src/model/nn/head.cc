@@ -128,7 +128,7 @@ Tensor Head::log_probabilities(const Tensor& hidden, const Parameter& token_embe
 // Computes a weighted sum over all tokens: the mean of the valid tokens, or the first or last one.
 Tensor pool(const Tensor& hidden, Pooling pooling, const std::vector<Interval>& valid) {
   const int64_t B = hidden.dim(0), T = hidden.dim(1), C = hidden.dim(2);
-  const Tensor places = empty({B, T}, DType::i32);
+  const Tensor indices = empty({B, T}, DType::i32);
   Tensor weights = zeros({B, T}, hidden.dtype() == DType::f64 ? DType::f64 : DType::f32);
   for (int64_t b = 0; b < B; ++b) {
     Interval row = valid.empty() ? Interval{0, T} : valid[static_cast<size_t>(b)];
@@ -137,7 +137,7 @@ Tensor pool(const Tensor& hidden, Pooling pooling, const std::vector<Interval>& 
     if (pooling == Pooling::last) row.begin = row.end - 1;
     const double weight = 1.0 / static_cast<double>(row.end - row.begin);
     for (int64_t t = 0; t < T; ++t) {
-      places.data_as<int32_t>()[b * T + t] = static_cast<int32_t>(b * T + t);
+      indices.data_as<int32_t>()[b * T + t] = static_cast<int32_t>(b * T + t);
       if (t < row.begin || t >= row.end) continue;
       if (weights.dtype() == DType::f64)
         weights.data_as<double>()[b * T + t] = weight;
@@ -145,7 +145,8 @@ Tensor pool(const Tensor& hidden, Pooling pooling, const std::vector<Interval>& 
         weights.data_as<float>()[b * T + t] = static_cast<float>(weight);
     }
   }
-  const Tensor y = combine(hidden.view({B * T, C}), places, weights.to(hidden.device()));  // [B, C]
+  const Tensor y =
+      combine(hidden.view({B * T, C}), indices, weights.to(hidden.device()));  // [B, C]
   return cast(y, hidden.dtype());
 }
 

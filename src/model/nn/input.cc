@@ -70,15 +70,15 @@ Tensor Input::with_registers(const Tensor& x) const {
   if (!registers.present()) return x;
   const int64_t B = x.dim(0), T = x.dim(1), C = x.dim(2), R = spec.registers;
   const Tensor all = concat_tokens(registers.value.view({1, R, C}), x);  // [B, R + T, C]
-  const Tensor places = empty({B, R + T}, DType::i32);
+  const Tensor indices = empty({B, R + T}, DType::i32);
   for (int64_t b = 0; b < B; ++b)
     for (int64_t t = 0; t < R + T; ++t) {
       const int64_t from = t < spec.class_tokens       ? R + t
                            : t < spec.class_tokens + R ? t - spec.class_tokens
                                                        : t;
-      places.data_as<int32_t>()[b * (R + T) + t] = static_cast<int32_t>(b * (R + T) + from);
+      indices.data_as<int32_t>()[b * (R + T) + t] = static_cast<int32_t>(b * (R + T) + from);
     }
-  return gather(places.to(x.device()), all.view({B * (R + T), C}));  // [B, T + R, C]
+  return gather(indices.to(x.device()), all.view({B * (R + T), C}));  // [B, T + R, C]
 }
 
 }  // namespace fovea::model

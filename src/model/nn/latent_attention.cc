@@ -8,7 +8,7 @@
 namespace fovea::model {
 
 LatentAttention::LatentAttention(const StackSpec& stack, int64_t width, int64_t layer_,
-                                 Dropout place_)
+                                 Dropout dropout)
     : attention(stack.attention),
       spec(stack.latent),
       query_norm(stack.norm, spec.query_width, spec.query_width > 0),
@@ -20,7 +20,7 @@ LatentAttention::LatentAttention(const StackSpec& stack, int64_t width, int64_t 
              Role::residual_matrix),
       layer(layer_),
       window(window_of(attention, layer_)),
-      place(place_) {
+      weight_dropout(dropout) {
   const int64_t queries = attention.heads * (spec.rotary + attention.head_width);
   query = Linear(width, spec.query_width > 0 ? spec.query_width : queries, false);
   if (spec.query_width > 0) query_up = Linear(spec.query_width, queries, false);
@@ -88,7 +88,7 @@ AttentionOptions LatentAttention::attention_options(const LayerPass& pass) const
   options.softcap = attention.softcap;
   options.mask = masked(pass, attention, window);
   options.bias = pass.distance_bias;
-  options.dropout = pass.dropout_at(place.probability, place.substream);
+  options.dropout = pass.dropout_at(weight_dropout.probability, weight_dropout.substream);
   return options;
 }
 

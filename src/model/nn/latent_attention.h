@@ -33,11 +33,11 @@ struct LatentAttention {
   Linear value_up;    // V: [H D', W]
   Linear output;      // [C, H D']
   int64_t layer = 0, window = 0;
-  Dropout place;        // probability and substream of the dropout of the attention weights
-  Tensor head_factors;  // [H D'], factors of the outputs of the heads; empty = all 1
+  Dropout weight_dropout;  // probability and substream of the dropout of the attention weights
+  Tensor head_factors;     // [H D'], factors of the outputs of the heads; empty = all 1
 
   LatentAttention() = default;
-  LatentAttention(const StackSpec& stack, int64_t width, int64_t layer, Dropout place);
+  LatentAttention(const StackSpec& stack, int64_t width, int64_t layer, Dropout weight_dropout);
   // See MixerFacts.
   static PagePool::Layer cached(const StackSpec& stack, int64_t layer, DType dtype);
   static double kept_bytes(const StackSpec& stack, int64_t layer, double element);

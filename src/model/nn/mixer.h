@@ -16,6 +16,7 @@ namespace fovea::model {
 //                                          if there is one
 //   bool reads_bf16()                      whether x may be bf16, see Linear
 //   each(visitor, name)                    its parameters
+//   Dropout weight_dropout                 optional: of its attention weights
 //   kName, kAttends, cached(), kept_bytes(), pair_flops(): see MixerFacts
 //
 // A new mixer is a file with its type, and a row of the table in mixer.cc.

@@ -54,11 +54,11 @@ struct Pass {
   // Returns the dtype of what a sublayer adds, whose last product has operands of this dtype.
   DType added_type(DType operands) const { return operands == DType::bf16 ? compute : operands; }
 
-  // Returns the dropout of one place in the model.
-  Dropout dropout_at(float probability, uint32_t place) const {
+  // Returns the dropout of one substream.
+  Dropout dropout_at(float probability, uint32_t substream) const {
     Dropout here = dropout;
     here.probability = training ? probability : 0;
-    here.substream = place;
+    here.substream = substream;
     return here;
   }
 };
@@ -73,21 +73,21 @@ struct LayerPass : Pass {
   Pairing pairing = Pairing::halves;
   Tensor distance_bias;  // see AttentionOptions; with a cache, PagedOptions
   int64_t bias_zero = 0;
-  // For value_residual: the values of the first attention layer [B, T, G, D'], or the place where
+  // For value_residual: the values of the first attention layer [B, T, G, D'], or the tensor where
   // that layer puts them.
   Tensor first_values;
   Tensor* new_values = nullptr;
 };
 
-// Places of dropout. In each stack, the first place is that of the embeddings, followed by three
-// places per layer: its attention weights and its two sublayers. The two places per layer of
-// cross-attention, and the places of low-rank adapters, have separate ranges.
+// Substreams of dropout. In each stack, the first one is that of the embeddings, followed by three
+// per layer: its attention weights and its two sublayers. The two per layer of
+// cross-attention, and those of low-rank adapters, have separate ranges.
 enum class Sublayer : uint32_t { attention_weights, attention, ffn };
-inline uint32_t place_of_dropout(uint32_t first_place, int64_t layer, Sublayer which) {
-  return first_place + 1 + 3 * static_cast<uint32_t>(layer) + static_cast<uint32_t>(which);
+inline uint32_t dropout_substream(uint32_t first_substream, int64_t layer, Sublayer which) {
+  return first_substream + 1 + 3 * static_cast<uint32_t>(layer) + static_cast<uint32_t>(which);
 }
-constexpr uint32_t kDecoderPlaces = 0, kCrossPlaces = 1 << 16, kEncoderPlaces = 2 << 16,
-                   kAdapterPlaces = 3 << 16;
+constexpr uint32_t kDecoderSubstreams = 0, kCrossSubstreams = 1 << 16, kEncoderSubstreams = 2 << 16,
+                   kAdapterSubstreams = 3 << 16;
 
 // Returns the value of a point, which a probe may read and replace.
 inline Tensor probed(const Pass& pass, const ProbePoint& point, Tensor value) {

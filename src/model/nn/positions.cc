@@ -183,28 +183,28 @@ Positions::Positions(const StackSpec& stack, int64_t context_, int64_t width, bo
 
 Tensor Positions::indices(const Tensor& x, const Tensor& positions) const {
   const int64_t B = x.dim(0), T = x.dim(1);
-  const Tensor places = empty({B, T}, DType::i32);
+  const Tensor rows = empty({B, T}, DType::i32);
   for (int64_t i = 0; i < B * T; ++i) {
     const int64_t at = positions ? positions.data_as<int32_t>()[i] : i % T;
     check(!table.present() || at < context, "{} tokens; expected at most {}, the model's context",
           positions ? at + 1 : T, context);
-    places.data_as<int32_t>()[i] = static_cast<int32_t>(spec.offset + at);
+    rows.data_as<int32_t>()[i] = static_cast<int32_t>(spec.offset + at);
   }
-  return places;
+  return rows;
 }
 
 Tensor Positions::add_to(const Tensor& x, const Tensor& positions) const {
   if (spec.kind != PositionKind::learned && spec.kind != PositionKind::sinusoidal) return x;
-  const Tensor places = indices(x, positions);
-  if (table.present()) return add(x, embedding(places, table.value));
+  const Tensor rows = indices(x, positions);
+  if (table.present()) return add(x, embedding(rows, table.value));
   // Computes only the rows that are needed: a table of the entire context would be computed again
   // for each token.
-  int32_t* place = places.data_as<int32_t>();
-  const auto [least, most] = std::minmax_element(place, place + places.size());
+  int32_t* data = rows.data_as<int32_t>();
+  const auto [least, most] = std::minmax_element(data, data + rows.size());
   const int32_t lowest = *least;
   const Tensor waves = sinusoids(*most - lowest + 1, x.dim(2), spec.waves, lowest);
-  for (int64_t i = 0; i < places.size(); ++i) place[i] -= lowest;
-  return add(x, cast(embedding(places, waves).to(x.device()), x.dtype()));
+  for (int64_t i = 0; i < rows.size(); ++i) data[i] -= lowest;
+  return add(x, cast(embedding(rows, waves).to(x.device()), x.dtype()));
 }
 
 void Positions::prepare(LayerPass& pass, int64_t T, const Tensor& positions,
@@ -226,19 +226,19 @@ void Positions::prepare_angles(LayerPass& pass, int64_t T, const Tensor& positio
   local.theta = spec.rotary.local_theta;
   Turns turns, local_turns, latent_turns;
   const auto add_rows = [&](int64_t begin, int64_t end, int64_t length) {
-    std::vector<float> places;
+    std::vector<float> values;
     for (int64_t i = begin; i < end; ++i)
-      places.push_back(static_cast<float>(positions ? positions.data_as<int32_t>()[i] : i));
+      values.push_back(static_cast<float>(positions ? positions.data_as<int32_t>()[i] : i));
     turns.add(rotary_frequencies(spec.rotary, turned, length), rotary_attention_factor(spec.rotary),
-              places);
-    if (local.theta > 0) local_turns.add(rotary_frequencies(local, turned, length), 1, places);
+              values);
+    if (local.theta > 0) local_turns.add(rotary_frequencies(local, turned, length), 1, values);
     if (latent.rotary > 0)
       latent_turns.add(rotary_frequencies(spec.rotary, latent.rotary, length),
-                       rotary_attention_factor(spec.rotary), places);
+                       rotary_attention_factor(spec.rotary), values);
   };
   if (pass.mask.documents != nullptr && positions) {
-    const auto rows = std::ssize(*pass.mask.documents);
-    for (int64_t row = 0; row < rows; ++row) {
+    const auto values = std::ssize(*pass.mask.documents);
+    for (int64_t row = 0; row < values; ++row) {
       for (Interval text{0, 0}; text.end < T;) {
         text = pass.mask.document(row, text.end, T);
         add_rows(row * T + text.begin, row * T + text.end, text.end - text.begin);
@@ -276,15 +276,15 @@ Tensor Positions::bias_by_distance(int64_t N) const {
   // One table per unit: the gradient of a shared table would be summed over units before it is
   // summed over distances.
   const int64_t units = row_units().count;
-  const Tensor places = empty({units, H, distances}, DType::i32);
-  int32_t* place = places.data_as<int32_t>();
+  const Tensor indices = empty({units, H, distances}, DType::i32);
+  int32_t* data = indices.data_as<int32_t>();
   for (int64_t n = 0; n < distances; ++n) {
     const auto bucket =
         static_cast<int32_t>(distance_bucket(n - (N - 1), causal, spec.buckets, spec.distance));
     for (int64_t row = 0; row < units * H; ++row)
-      place[row * distances + n] = static_cast<int32_t>(row % H * spec.buckets) + bucket;
+      data[row * distances + n] = static_cast<int32_t>(row % H * spec.buckets) + bucket;
   }
-  return embedding(places, bias.value.view({H * spec.buckets, 1})).view({units, H, distances});
+  return embedding(indices, bias.value.view({H * spec.buckets, 1})).view({units, H, distances});
 }
 
 }  // namespace fovea::model

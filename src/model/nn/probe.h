@@ -9,7 +9,7 @@
 
 namespace fovea::model {
 
-// A place in a model whose value a probe receives. Letters: B batch, T tokens, S keys, H heads, G
+// A point in a model whose value a probe receives. Letters: B batch, T tokens, S keys, H heads, G
 // key-value heads, D and D' widths of keys and values, C width of the residual stream, F width of
 // the feed-forward layer, W width of a state or of a latent.
 struct ProbePoint {

@@ -13,38 +13,39 @@ Stack::Stack(const StackSpec& spec, const DropoutSpec& dropout, StackWidths widt
       decodes(kind != Kind::encoder),
       causal(decodes && spec.causal) {
   if (widths.embedding > 0) projection = Linear(widths.embedding, widths.stream, true);
-  const uint32_t places = decodes ? kDecoderPlaces : kEncoderPlaces;
-  embedding_place.probability = dropout.embedding;
-  embedding_place.substream = places;
+  const uint32_t first_substream = decodes ? kDecoderSubstreams : kEncoderSubstreams;
+  embedding_dropout.probability = dropout.embedding;
+  embedding_dropout.substream = first_substream;
   for (int64_t layer = 0; layer < spec.layers; ++layer)
-    blocks.emplace_back(spec, dropout, widths.stream, layer, kind == Kind::decoder_across, places);
+    blocks.emplace_back(spec, dropout, widths.stream, layer, kind == Kind::decoder_across,
+                        first_substream);
 }
 
-Tensor Stack::operator()(Tensor x, const Pass& given, const Tensor& given_places,
+Tensor Stack::operator()(Tensor x, const Pass& given, const Tensor& given_positions,
                          const Input* image) const {
   LayerPass pass(given);
   // The tokens of a cache are read in order, in pieces that must not affect the results.
   pass.mask.causal = causal || (decodes && pass.cache != nullptr);
-  Tensor places = given_places;
+  Tensor token_positions = given_positions;
   if (pass.cache != nullptr) {
     pass.cache->begin(x.dim(0), x.dim(1));
-    if (!places) places = pass.cache->places();
+    if (!token_positions) token_positions = pass.cache->positions();
   }
-  if (const DocumentStarts* documents = pass.mask.documents.get(); documents && !places) {
+  if (const DocumentStarts* documents = pass.mask.documents.get(); documents && !token_positions) {
     check(std::ssize(*documents) == x.dim(0), "documents of {} rows; expected {}",
           documents->size(), x.dim(0));
-    places = positions_in_documents(*documents, x.dim(1));
+    token_positions = positions_in_documents(*documents, x.dim(1));
   }
-  positions.prepare(pass, x.dim(1), places, x.device());
+  positions.prepare(pass, x.dim(1), token_positions, x.device());
   x = probed(pass, ProbePoint::What::embedding, 0, std::move(x));
-  x = positions.add_to(x, places);
+  x = positions.add_to(x, token_positions);
   if (image != nullptr) x = image->with_registers(x);
   x = embedding_norm(x, x.dtype());
-  x = dropout(x, pass.dropout_at(embedding_place.probability, embedding_place.substream));
+  x = dropout(x, pass.dropout_at(embedding_dropout.probability, embedding_dropout.substream));
   if (projection.weight.present()) x = cast(projection(cast(x, pass.compute), pass), x.dtype());
   Tensor first;  // the values of the first attention layer
   for (size_t i = 0; i < blocks.size(); ++i) {
-    stop_if_asked();
+    stop_if_requested();
     x = probed(pass, ProbePoint::What::hidden, static_cast<int64_t>(i), std::move(x));
     pass.first_values = first;
     pass.new_values = first ? nullptr : &first;

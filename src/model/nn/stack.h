@@ -22,7 +22,7 @@ struct Stack {
   Linear projection;  // of embeddings of another width
   std::vector<Block> blocks;
   Norm norm;
-  Dropout embedding_place;
+  Dropout embedding_dropout;
   bool decodes = false, causal = false;  // a decoder; tokens see only earlier ones
 
   Stack() = default;
@@ -30,11 +30,11 @@ struct Stack {
   Stack(const StackSpec& spec, const DropoutSpec& dropout, StackWidths widths, int64_t context,
         Kind kind);
 
-  // x [B, T, C], or of the embeddings' width, f32, embedded tokens; places i32 [B, T]; empty =
+  // x [B, T, C], or of the embeddings' width, f32, embedded tokens; positions i32 [B, T]; empty =
   // consecutive positions, from 0 in each document of pass.mask, or from the length of each cached
   // text. -> [B, T, C] in pass.compute. An image's registers are inserted after the positions are
   // added.
-  Tensor operator()(Tensor x, const Pass& pass, const Tensor& places,
+  Tensor operator()(Tensor x, const Pass& pass, const Tensor& token_positions,
                     const Input* image = nullptr) const;
 
   template <class Visitor>

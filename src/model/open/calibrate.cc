@@ -106,8 +106,9 @@ ImportanceMatrix calibrate(const Model& model, const std::vector<FileTensor>& te
     auto columns = squares.columns_of(tensor);
     for (const float sum : columns.sums) {
       if (!std::isfinite(sum))
-        fail(ErrorKind::BadFile, "{}: the inputs of {} are not finite; expected a sound model",
-             path, tensor.name);
+        fail(ErrorKind::BadFile,
+             "{}: the inputs of {} are not finite; expected a model with finite values", path,
+             tensor.name);
     }
     if (!columns.sums.empty()) matrix.tensors[tensor.name] = std::move(columns);
   }

@@ -202,7 +202,7 @@ Conversion convert_adapter(const std::string& from, const std::string& to,
   return result;
 }
 
-// Writes the encoder of images of a model of texts and pictures beside the .gguf file of its text
+// Writes the encoder of images of a model of texts and images beside the .gguf file of its text
 // model. Returns the encoder's path, or nothing; then a warning says why.
 std::string write_mmproj(const std::string& folder, const std::string& to, const ModelFiles& files,
                          FileDType dtype, std::vector<std::string>& warnings) {

@@ -60,7 +60,7 @@ ModelFiles open_directory(const std::string& path, const Loading& given) {
   if (is_image_text_config(config)) {
     if (loading.weights == Weights::owned)
       fail(ErrorKind::Unsupported,
-           "{}: a model of texts with pictures cannot be trained; expected a model of texts", path);
+           "{}: a model of texts with images cannot be trained; expected a model of texts", path);
     TextConfig text = text_config(config, path);
     tensors = text_tensors(config, path);
     family = text.family;
@@ -80,9 +80,9 @@ ModelFiles open_directory(const std::string& path, const Loading& given) {
     files.origin.generation = read_json(generation);
     refuse_unknown_settings(files.origin.generation, generation, "generation_config.json", {});
   }
-  if (const std::string sound = path + "/preprocessor_config.json";
-      files.model.spec.input.kind == InputKind::audio && is_file(sound))
-    refuse_unknown_settings(read_json(sound), sound, "preprocessor_config.json of speech", {});
+  if (const std::string audio = path + "/preprocessor_config.json";
+      files.model.spec.input.kind == InputKind::audio && is_file(audio))
+    refuse_unknown_settings(read_json(audio), audio, "preprocessor_config.json of speech", {});
   files.end_ids = end_ids(path, config);
   return files;
 }

@@ -6,7 +6,7 @@
 
 namespace fovea::model {
 
-// Opens a directory or a .gguf file (of a model of texts with pictures, the decoder), or the base
+// Opens a directory or a .gguf file (of a model of texts with images, the decoder), or the base
 // of an adapter's directory with this adapter, and adds the weighted sum of `adapters`. A single
 // adapter of weight 1 is kept as it is stored if `weights` is `mapped`; `owned` throws Unsupported
 // for adapters. Throws BadFile if the files are inconsistent, and Unsupported if the library cannot

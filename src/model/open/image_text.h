@@ -1,6 +1,6 @@
 #pragma once
 
-// Models that read texts with pictures: one folder with an encoder of images, a connector and a
+// Models that read texts with images: one folder with an encoder of images, a connector and a
 // decoder (LLaVA: Liu et al. 2023; Idefics3: Laurençon et al. 2024; SmolVLM: Marafioti et al.
 // 2025). config.json has a text_config and a vision_config.
 

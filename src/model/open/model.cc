@@ -118,7 +118,7 @@ void Model::save(const std::string& folder) const {
   const FloatMode mode;
   if (parts_->images)
     fail(ErrorKind::Unsupported,
-         "{}: a model of texts with pictures cannot be saved; expected a model of texts", folder);
+         "{}: a model of texts with images cannot be saved; expected a model of texts", folder);
   make_directories(folder);
   const auto& ends = parts_->end_ids;
   save_model_files(folder, parts_->transformer,

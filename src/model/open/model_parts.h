@@ -18,7 +18,7 @@ struct ModelParts {
   // The tokenizers of the input and of the generated text; those of a translation model may differ.
   std::optional<text::Tokenizer> tokenizer, target_tokenizer;
   std::vector<int32_t> end_ids;
-  std::shared_ptr<const ImageEncoder> images;  // null: the model reads no pictures
+  std::shared_ptr<const ImageEncoder> images;  // null: the model reads no images
   DType cache = DType::f32;                    // dtype of keys and values during generation
 
   static ModelParts& of(const Model& model) { return *model.parts_; }

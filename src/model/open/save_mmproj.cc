@@ -24,7 +24,7 @@ void check_mmproj(const ImageEncoder& encoder, const std::string& folder) {
     problem = "the layers of its connector have no biases";
   if (!tiles && encoder.connector.activation != Activation::gelu)
     problem = "the activation of its connector is not GELU";
-  if (tiles && !encoder.processor.divides) problem = "its pictures are not divided into tiles";
+  if (tiles && !encoder.processor.divides) problem = "its images are not divided into tiles";
   if (problem != nullptr)
     fail(ErrorKind::Unsupported, "{}: {}, which files of llama.cpp cannot express", folder,
          problem);

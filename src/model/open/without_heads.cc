@@ -25,7 +25,7 @@ void mute(Tensor& factors, int64_t heads, int64_t width, int64_t head) {
 
 }  // namespace
 
-void visit(HeadPlace& p, OptionVisitor& v) {
+void visit(HeadIndex& p, OptionVisitor& v) {
   constexpr int64_t kMost = 1'000'000;  // the model limits both further
   v.choice({"look",
             "self-attention, self-attention of the encoder, or cross-attention from the decoder to "
@@ -35,25 +35,24 @@ void visit(HeadPlace& p, OptionVisitor& v) {
   v.integer({"head", "head, counted from 0"}, p.head, 0, kMost);
 }
 
-Model Model::without_heads(const std::vector<HeadPlace>& muted) const {
+Model Model::without_heads(const std::vector<HeadIndex>& muted) const {
   auto parts = std::make_shared<ModelParts>(*parts_);
-  for (const HeadPlace& place : muted) {
-    Stack& stack = stack_of(parts->transformer, place.kind);
+  for (const HeadIndex& head : muted) {
+    Stack& stack = stack_of(parts->transformer, head.kind);
     const int64_t layers = std::ssize(stack.blocks);
-    check_field(place.layer >= 0 && place.layer < layers, "layer", "{}; expected 0 to {}",
-                place.layer, layers - 1);
-    Block& block = stack.blocks[static_cast<size_t>(place.layer)];
-    if (place.kind != AttentionKind::cross)
-      check_field(block.attends(), "layer", "{} is recurrent; expected one with heads",
-                  place.layer);
+    check_field(head.layer >= 0 && head.layer < layers, "layer", "{}; expected 0 to {}", head.layer,
+                layers - 1);
+    Block& block = stack.blocks[static_cast<size_t>(head.layer)];
+    if (head.kind != AttentionKind::cross)
+      check_field(block.attends(), "layer", "{} is recurrent; expected one with heads", head.layer);
     auto* const latent = block.mixer_as<LatentAttention>();
-    if (place.kind != AttentionKind::cross && latent != nullptr) {
+    if (head.kind != AttentionKind::cross && latent != nullptr) {
       const AttentionSpec& spec = latent->attention;
-      mute(latent->head_factors, spec.heads, spec.value_width, place.head);
+      mute(latent->head_factors, spec.heads, spec.value_width, head.head);
     } else {
       Attention& attention =
-          place.kind == AttentionKind::cross ? *block.cross : std::get<Attention>(block.mixer);
-      mute(attention.head_factors, attention.spec.heads, attention.spec.value_width, place.head);
+          head.kind == AttentionKind::cross ? *block.cross : std::get<Attention>(block.mixer);
+      mute(attention.head_factors, attention.spec.heads, attention.spec.value_width, head.head);
     }
   }
   return Model(std::move(parts));

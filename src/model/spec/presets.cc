@@ -249,7 +249,7 @@ Spec recurrent(const Size& size, MixerKind cell) {
   return s;
 }
 
-// For small pictures: 8 x 8 patches.
+// For small images: 8 x 8 patches.
 Spec vit_tiny(const Size& size) {
   Spec s = vit(size, 4);
   s.input.size = 32;
@@ -257,7 +257,7 @@ Spec vit_tiny(const Size& size) {
   return s;
 }
 
-// An encoder of small pictures and a decoder that reads their captions, which become CLIP's two
+// An encoder of small images and a decoder that reads their captions, which become CLIP's two
 // models.
 Spec clip_tiny(const Size& size) {
   Spec s = vit_tiny(size);

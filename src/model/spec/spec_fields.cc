@@ -21,7 +21,7 @@ Field field(const std::string& path, const std::string& name, const std::string&
 }
 
 // A group of fields: its path in spec.json, and the prefix of its fields' names.
-struct Place {
+struct FieldScope {
   std::string path, prefix;
   std::string at(const char* part) const { return path + "." + part; }
   Field field(const char* part, const char* name, const char* help) const {
@@ -29,7 +29,7 @@ struct Place {
   }
 };
 
-void visit(RotarySpec& r, OptionVisitor& v, const Place& p) {
+void visit(RotarySpec& r, OptionVisitor& v, const FieldScope& p) {
   v.number(p.field("theta", "rope_theta", "base of the rotary frequencies (RoPE theta)"), r.theta,
            1, kAnyFactor);
   v.number(
@@ -63,7 +63,7 @@ void visit(RotarySpec& r, OptionVisitor& v, const Place& p) {
             r.long_factors, 1e-3, kAnyFactor);
 }
 
-void visit(PositionSpec& s, OptionVisitor& v, const Place& p) {
+void visit(PositionSpec& s, OptionVisitor& v, const FieldScope& p) {
   v.choice(p.field("kind", "position", "kind of positions"), s.kind,
            {"none", "learned", "sinusoidal", "rotary"});
   v.integer(p.field("offset", "position_offset", "row of the table for position 0"), s.offset, 0,
@@ -80,7 +80,7 @@ void visit(PositionSpec& s, OptionVisitor& v, const Place& p) {
             s.distance, 4, kMost);
 }
 
-void visit(NormSpec& n, OptionVisitor& v, const Place& p) {
+void visit(NormSpec& n, OptionVisitor& v, const FieldScope& p) {
   v.choice(p.field("kind", "norm", "kind of normalisation"), n.kind, {"layer", "rms", "dyt"});
   v.number(p.field("epsilon", "norm_epsilon", "added to the variance"), n.epsilon, 0, 1);
   v.boolean(p.field("bias", "norm_bias", "LayerNorm and DyT add a bias"), n.bias);
@@ -91,7 +91,7 @@ void visit(NormSpec& n, OptionVisitor& v, const Place& p) {
   v.number(p.field("alpha", "norm_alpha", "initial alpha of DyT"), n.alpha, 1e-3, 1e3);
 }
 
-void visit(AttentionSpec& a, OptionVisitor& v, const Place& p) {
+void visit(AttentionSpec& a, OptionVisitor& v, const FieldScope& p) {
   v.integer(p.field("heads", "heads", "attention heads"), a.heads, 1, 4096);
   v.integer(p.field("kv_heads", "kv_heads", "key-value heads; 0 = heads"), a.kv_heads, 0, 4096);
   v.integer(p.field("head_width", "head_width", "width of one head; 0 = width / heads"),
@@ -139,13 +139,13 @@ void visit_mixers(std::vector<MixerKind>& mixers, OptionVisitor& v, const Field&
   }
 }
 
-void visit(RecurrenceSpec& r, OptionVisitor& v, const Place& p) {
+void visit(RecurrenceSpec& r, OptionVisitor& v, const FieldScope& p) {
   v.integer(p.field("width", "recurrence_width", "width of a recurrent state; 0 = the model's"),
             r.width, 0, kMost);
   v.boolean(p.field("bias", "recurrence_bias", "biases of recurrent layers"), r.bias);
 }
 
-void visit(LatentSpec& l, OptionVisitor& v, const Place& p) {
+void visit(LatentSpec& l, OptionVisitor& v, const FieldScope& p) {
   v.integer(p.field("width", "latent_width",
                     "width of the latent of keys and values; 0 = 4 x head width"),
             l.width, 0, 65536);
@@ -157,7 +157,7 @@ void visit(LatentSpec& l, OptionVisitor& v, const Place& p) {
             l.rotary, 0, 256);
 }
 
-void visit(FeedForwardSpec& f, OptionVisitor& v, const Place& p) {
+void visit(FeedForwardSpec& f, OptionVisitor& v, const FieldScope& p) {
   v.boolean(p.field("present", "ffn", "layers have a feed-forward part"), f.present);
   v.choice(p.field("activation", "activation", "activation of the feed-forward layers"),
            f.activation, activations());
@@ -201,7 +201,7 @@ void visit(FeedForwardSpec& f, OptionVisitor& v, const Place& p) {
             e.shared_gate);
 }
 
-void visit(StackSpec& s, OptionVisitor& v, const Place& p) {
+void visit(StackSpec& s, OptionVisitor& v, const FieldScope& p) {
   v.integer(p.field("layers", "layers", "number of layers; 0 = embeddings only"), s.layers, 0,
             4096);
   visit_mixers(
@@ -243,7 +243,8 @@ void visit(StackSpec& s, OptionVisitor& v, const Place& p) {
   visit(s.ffn, v, {p.at("ffn"), p.prefix});
 }
 
-void visit(std::optional<StackSpec>& stack, OptionVisitor& v, const Place& p, const char* help) {
+void visit(std::optional<StackSpec>& stack, OptionVisitor& v, const FieldScope& p,
+           const char* help) {
   bool present = stack.has_value();
   v.group(field(p.path, p.path, help), present);
   if (!present) return stack.reset();

@@ -26,7 +26,7 @@ const Tensor& PromptImages::vectors(size_t part) const {
   Tensor& found = vectors_[part];
   if (!found) {
     found = encode_(parts_[part].pixels);
-    check(found.dim(0) == parts_[part].count, "picture: {} vectors; expected {}, as many as tokens",
+    check(found.dim(0) == parts_[part].count, "image: {} vectors; expected {}, as many as tokens",
           found.dim(0), parts_[part].count);
   }
   return found;

@@ -18,7 +18,7 @@ struct TokenVectors {
   std::vector<int32_t> rows;
 };
 
-// The pictures of a prompt, as parts: whole pictures, or tiles of them. Each part has several equal
+// The images of a prompt, as parts: whole images, or tiles of them. Each part has several equal
 // tokens in a row, whose embeddings are replaced by vectors. They are computed from the pixels when
 // a pass reads the first of these tokens. Safe to use from several threads.
 class PromptImages {
@@ -26,7 +26,7 @@ class PromptImages {
   struct Part {
     int64_t first = 0, count = 0;  // its tokens in the prompt
     media::Image pixels;
-    int64_t row = -1, column = -1;  // of a tile in its picture; -1: the whole picture
+    int64_t row = -1, column = -1;  // of a tile in its image; -1: the whole image
   };
   // Returns the vectors of a part, f32 [count, C] in host memory.
   using Encode = std::function<Tensor(const media::Image& pixels)>;

@@ -19,11 +19,11 @@ Shape table(int64_t rows, int64_t width, bool present) {
 Tensor with_vectors(const Tensor& x, const Tensor& vectors, const Tensor& rows) {
   const int64_t R = x.dim(0) * x.dim(1), C = x.dim(2), N = vectors.dim(0);
   const Tensor all = concat_tokens(x.view({1, R, C}), vectors.view({1, N, C}).to(x.device()));
-  const Tensor places = empty({x.dim(0), x.dim(1)}, DType::i32);
-  std::iota(places.data_as<int32_t>(), places.data_as<int32_t>() + R, 0);
+  const Tensor indices = empty({x.dim(0), x.dim(1)}, DType::i32);
+  std::iota(indices.data_as<int32_t>(), indices.data_as<int32_t>() + R, 0);
   for (int64_t i = 0; i < N; ++i)
-    places.data_as<int32_t>()[rows.data_as<int32_t>()[i]] = static_cast<int32_t>(R + i);
-  return gather(places.to(x.device()), all.view({R + N, C}));
+    indices.data_as<int32_t>()[rows.data_as<int32_t>()[i]] = static_cast<int32_t>(R + i);
+  return gather(indices.to(x.device()), all.view({R + N, C}));
 }
 
 const StackSpec& last_stack(const Spec& s) { return s.decoder ? *s.decoder : *s.encoder; }
@@ -89,7 +89,7 @@ Tensor Transformer::encode(const Sequence& source, const Pass& given) const {
   const Parameter& table = source_embedding.present() ? source_embedding : token_embedding;
   const Tensor x = spec.input.kind == InputKind::tokens ? embed(source, table)
                                                         : input(source.signal, pass.compute);
-  return encoder(x, pass, source.places, &input);
+  return encoder(x, pass, source.positions, &input);
 }
 
 Tensor Transformer::decode(const Sequence& tokens, const Pass& given) const {
@@ -97,7 +97,7 @@ Tensor Transformer::decode(const Sequence& tokens, const Pass& given) const {
   if (spec.encoder) pass.stack = ProbePoint::Stack::decoder;
   Tensor x = embed(tokens, token_embedding);
   if (tokens.vectors) x = with_vectors(x, tokens.vectors, tokens.vector_rows);
-  return decoder(x, pass, tokens.places);
+  return decoder(x, pass, tokens.positions);
 }
 
 void Transformer::remember(const Tensor& memory, const Pass& pass) const {
@@ -107,8 +107,8 @@ void Transformer::remember(const Tensor& memory, const Pass& pass) const {
   }
 }
 
-Tensor Transformer::hidden(const Tensor& ids, const Pass& pass, const Tensor& places) const {
-  const Sequence sequence{ids, places, {}, {}};
+Tensor Transformer::hidden(const Tensor& ids, const Pass& pass, const Tensor& positions) const {
+  const Sequence sequence{ids, positions, {}, {}};
   return spec.decoder ? decode(sequence, pass) : encode(sequence, pass);
 }
 

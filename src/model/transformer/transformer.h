@@ -9,11 +9,11 @@ namespace fovea::model {
 
 // The input of a stack: token ids, or `signal` for an encoder of images or audio.
 struct Sequence {
-  Tensor ids;     // i32 [B, T]
-  Tensor places;  // i32 [B, T]; empty = consecutive, from the cache's length or 0
-  Tensor types;   // i32 [B, T]; empty = all 0; for models with token types
-  Tensor signal;  // f32, in the shape that Input expects
-  // Vectors instead of the embeddings of some tokens of a decoder, such as those of pictures, and
+  Tensor ids;        // i32 [B, T]
+  Tensor positions;  // i32 [B, T]; empty = consecutive, from the cache's length or 0
+  Tensor types;      // i32 [B, T]; empty = all 0; for models with token types
+  Tensor signal;     // f32, in the shape that Input expects
+  // Vectors instead of the embeddings of some tokens of a decoder, such as those of images, and
   // the rows of the ids, as [B * T], that they replace.
   Tensor vectors = {};      // f32 [N, C]
   Tensor vector_rows = {};  // i32 [N]
@@ -45,7 +45,7 @@ struct Transformer {
   // each text of the cache; pass.memory_valid marks the tokens that are not padding.
   void remember(const Tensor& memory, const Pass& pass) const;
   // Runs the decoder, or the encoder if there is no decoder.
-  Tensor hidden(const Tensor& ids, const Pass& pass, const Tensor& places = {}) const;
+  Tensor hidden(const Tensor& ids, const Pass& pass, const Tensor& positions = {}) const;
   // Returns the tokens of each row of `ids` [B, T] that the head reads: `valid` (empty: all), but a
   // decoder's head for a text reads the last token that is not Spec::padding, wherever padding is
   // the token that ends texts. A text of padding only counts as its first token.
@@ -91,7 +91,8 @@ struct Initial {
 void initialise(Parameter& parameter, const std::string& name, uint32_t number, const Initial& how);
 void initialise(Transformer& model, uint64_t seed);
 // Returns what the decoder of an encoder-decoder reads if it reads the encoder's text too: the text
-// moved by one place after the token `start` (Lewis et al. 2020, 3.2).   i32 [B, T] -> i32 [B, T]
+// moved by one position after the token `start` (Lewis et al. 2020, 3.2).   i32 [B, T] -> i32 [B,
+// T]
 Tensor moved_by_one(const Tensor& ids, int32_t start);
 // Moves the parameters to a device. Call it before an optimiser requests their gradients.
 void move_to(const Device& device, Transformer& model);

@@ -15,7 +15,7 @@ ExplainedText without(const ExplainedText& text, const std::vector<int64_t>& rem
   ExplainedText rest;
   for (int64_t t = 0; t < text.length(); ++t) {
     if (contains(removed, t)) continue;
-    if (contains(text.places, t)) rest.places.push_back(rest.length());
+    if (contains(text.positions, t)) rest.positions.push_back(rest.length());
     const auto token = static_cast<size_t>(t);
     rest.tokens.ids.push_back(text.tokens.ids[token]);
     rest.own.push_back(text.own[token]);
@@ -24,14 +24,14 @@ ExplainedText without(const ExplainedText& text, const std::vector<int64_t>& rem
   return rest;
 }
 
-// Returns `count` different elements of `places`.
-std::vector<int64_t> random_choice(std::vector<int64_t> places, size_t count, Random& random) {
+// Returns `count` different elements of `positions`.
+std::vector<int64_t> random_choice(std::vector<int64_t> positions, size_t count, Random& random) {
   for (size_t i = 0; i < count; ++i) {
-    const auto left = static_cast<double>(places.size() - i);
-    std::swap(places[i], places[i + static_cast<size_t>(random.uniform_double() * left)]);
+    const auto left = static_cast<double>(positions.size() - i);
+    std::swap(positions[i], positions[i + static_cast<size_t>(random.uniform_double() * left)]);
   }
-  places.resize(count);
-  return places;
+  positions.resize(count);
+  return positions;
 }
 
 // The number of tokens in this share of `tokens`, rounded up; at least one token stays.
@@ -44,9 +44,9 @@ size_t count_of(double share, size_t tokens) {
 
 }  // namespace
 
-DeletionTests::DeletionTests(const ExplainedAnswer& answer, const ExplainedText& text, double value,
+DeletionTests::DeletionTests(const ExplainedOutput& output, const ExplainedText& text, double value,
                              const ExplainOptions& options)
-    : answer_(answer),
+    : output_(output),
       text_(text),
       value_(value),
       removable_(text.removable()),
@@ -56,7 +56,7 @@ DeletionTests::DeletionTests(const ExplainedAnswer& answer, const ExplainedText&
   std::vector<ExplainedText> texts;
   for (int64_t i = 0; i < options.random_choices; ++i)
     texts.push_back(without(text, random_choice(removable_, count_, random)));
-  const std::vector<double> values = values_of(answer, texts);
+  const std::vector<double> values = values_of(output, texts);
   double sum = 0, squares = 0;
   for (const double changed : values) sum += changed - value;
   random_change_ = sum / static_cast<double>(values.size());
@@ -68,7 +68,7 @@ DeletionTests::DeletionTests(const ExplainedAnswer& answer, const ExplainedText&
 }
 
 double DeletionTests::change_without(const std::vector<int64_t>& removed) const {
-  return values_of(answer_, {without(text_, removed)})[0] - value_;
+  return values_of(output_, {without(text_, removed)})[0] - value_;
 }
 
 std::optional<DeletionTest> DeletionTests::of(const std::vector<double>& scores) const {

@@ -1,13 +1,13 @@
 #pragma once
 
-// Deletion tests: how far the answer moves if the tokens with the greatest scores are removed, and
+// Deletion tests: how far the output moves if the tokens with the greatest scores are removed, and
 // if as many random tokens are (the comprehensiveness of DeYoung et al. 2020, 4.2, beside that of a
 // random choice).
 
 #include <optional>
 #include <vector>
 
-#include "explain/answer.h"
+#include "explain/output.h"
 #include "fovea/study/explain.h"
 
 namespace fovea::study {
@@ -15,8 +15,8 @@ namespace fovea::study {
 // The tests of one text, whose random choices are the same for all methods.
 class DeletionTests {
  public:
-  // `value`: the answer's value for the whole text.
-  DeletionTests(const ExplainedAnswer& answer, const ExplainedText& text, double value,
+  // `value`: the output's value for the whole text.
+  DeletionTests(const ExplainedOutput& output, const ExplainedText& text, double value,
                 const ExplainOptions& options);
 
   // Returns the result for the scores of all tokens; unset if fewer than two tokens may be removed.
@@ -25,7 +25,7 @@ class DeletionTests {
  private:
   double change_without(const std::vector<int64_t>& removed) const;
 
-  const ExplainedAnswer& answer_;
+  const ExplainedOutput& output_;
   const ExplainedText& text_;
   double value_;
   std::vector<int64_t> removable_;

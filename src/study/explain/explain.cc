@@ -5,8 +5,8 @@
 #include "base/fields.h"
 #include "base/float_mode.h"
 #include "classify/classifier_parts.h"
-#include "explain/answers.h"
 #include "explain/explained.h"
+#include "explain/outputs.h"
 #include "fovea/core/excerpt.h"
 #include "inspect/token_texts.h"
 #include "open/model_parts.h"
@@ -50,11 +50,11 @@ Explanation explain_next_token(const model::Model& model, const InspectInput& in
   const int32_t id = options.target.empty()
                          ? likely.front().id
                          : token_named(options.target, tokenizer, model.spec().vocabulary);
-  Explanation result = explained(token_answer(exact, id), text, settings);
+  Explanation result = explained(token_output(exact, id), text, settings);
   result.target = display_tokens(tokenizer, {id})[0].text;
   result.value_name = "log-probability";
   for (const NextToken& token : likely)
-    result.answers.push_back(
+    result.outputs.push_back(
         {display_tokens(tokenizer, {token.id})[0].text, token.probability, token.id});
   return result;
 }
@@ -84,7 +84,7 @@ std::vector<Explanation> explain(const infer::Classifier& classifier,
         options.target.empty() ? order.front() : label_named(labels.labels, options.target);
     const size_t logit = candidates ? infer::inference_of(parts.labels).entailment : label;
     Explanation& result = results.emplace_back(
-        explained(label_answer(parts, exact, static_cast<int64_t>(logit)),
+        explained(label_output(parts, exact, static_cast<int64_t>(logit)),
                   candidates ? text_with_hypothesis(parts, texts[i].text,
                                                     infer::hypotheses_of(classify_options)[label])
                              : explained_text(tokens[i], settings.tokenizer, 0),
@@ -92,7 +92,7 @@ std::vector<Explanation> explain(const infer::Classifier& classifier,
     result.target = labels.labels[label];
     result.value_name = "logit";
     for (const size_t one : order)
-      result.answers.push_back({labels.labels[one], double{labels.row(text)[one]}});
+      result.outputs.push_back({labels.labels[one], double{labels.row(text)[one]}});
   }
   return results;
 }
@@ -110,14 +110,14 @@ std::vector<Explanation> explain(const infer::Embedder& embedder,
   const infer::EmbedInput input = infer::read_texts(model, texts, embed_options);
   const auto exact = exact_copy(model.transformer);
   const ExplainSettings settings(options, &embedder.tokenizer(), *exact);
-  const ExplainedAnswer answer = similarity_answer(model, exact, other, embed_options);
+  const ExplainedOutput output = similarity_output(model, exact, other, embed_options);
   std::vector<Explanation> results;
   for (size_t i = 0; i < texts.size(); ++i) {
     check(
         !input.texts[i].ids.empty(), "{}: has no tokens; expected a text",
         embed_options.name_of_text ? embed_options.name_of_text(i) : fmt::format("text {}", i + 1));
     Explanation& result = results.emplace_back(explained(
-        answer, explained_text(input.texts[i], settings.tokenizer, input.prompt), settings));
+        output, explained_text(input.texts[i], settings.tokenizer, input.prompt), settings));
     result.target = other;
     result.value_name = embedder.similarity_name();
   }

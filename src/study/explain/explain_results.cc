@@ -6,7 +6,7 @@
 #include "base/fields.h"
 #include "base/float_mode.h"
 #include "explain/explained.h"
-#include "explain/place_answers.h"
+#include "explain/token_outputs.h"
 #include "fovea/core/excerpt.h"
 #include "inspect/token_texts.h"
 #include "tensor/host_values.h"
@@ -42,32 +42,32 @@ struct ResultExplainer {
   }
   const text::Tokenizer* tokenizer() const { return chosen.tokenizer; }
 
-  // Returns a text whose answer is about the tokens [begin, end).
+  // Returns a text whose output is about the tokens [begin, end).
   ExplainedText about(const infer::TokenizedText& tokens, int64_t begin, int64_t end) const {
     ExplainedText text = explained_text(tokens, tokenizer(), 0);
-    text.places.resize(static_cast<size_t>(end - begin));
-    std::iota(text.places.begin(), text.places.end(), begin);
+    text.positions.resize(static_cast<size_t>(end - begin));
+    std::iota(text.positions.begin(), text.positions.end(), begin);
     return text;
   }
 
   // `number`: that of the result among those of its text.
-  Explanation of_mask(const infer::TokenizedText& tokens, int64_t place, size_t number) const;
+  Explanation of_mask(const infer::TokenizedText& tokens, int64_t position, size_t number) const;
   Explanation of_entity(const ExplainedText& text, const std::string& label, size_t number) const;
   Explanation of_answer(const ExplainedText& text, const std::string& answer, size_t number) const;
 };
 
-Explanation ResultExplainer::of_mask(const infer::TokenizedText& tokens, int64_t place,
+Explanation ResultExplainer::of_mask(const infer::TokenizedText& tokens, int64_t position,
                                      size_t number) const {
-  const ExplainedText text = about(tokens, place, place + 1);
-  const std::vector<NextToken> likely = likely_in_place(parts, *exact, text);
+  const ExplainedText text = about(tokens, position, position + 1);
+  const std::vector<NextToken> likely = likely_at(parts, *exact, text);
   const std::string target = target_of(number);
   const int32_t id =
       target.empty() ? likely.front().id : token_named(target, tokenizer(), exact->spec.vocabulary);
-  Explanation result = explained(mask_answer(parts, exact, text, id), text, settings_of(number));
+  Explanation result = explained(mask_output(parts, exact, text, id), text, settings_of(number));
   result.target = display_tokens(tokenizer(), {id})[0].text;
   result.value_name = "log-probability";
   for (const NextToken& token : likely)
-    result.answers.push_back(
+    result.outputs.push_back(
         {display_tokens(tokenizer(), {token.id})[0].text, token.probability, token.id});
   return result;
 }
@@ -97,7 +97,7 @@ Explanation ResultExplainer::of_entity(const ExplainedText& text, const std::str
   const std::string target = target_of(number);
   const std::string& name = target.empty() ? label : target;
   Explanation result = explained(
-      entity_answer(parts, exact, text, labels_of_tokens(probabilities, name, parts.labels)), text,
+      entity_output(parts, exact, text, labels_of_tokens(probabilities, name, parts.labels)), text,
       settings_of(number));
   result.target = name;
   result.value_name = "logit";
@@ -106,17 +106,17 @@ Explanation ResultExplainer::of_entity(const ExplainedText& text, const std::str
   for (int64_t i = 0; i < count; ++i) {
     double sum = 0;
     for (int64_t token = 0; token < tokens; ++token) sum += double{all[token * count + i]};
-    result.answers.push_back(
+    result.outputs.push_back(
         {parts.labels[static_cast<size_t>(i)], sum / static_cast<double>(tokens)});
   }
-  std::stable_sort(result.answers.begin(), result.answers.end(),
+  std::stable_sort(result.outputs.begin(), result.outputs.end(),
                    [](const auto& a, const auto& b) { return a.score > b.score; });
   return result;
 }
 
 Explanation ResultExplainer::of_answer(const ExplainedText& text, const std::string& answer,
                                        size_t number) const {
-  Explanation result = explained(span_answer(parts, exact, text), text, settings_of(number));
+  Explanation result = explained(span_output(parts, exact, text), text, settings_of(number));
   result.target = answer;
   result.value_name = "logit";
   return result;
@@ -127,8 +127,8 @@ std::vector<Explanation> explain_masks(const ResultExplainer& explainer, const s
   const infer::TokenizedText tokens = infer::masked_text(explainer.parts, text, options, index);
   infer::check_lengths({tokens}, explainer.parts.format.most(), options);
   std::vector<Explanation> results;
-  for (const int64_t place : infer::mask_places(tokens, explainer.parts.mask.value()))
-    results.push_back(explainer.of_mask(tokens, place, results.size()));
+  for (const int64_t position : infer::mask_positions(tokens, explainer.parts.mask.value()))
+    results.push_back(explainer.of_mask(tokens, position, results.size()));
   return results;
 }
 

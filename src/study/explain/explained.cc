@@ -48,13 +48,13 @@ std::vector<AttributionMethod> methods_of(AttributionMethods method,
 }
 
 // Integrates with the given number of points, or with as many as the result needs to converge.
-void integrate(const ExplainedAnswer& answer, const ExplainedText& text, double value,
+void integrate(const ExplainedOutput& output, const ExplainedText& text, double value,
                const ExplainSettings& settings, Attribution& result) {
   constexpr int64_t kFirst = 64, kMost = 1024;
   constexpr double kShare = 0.02, kFloor = 1e-3;
   const int64_t given = settings.options.integration_steps;
   for (int64_t steps = given > 0 ? given : kFirst;; steps *= 2) {
-    IntegratedGradients found = integrated_gradients(answer, text, settings.baseline.id, steps);
+    IntegratedGradients found = integrated_gradients(output, text, settings.baseline.id, steps);
     const double sum = std::accumulate(found.scores.begin(), found.scores.end(), 0.0),
                  difference = value - found.baseline_value, error = std::abs(sum - difference);
     result.scores = std::move(found.scores);
@@ -66,15 +66,15 @@ void integrate(const ExplainedAnswer& answer, const ExplainedText& text, double 
   }
 }
 
-Attribution attribution_of(AttributionMethod method, const ExplainedAnswer& answer,
+Attribution attribution_of(AttributionMethod method, const ExplainedOutput& output,
                            const ExplainedText& text, double value,
                            const ExplainSettings& settings) {
   Attribution result;
   result.method = method;
   switch (method) {
-    case AttributionMethod::gradient_input: result.scores = gradient_input(answer, text); break;
-    case AttributionMethod::rollout: result.scores = rollout(answer, text); break;
-    case AttributionMethod::integrated_gradients: integrate(answer, text, value, settings, result);
+    case AttributionMethod::gradient_input: result.scores = gradient_input(output, text); break;
+    case AttributionMethod::rollout: result.scores = rollout(output, text); break;
+    case AttributionMethod::integrated_gradients: integrate(output, text, value, settings, result);
   }
   return result;
 }
@@ -88,19 +88,19 @@ ExplainSettings::ExplainSettings(const ExplainOptions& given, const text::Tokeni
       baseline(baseline_of(known, model.spec, given.baseline)),
       methods(methods_of(given.method, model)) {}
 
-Explanation explained(const ExplainedAnswer& answer, const ExplainedText& text,
+Explanation explained(const ExplainedOutput& output, const ExplainedText& text,
                       const ExplainSettings& settings) {
   Explanation result;
   result.tokens = display_tokens(settings.tokenizer, text.tokens.ids);
   for (size_t t = 0; t < result.tokens.size(); ++t) result.tokens[t].special = text.own[t] == 0;
   result.cut = text.tokens.cut;
-  result.places = text.places;
-  result.value = values_of(answer, {text})[0];
+  result.positions = text.positions;
+  result.value = values_of(output, {text})[0];
   result.baseline = settings.baseline.name;
   if (settings.methods.empty()) return result;
-  const DeletionTests tests(answer, text, result.value, settings.options);
+  const DeletionTests tests(output, text, result.value, settings.options);
   for (const AttributionMethod method : settings.methods) {
-    Attribution attribution = attribution_of(method, answer, text, result.value, settings);
+    Attribution attribution = attribution_of(method, output, text, result.value, settings);
     attribution.deletion = tests.of(attribution.scores);
     result.attributions.push_back(std::move(attribution));
   }

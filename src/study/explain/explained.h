@@ -1,12 +1,12 @@
 #pragma once
 
-// The explanation of one text, for every kind of answer.
+// The explanation of one text, for every kind of output.
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "explain/answer.h"
+#include "explain/output.h"
 #include "fovea/study/explain.h"
 
 namespace fovea::study {
@@ -30,8 +30,8 @@ struct ExplainSettings {
                   const model::Transformer& model);
 };
 
-// Returns the explanation of one text, without the names of its answers.
-Explanation explained(const ExplainedAnswer& answer, const ExplainedText& text,
+// Returns the explanation of one text, without the names of its outputs.
+Explanation explained(const ExplainedOutput& output, const ExplainedText& text,
                       const ExplainSettings& settings);
 
 // Special tokens are not the text's own, except the unknown token, which stands for a part of the

@@ -4,7 +4,7 @@ namespace fovea::study {
 
 void visit(ExplainOptions& o, OptionVisitor& v) {
   v.choice({"method",
-            "how the answer is attributed to tokens; all = every method that the model allows"},
+            "how the output is attributed to tokens; all = every method that the model allows"},
            o.method, {"all", "gradient_input", "integrated_gradients", "rollout"});
   v.text({"target",
           "label or next token to explain: its name, or #ID of a token; unset: the most probable "

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kTokensAtOnce = 512;  // of a pass, whose activations are kept for the gradients
 
-// The gradient of the answers with respect to the embeddings of one stack.
+// The gradient of the outputs with respect to the embeddings of one stack.
 struct StackGradient {
   int64_t shift = 0;  // token t is at t + shift: 1 in the decoder of an encoder-decoder
   Tensor gradient;    // [B, T, C]; empty = zero
@@ -27,9 +27,9 @@ struct TapeGuard {
 };
 
 // Replaces the embeddings of each stack by move(x, shift), and returns the gradients of the sum of
-// the answers.
+// the outputs.
 template <class Move>
-std::vector<StackGradient> gradients_at(const ExplainedAnswer& answer, const AnswerBatch& batch,
+std::vector<StackGradient> gradients_at(const ExplainedOutput& output, const OutputBatch& batch,
                                         const Move& move) {
   std::vector<std::pair<int64_t, Tensor>> leaves;
   const model::Probe probe{.see = [&](const model::ProbePoint& point, Tensor& x) {
@@ -40,7 +40,7 @@ std::vector<StackGradient> gradients_at(const ExplainedAnswer& answer, const Ans
     leaves.emplace_back(shift_of(point), leaf);
   }};
   const TapeGuard guard;
-  backward(sum(answer.values(batch, &probe)));
+  backward(sum(output.values(batch, &probe)));
   std::vector<StackGradient> gradients;
   for (const auto& [shift, leaf] : leaves) gradients.push_back({shift, leaf.gradient()});
   return gradients;
@@ -99,29 +99,29 @@ Tensor on_path(const Tensor& x, const Tensor& difference, int64_t shift,
   });
 }
 
-double value_at_baseline(const ExplainedAnswer& answer, const ExplainedText& text,
+double value_at_baseline(const ExplainedOutput& output, const ExplainedText& text,
                          const Tensor& difference) {
   const NoGradient off;
   const model::Probe probe{.see = [&](const model::ProbePoint& point, Tensor& x) {
     if (point.what == model::ProbePoint::What::embedding)
       x = on_path(x, difference, shift_of(point), {0.0});
   }};
-  return double{to_floats(answer.values(answer_batch(text), &probe))[0]};
+  return double{to_floats(output.values(output_batch(text), &probe))[0]};
 }
 
 }  // namespace
 
-std::vector<double> gradient_input(const ExplainedAnswer& answer, const ExplainedText& text) {
+std::vector<double> gradient_input(const ExplainedOutput& output, const ExplainedText& text) {
   std::vector<double> scores(static_cast<size_t>(text.length()), 0.0);
   const auto gradients =
-      gradients_at(answer, answer_batch(text), [](const Tensor& x, int64_t) { return x; });
-  add_products(gradients, 0, embeddings_of(*answer.model, text.tokens.ids), scores);
+      gradients_at(output, output_batch(text), [](const Tensor& x, int64_t) { return x; });
+  add_products(gradients, 0, embeddings_of(*output.model, text.tokens.ids), scores);
   return scores;
 }
 
-IntegratedGradients integrated_gradients(const ExplainedAnswer& answer, const ExplainedText& text,
+IntegratedGradients integrated_gradients(const ExplainedOutput& output, const ExplainedText& text,
                                          std::optional<int32_t> baseline, int64_t steps) {
-  const Tensor difference = difference_of(*answer.model, text, baseline);
+  const Tensor difference = difference_of(*output.model, text, baseline);
   const int64_t most = std::max<int64_t>(1, kTokensAtOnce / text.length());
   IntegratedGradients result;
   result.scores.assign(static_cast<size_t>(text.length()), 0.0);
@@ -129,15 +129,15 @@ IntegratedGradients integrated_gradients(const ExplainedAnswer& answer, const Ex
     std::vector<double> at;
     for (int64_t step = begin; step < std::min(begin + most, steps); ++step)
       at.push_back((static_cast<double>(step) + 0.5) / static_cast<double>(steps));
-    const AnswerBatch batch = answer_batch(text, at.size());
-    const auto gradients = gradients_at(answer, batch, [&](const Tensor& x, int64_t shift) {
+    const OutputBatch batch = output_batch(text, at.size());
+    const auto gradients = gradients_at(output, batch, [&](const Tensor& x, int64_t shift) {
       return on_path(x, difference, shift, at);
     });
     for (int64_t b = 0; b < std::ssize(at); ++b)
       add_products(gradients, b, difference, result.scores);
   }
   for (double& score : result.scores) score /= static_cast<double>(steps);
-  result.baseline_value = value_at_baseline(answer, text, difference);
+  result.baseline_value = value_at_baseline(output, text, difference);
   return result;
 }
 

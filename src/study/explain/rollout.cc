@@ -25,7 +25,7 @@ std::vector<double> mean_of_heads(const Tensor& weights) {
   return mean;
 }
 
-LayerWeights weights_of(const ExplainedAnswer& answer, const ExplainedText& text) {
+LayerWeights weights_of(const ExplainedOutput& output, const ExplainedText& text) {
   LayerWeights found;
   const auto is_attention = [](const model::ProbePoint& point) {
     return point.what == model::ProbePoint::What::attention;
@@ -37,7 +37,7 @@ LayerWeights weights_of(const ExplainedAnswer& answer, const ExplainedText& text
                                },
                            .wants_weights = is_attention};
   const NoGradient off;
-  answer.values(answer_batch(text), &probe);
+  output.values(output_batch(text), &probe);
   return found;
 }
 
@@ -82,13 +82,13 @@ void check_rollout(const model::Transformer& model) {
 }
 
 // Multiplies from the last layer to the first, so that each step is a row times a matrix.
-std::vector<double> rollout(const ExplainedAnswer& answer, const ExplainedText& text) {
-  const model::Transformer& model = *answer.model;
+std::vector<double> rollout(const ExplainedOutput& output, const ExplainedText& text) {
+  const model::Transformer& model = *output.model;
   check_rollout(model);
-  const LayerWeights weights = weights_of(answer, text);
+  const LayerWeights weights = weights_of(output, text);
   const bool both = model.spec.encoder && model.spec.decoder;
   const auto T = static_cast<size_t>(text.length());
-  std::vector<double> rows = answer.reads(text.length()), source(T, 0.0);
+  std::vector<double> rows = output.reads(text.length()), source(T, 0.0);
   for (int64_t layer = std::ssize(main_stack(model).blocks); layer-- > 0;) {
     if (both) pass_half(rows, weights.at({StackName::cross, layer}), source);
     through_layer(rows, weights.at({both ? StackName::decoder : StackName::only, layer}));
@@ -96,7 +96,7 @@ std::vector<double> rollout(const ExplainedAnswer& answer, const ExplainedText& 
   if (!both) return rows;
   for (int64_t layer = std::ssize(model.encoder.blocks); layer-- > 0;)
     through_layer(source, weights.at({StackName::encoder, layer}));
-  for (size_t t = 0; t + 1 < T; ++t) source[t] += rows[t + 1];  // moved by one place
+  for (size_t t = 0; t + 1 < T; ++t) source[t] += rows[t + 1];  // moved by one position
   return source;
 }
 

@@ -56,7 +56,7 @@ class WayBack {
   void run() {
     const FrozenNorm last(run_.stack->norm, to_floats(row_of(run_.stream.back(), token_)));
     found_.difference = found_.biases + dot(g_, to_floats(row_of(run_.output, token_)));
-    g_ = through(last, std::move(g_));
+    g_ = before_norm(last, std::move(g_));
     const auto layers = run_.stack->blocks.size();
     found_.heads.resize(layers);
     for (auto* each : {&found_.recurrence, &found_.cross, &found_.feed_forward})
@@ -67,7 +67,7 @@ class WayBack {
 
  private:
   // Adds the part of the norm's bias. Returns the direction before the norm.
-  Direction through(const FrozenNorm& norm, Direction g) {
+  Direction before_norm(const FrozenNorm& norm, Direction g) {
     found_.biases += dot(g, norm.bias);
     return norm.backward(std::move(g));
   }
@@ -76,8 +76,8 @@ class WayBack {
   // Returns that at y.
   Direction sublayer(const model::Block& block, const model::Norms& norms, const Tensor& y,
                      const Tensor& sum) {
-    if (sum) g_ = through(FrozenNorm(norms.sum, to_floats(sum)), std::move(g_));
-    Direction at_y = through(FrozenNorm(norms.output, to_floats(y)), g_);
+    if (sum) g_ = before_norm(FrozenNorm(norms.sum, to_floats(sum)), std::move(g_));
+    Direction at_y = before_norm(FrozenNorm(norms.output, to_floats(y)), g_);
     for (double& each : g_) each *= block.residual ? double{block.residual_scale} : 0;
     return at_y;
   }

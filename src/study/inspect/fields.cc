@@ -11,7 +11,7 @@ void visit(TraceOptions& o, OptionVisitor& v) {
           "pixel_values, input_features or waveform"},
          o.input);
   v.text({"image",
-          "picture: the input of an encoder of images, or the one that a mark such as <image> in "
+          "image: the input of an encoder of images, or the one that a mark such as <image> in "
           "the text stands for"},
          o.image);
   v.texts({"what",

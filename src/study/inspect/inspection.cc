@@ -66,10 +66,10 @@ Tensor LayerValues::row(What what, int64_t token, bool cross) const {
 }
 
 Inspection::State::State(const model::Transformer& given, std::vector<int32_t> source_ids,
-                         std::vector<int32_t> ids, std::vector<model::HeadPlace> muted,
-                         std::vector<NeuronPlace> muted_neurons, const model::TokenVectors& vectors)
+                         std::vector<int32_t> ids, std::vector<model::HeadIndex> muted,
+                         std::vector<NeuronIndex> muted_neurons, const model::TokenVectors& vectors)
     : model(given),
-      has_pictures(!vectors.rows.empty()),
+      has_images(!vectors.rows.empty()),
       muted_(std::move(muted)),
       muted_neurons_(std::move(muted_neurons)) {
   const NoGradient off;
@@ -77,7 +77,7 @@ Inspection::State::State(const model::Transformer& given, std::vector<int32_t> s
   const bool both = spec.encoder && spec.decoder;
   if (spec.input.kind != model::InputKind::tokens)
     fail(ErrorKind::Unsupported,
-         "model: it reads images or sound; expected a text model, or a picture instead of a text");
+         "model: it reads images or audio; expected a text model, or an image instead of a text");
   if (spec.encoder) {
     const int64_t known = spec.source_vocabulary > 0 ? spec.source_vocabulary : spec.vocabulary;
     check_ids(source_ids, known, spec.context);
@@ -90,11 +90,11 @@ Inspection::State::State(const model::Transformer& given, std::vector<int32_t> s
     main.stack = &model.decoder;
     main.ids = std::move(ids);
   }
-  for (const model::HeadPlace& head : muted_) {
+  for (const model::HeadIndex& head : muted_) {
     check_layer(head.kind, head.layer);
     check_head(head.head, stack_spec(head.kind).attention.heads);
   }
-  for (const NeuronPlace& neuron : muted_neurons_) {
+  for (const NeuronIndex& neuron : muted_neurons_) {
     check_layer(neuron.kind, neuron.layer);
     const std::optional<model::FeedForward>& ffn =
         run(neuron.kind).stack->blocks[static_cast<size_t>(neuron.layer)].ffn;
@@ -109,7 +109,7 @@ Inspection::State::State(const model::Transformer& given, std::vector<int32_t> s
     pass.memory = source.output;
   }
   model::Sequence sequence{tensor_of(main.ids, {1, std::ssize(main.ids)}), {}, {}, {}};
-  if (has_pictures) {
+  if (has_images) {
     const int64_t N = std::ssize(vectors.rows);
     sequence.vectors = tensor_of(vectors.values, {N, std::ssize(vectors.values) / N});
     sequence.vector_rows = tensor_of(vectors.rows, {N});
@@ -118,7 +118,7 @@ Inspection::State::State(const model::Transformer& given, std::vector<int32_t> s
 }
 
 Inspection::State::State(const model::Transformer& given, const Tensor& pixels)
-    : model(given), has_pictures(true) {
+    : model(given), has_images(true) {
   const NoGradient off;
   main.stack = &model.encoder;
   main.ids.resize(static_cast<size_t>(model.input.length()));
@@ -164,7 +164,7 @@ model::Probe Inspection::State::probe(
               [this, see = std::move(see)](const model::ProbePoint& point, Tensor& value) {
                 if (point.what == model::ProbePoint::What::mlp_hidden) {
                   const int64_t F = value.dim(-1);
-                  for (const NeuronPlace& each : muted_neurons_)
+                  for (const NeuronIndex& each : muted_neurons_)
                     if (each.kind == kind_of(point) && each.layer == point.layer)
                       for (int64_t r = 0; r < value.size() / F; ++r)
                         copy_elements(value, r * F + each.neuron, zeros({1}), 0, 1);
@@ -181,7 +181,7 @@ void Inspection::State::attend(
     std::map<std::pair<model::AttentionKind, int64_t>, AttentionMap>* kept) const {
   const model::AttentionKind kind = kind_of(point);
   const int64_t H = here.heads.dim(2), D = here.heads.dim(3), rows = here.heads.size() / (H * D);
-  for (const model::HeadPlace& head : muted_) {
+  for (const model::HeadIndex& head : muted_) {
     if (head.kind != kind || head.layer != point.layer) continue;
     for (int64_t r = 0; r < rows; ++r)
       copy_elements(here.heads, (r * H + head.head) * D, zeros({D}), 0, D);
@@ -211,7 +211,7 @@ void Inspection::State::check_layer(model::AttentionKind kind, int64_t layer) co
 }
 
 void Inspection::State::check_text(const char* what) const {
-  check(!has_pictures, "{}: the input has pictures; expected a text", what);
+  check(!has_images, "{}: the input has images; expected a text", what);
 }
 
 void Inspection::State::check_head(int64_t head, int64_t heads) {
@@ -223,7 +223,7 @@ const AttentionMap& Inspection::State::attended(model::AttentionKind kind, int64
   if (const auto found = kept_.find({kind, layer}); found != kept_.end()) return found->second;
   const NoGradient off;
   size_t bytes = 0;
-  for (const auto& [place, attended] : kept_) bytes += bytes_of(attended);
+  for (const auto& [key, attended] : kept_) bytes += bytes_of(attended);
   if (bytes > kKeptBytes) kept_.clear();
   const StackRun& run = this->run(kind);
   const model::Probe probe{
@@ -251,7 +251,7 @@ const LayerValues& Inspection::State::values(model::AttentionKind kind, int64_t 
     return found->second;
   const NoGradient off;
   size_t bytes = 0;
-  for (const auto& [place, values] : values_)
+  for (const auto& [key, values] : values_)
     for (const auto& [point, value] : values.points) bytes += value.bytes();
   if (bytes > kKeptBytes) values_.clear();
   LayerValues& values = values_[{run.stack, layer}];

@@ -63,9 +63,9 @@ struct LayerValues {
 struct Inspection::State {
   // `source` is for the encoder, if there is one; `ids` for the decoder, if there is one, including
   // its start token. The model must outlive the State, unless `owner` is set.
-  // `vectors` replace the embeddings of some tokens of the decoder, such as those of pictures.
+  // `vectors` replace the embeddings of some tokens of the decoder, such as those of images.
   State(const model::Transformer& model, std::vector<int32_t> source, std::vector<int32_t> ids,
-        std::vector<model::HeadPlace> muted = {}, std::vector<NeuronPlace> muted_neurons = {},
+        std::vector<model::HeadIndex> muted = {}, std::vector<NeuronIndex> muted_neurons = {},
         const model::TokenVectors& vectors = {});
   // An encoder of images: pixels [1, 3, S, S]. Its tokens have no ids; they are numbered instead.
   State(const model::Transformer& model, const Tensor& pixels);
@@ -75,7 +75,7 @@ struct Inspection::State {
   const model::StackSpec& stack_spec(model::AttentionKind kind) const;
   int64_t keys(model::AttentionKind kind) const;  // number of keys, S
   void check_layer(model::AttentionKind kind, int64_t layer) const;
-  void check_text(const char* what) const;  // throws InvalidArgument if there are pictures
+  void check_text(const char* what) const;  // throws InvalidArgument if there are images
   static void check_head(int64_t head, int64_t heads);
 
   // Returns the inputs and outputs of a layer's attention, which are cached.
@@ -95,7 +95,7 @@ struct Inspection::State {
   const model::Transformer& model;
   std::optional<model::Model> owner;              // keeps `model` alive
   std::optional<infer::ImageModel> image_owner;   // the same, for an encoder of images
-  bool has_pictures = false;                      // some tokens are those of pictures
+  bool has_images = false;                        // some tokens are those of images
   std::vector<InspectedToken> source_text, text;  // empty if unknown
   StackRun source, main;               // source: the encoder, if there are an encoder and a decoder
   mutable std::recursive_mutex mutex;  // held during each call of the public functions
@@ -110,8 +110,8 @@ struct Inspection::State {
   void attend(const model::ProbePoint& point, const model::AttentionInputs& inputs,
               std::map<std::pair<model::AttentionKind, int64_t>, AttentionMap>* kept) const;
 
-  std::vector<model::HeadPlace> muted_;
-  std::vector<NeuronPlace> muted_neurons_;
+  std::vector<model::HeadIndex> muted_;
+  std::vector<NeuronIndex> muted_neurons_;
   mutable std::map<std::pair<model::AttentionKind, int64_t>, AttentionMap> kept_;
   mutable std::map<std::pair<const model::Stack*, int64_t>, LayerValues> values_;
 };

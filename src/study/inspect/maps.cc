@@ -238,18 +238,18 @@ std::vector<float> Inspection::rollout(model::AttentionKind kind, int64_t token)
   std::vector<double> row(static_cast<size_t>(T), 0.0);
   row[static_cast<size_t>(token)] = 1;
   for (int64_t layer = std::ssize(run.stack->blocks); layer-- > 0;) {
-    std::vector<double> through(row.size(), 0.0);  // row A
+    std::vector<double> rolled(row.size(), 0.0);  // row A
     for (int64_t h = 0; h < H; ++h)
       for (int64_t begin = 0; begin < T; begin += kQueryRows) {
         const Interval strip{begin, std::min(begin + kQueryRows, T)};
         const HostValues<float> w(state->weights(kind, layer, h, strip));
         for (int64_t t = begin; t < strip.end; ++t)
           for (int64_t s = 0; s < T; ++s)
-            through[static_cast<size_t>(s)] +=
+            rolled[static_cast<size_t>(s)] +=
                 row[static_cast<size_t>(t)] * double{w[(t - begin) * T + s]};
       }
     for (size_t s = 0; s < row.size(); ++s)
-      row[s] = 0.5 * row[s] + 0.5 * through[s] / static_cast<double>(H);
+      row[s] = 0.5 * row[s] + 0.5 * rolled[s] / static_cast<double>(H);
   }
   return {row.begin(), row.end()};
 }

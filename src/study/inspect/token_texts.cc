@@ -90,7 +90,7 @@ std::vector<InspectedToken> tokenized(const model::Model& model, const std::stri
   for (size_t i = 0; i < tokens.size(); ++i) {
     const text::Offsets at = encoding.byte_offsets[i];
     const std::string_view part = std::string_view(text).substr(at.begin, at.end - at.begin);
-    // A token may be a part of a character: the text at its place is the whole character.
+    // A token may be a part of a character: the text at its position is the whole character.
     const bool whole = is_text(model.tokenizer().bytes_of(tokens[i].id));
     if (whole && is_text(part)) tokens[i].text = part;
     if (encoding.special_mask[i] != 0) tokens[i].special = true;

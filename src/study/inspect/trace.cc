@@ -98,8 +98,7 @@ void check_input(const model::Spec& spec, const TraceInput& input) {
   } else {
     const bool image = spec.input.kind == model::InputKind::image;
     check_field(input.signal && input.signal.rank() >= 3 && input.signal.size() > 0, "input",
-                "the model reads {}, not text; expected a file with {}",
-                image ? "pictures" : "sound",
+                "the model reads {}, not text; expected a file with {}", image ? "images" : "audio",
                 image ? "pixel_values" : "input_features or waveform");
   }
   for (const auto& [name, tensor] : {std::pair("attention_mask", &input.attention_mask),
@@ -130,7 +129,7 @@ Outcome run(const model::Transformer& model, const TraceInput& input, model::Pas
   const auto valid = pass.mask.valid;
   if (!spec.decoder) return {model.logits(model.encode(sequence, pass), valid), input.labels, {}};
   if (!spec.encoder) {
-    if (input.attention_mask) sequence.places = positions_of(valid, input.ids.dim(1));
+    if (input.attention_mask) sequence.positions = positions_of(valid, input.ids.dim(1));
     const bool words = spec.head.kind == model::HeadKind::language_model;
     const Tensor targets = input.labels && words ? shifted(input.labels) : input.labels;
     const std::vector<Interval> read = model.read_by_head(input.ids, valid);

@@ -146,7 +146,7 @@ void read_file(const std::string& path, const model::Spec& spec, TraceInput& inp
   input.labels = as_int32(file, path, "labels");
 }
 
-// Reads a text, or ids, with a picture.
+// Reads a text, or ids, with an image.
 void read_prompt(const model::Model& model, const TraceOptions& options, TraceInput& input) {
   const media::Image image = media::read_image(options.image);
   const bool marked = infer::reads_images(model) && infer::image_marks(model, options.text) > 0;
@@ -199,7 +199,7 @@ std::vector<TracedTensor> trace(const infer::ImageModel& model, const TraceOptio
   const FloatMode mode;
   TraceInput input = selected(options);
   const infer::ImageModel::Parts& parts = model.parts();
-  check_field(!options.image.empty(), "image", "not given; expected a picture");
+  check_field(!options.image.empty(), "image", "not given; expected an image");
   check_field(options.text.empty() && options.ids.empty() && options.input.empty(), "image",
               "cannot be combined with `text`, `ids` or `input`, since the model reads no texts");
   check_field(!options.gradients, "gradients", "an encoder of images has no loss; expected labels");

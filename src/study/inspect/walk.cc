@@ -171,16 +171,17 @@ void layer_steps(Steps& steps, const Inspection::State& all, const WalkQuery& qu
                next = row_of(run.stream[l + 1], query.token);
   steps.add("stream", shape, x);
   const auto* recurrence = block.mixer_as<model::Recurrence>();
-  normed(steps, block.attention_norm.input, x, recurrence ? "recurrence_norm" : "attention_norm",
+  const bool attends = block.attends();
+  normed(steps, block.attention_norm.input, x, attends ? "attention_norm" : "recurrence_norm",
          shape);
   if (const Tensor c = row(What::latent)) steps.add("latent", {run.tokens(), c.dim(2)}, c);
   if (recurrence != nullptr)
     recurrence_step(steps, *recurrence, values, run.tokens(), query.token);
-  else
+  else if (attends)
     attend_step(steps, all, query.kind, query);
   const SublayerSteps mixer =
-      recurrence ? SublayerSteps{"recurrence_output", "recurrence_output_norm", "recurrence_stream"}
-                 : SublayerSteps{"attention_output", "attention_output_norm", "attention_stream"};
+      attends ? SublayerSteps{"attention_output", "attention_output_norm", "attention_stream"}
+              : SublayerSteps{"recurrence_output", "recurrence_output_norm", "recurrence_stream"};
   if (block.parallel) {
     steps.add(mixer.output, shape, row(What::mixer_output));
     const Tensor y = normed(steps, block.ffn_norm.input, x, "ffn_norm", shape);

@@ -29,7 +29,7 @@ void add_texts(const train::LabelledTexts& texts, ProbeData& data) {
   data.pairs = !texts.rows.front().pair.empty();
   for (const train::LabelledText& row : texts.rows) {
     if (row.pair.empty() == data.pairs)
-      fail(ErrorKind::BadFile, "{}: {}; expected {}, as the texts before it", row.place,
+      fail(ErrorKind::BadFile, "{}: {}; expected {}, as the texts before it", row.location,
            data.pairs ? "a single text" : "a pair of texts", data.pairs ? "pairs" : "single texts");
     data.texts.push_back(row.text);
     if (data.pairs) data.texts.push_back(row.pair);

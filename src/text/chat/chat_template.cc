@@ -111,7 +111,7 @@ Found find_templates(const std::filesystem::path& folder) {
   if (!found.config.is_object())
     fail(ErrorKind::BadFile, "{}: is not an object; expected a JSON object", found.config_path);
   add_configured(found.templates, found.config, found.config_path);
-  // Where transformers 4 keeps the template of a model that reads pictures.
+  // Where transformers 4 keeps the template of a model that reads images.
   const std::string of_processor = (folder / "chat_template.json").string();
   if (is_file(of_processor)) {
     const Json json = read_json(of_processor);

@@ -11,7 +11,7 @@ using nlohmann::ordered_json;
 
 constexpr const char *kName = "probe_name", *kKey = "probe_key", *kValue = "probe_value";
 constexpr const char *kShortId = "a1B2c3D4e", *kLongId = "call_0123456789abcdef";
-constexpr const char* kSaid = "probe_said";
+constexpr const char* kContent = "probe_content";
 
 bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
@@ -35,10 +35,10 @@ class Probe {
     const ordered_json call = {{"id", form.id},
                                {"type", "function"},
                                {"function", {{"name", kName}, {"arguments", arguments}}}};
-    ordered_json said = content(form.content);
+    ordered_json given = content(form.content);
     const ordered_json messages = {
         {{"role", "user"}, {"content", content("probe_user")}},
-        {{"role", "assistant"}, {"content", said}, {"tool_calls", ordered_json::array({call})}},
+        {{"role", "assistant"}, {"content", given}, {"tool_calls", ordered_json::array({call})}},
         {{"role", "tool"},
          {"tool_call_id", form.id},
          {"name", kName},
@@ -51,7 +51,7 @@ class Probe {
         ordered_json::array({{{"type", "function"}, {"function", function}}});
     // The name is in the list of tools too; the value is only in the call.
     const std::string text = rendered(messages, ChatValue::of(tools));
-    if (!has(text, kValue) || (form.content == kSaid && !has(text, kSaid))) return false;
+    if (!has(text, kValue) || (form.content == kContent && !has(text, kContent))) return false;
     // A text in another text has escaped quotes; an object that is joined to a text has Python's.
     const std::string key = kKey;
     return form.text_arguments ? has(text, '"' + key + '"') : !has(text, '\'' + key + '\'');
@@ -62,8 +62,8 @@ class Probe {
   bool shows_role(const char* role) const {
     const ordered_json user = {{"role", "user"}, {"content", content("probe_user")}};
     if (!has(rendered(ordered_json::array({user}), {}), "probe_user")) return true;
-    const ordered_json said = {{"role", role}, {"content", content("probe_role")}};
-    return has(rendered(ordered_json::array({said, user}), {}), "probe_role");
+    const ordered_json given = {{"role", role}, {"content", content("probe_role")}};
+    return has(rendered(ordered_json::array({given, user}), {}), "probe_role");
   }
 
  private:
@@ -93,7 +93,7 @@ class Probe {
 std::optional<CallForm> first_form(const Probe& probe) {
   for (const bool text : {false, true})
     for (const char* const id : {kShortId, kLongId})
-      for (const ordered_json& content : {ordered_json(), ordered_json(""), ordered_json(kSaid)})
+      for (const ordered_json& content : {ordered_json(), ordered_json(""), ordered_json(kContent)})
         if (const CallForm form{text, id, content}; probe.shows(form)) return form;
   return std::nullopt;
 }
@@ -117,7 +117,7 @@ TemplateHabits probe_template(const std::function<std::string(const ChatRequest&
   habits.long_ids = probe.shows({text, kLongId, found->content});
   habits.calls_without_content = probe.shows({text, found->id, nullptr});
   habits.calls_with_empty = probe.shows({text, found->id, ""});
-  habits.calls_with_text = probe.shows({text, found->id, kSaid});
+  habits.calls_with_text = probe.shows({text, found->id, kContent});
   return habits;
 }
 

@@ -20,7 +20,7 @@ Grammar::Sequence operator+(Grammar::Sequence left, const Grammar::Sequence& rig
 }
 
 void GrammarRules::add(Symbol rule, const std::vector<Sequence>& alternatives) {
-  stop_if_asked();
+  stop_if_requested();
   for (const Sequence& alternative : alternatives) grammar_.add(rule.index, alternative);
   check(grammar_.size() <= kMostSymbols,
         "{}: too large; expected fewer repetitions or alternatives", name_);

@@ -22,7 +22,7 @@ struct JsonVocabulary::Tokens {
   std::vector<int32_t> ids;
   std::vector<std::string> bytes;
   std::vector<uint32_t> shared;  // length of the common prefix with the previous token
-  std::vector<int32_t> places;   // by id: index in this order; -1 = special or without bytes
+  std::vector<int32_t> ranks;    // by id: index in this order; -1 = special or without bytes
   std::vector<size_t> quoting;   // indices in this order of the tokens with a quotation mark
 };
 
@@ -49,9 +49,9 @@ JsonVocabulary::JsonVocabulary(const Tokenizer& tokenizer, std::vector<int32_t> 
     tokens->ids.push_back(id);
     before = bytes;
   }
-  tokens->places.assign(static_cast<size_t>(tokens->size), -1);
+  tokens->ranks.assign(static_cast<size_t>(tokens->size), -1);
   for (auto& [bytes, id] : all) {
-    tokens->places[static_cast<size_t>(id)] = static_cast<int32_t>(tokens->bytes.size());
+    tokens->ranks[static_cast<size_t>(id)] = static_cast<int32_t>(tokens->bytes.size());
     if (bytes.find('"') != std::string::npos) tokens->quoting.push_back(tokens->bytes.size());
     tokens->bytes.push_back(std::move(bytes));
   }
@@ -87,25 +87,25 @@ class JsonConstraint {
     if (most_tokens_ < need_with_end(automaton_.start())) most_tokens_ = -1;
   }
 
-  void operator()(std::span<const int32_t> written, std::span<float> logits) {
+  void operator()(std::span<const int32_t> generated, std::span<float> logits) {
     automaton_.allow(kWorkOfToken);
-    restrict(written, logits.data(), std::ssize(logits));
+    restrict(generated, logits.data(), std::ssize(logits));
     if (automaton_.bytes() > kMostBytes) forget();
   }
 
  private:
   struct Track {  // the state after the tokens of a generation
-    std::vector<int32_t> written;
+    std::vector<int32_t> generated;
     int32_t state;
     KeyScanner keys = {};
   };
 
-  void restrict(std::span<const int32_t> written, float* logits, int64_t vocabulary) {
-    const Track& track = track_of(written);
+  void restrict(std::span<const int32_t> generated, float* logits, int64_t vocabulary) {
+    const Track& track = track_of(generated);
     const int32_t state = track.state;
     const bool dead = state == GrammarAutomaton::kDead;
     const int64_t left = most_tokens_ < 0 ? std::numeric_limits<int64_t>::max()
-                                          : most_tokens_ - static_cast<int64_t>(written.size());
+                                          : most_tokens_ - static_cast<int64_t>(generated.size());
     const std::vector<bool> none;
     const std::vector<bool>& ids = dead ? none : allowed(state, left).ids;
     const auto known = std::min(vocabulary, static_cast<int64_t>(ids.size()));
@@ -126,10 +126,10 @@ class JsonConstraint {
   // a limit on the length comes first.
   void forbid_repeated_keys(const Track& track, float* logits, int64_t vocabulary) const {
     std::vector<std::pair<int32_t, float>> forbidden;
-    for (const size_t place : tokens_.quoting) {
-      const int32_t id = tokens_.ids[place];
+    for (const size_t rank : tokens_.quoting) {
+      const int32_t id = tokens_.ids[rank];
       if (id >= vocabulary || logits[id] == kForbidden) continue;
-      if (!track.keys.repeats(tokens_.bytes[place])) continue;
+      if (!track.keys.repeats(tokens_.bytes[rank])) continue;
       forbidden.emplace_back(id, logits[id]);
       logits[id] = kForbidden;
     }
@@ -161,37 +161,38 @@ class JsonConstraint {
 
   int32_t read(int32_t state, int32_t id) {
     if (id < 0 || id >= tokens_.size) return GrammarAutomaton::kDead;
-    const int32_t place = tokens_.places[static_cast<size_t>(id)];
-    if (place < 0) return GrammarAutomaton::kDead;
-    for (const char c : tokens_.bytes[static_cast<size_t>(place)]) {
+    const int32_t rank = tokens_.ranks[static_cast<size_t>(id)];
+    if (rank < 0) return GrammarAutomaton::kDead;
+    for (const char c : tokens_.bytes[static_cast<size_t>(rank)]) {
       if (state == GrammarAutomaton::kDead) break;
       state = automaton_.step(state, static_cast<uint8_t>(c));
     }
     return state;
   }
 
-  const Track& track_of(std::span<const int32_t> written) {
-    // Finds a known generation that `written` continues.
+  const Track& track_of(std::span<const int32_t> generated) {
+    // Finds a known generation that `generated` continues.
     for (Track& track : tracks_) {
-      const size_t known = track.written.size();
-      const bool goes_on = known <= written.size() && known > 0 &&
-                           std::equal(track.written.begin(), track.written.end(), written.begin());
-      if (goes_on) return advance(track, written);
+      const size_t known = track.generated.size();
+      const bool goes_on =
+          known <= generated.size() && known > 0 &&
+          std::equal(track.generated.begin(), track.generated.end(), generated.begin());
+      if (goes_on) return advance(track, generated);
     }
     if (tracks_.size() >= kMostTracks) tracks_.erase(tracks_.begin());
     tracks_.push_back({{}, automaton_.start()});
-    return advance(tracks_.back(), written);
+    return advance(tracks_.back(), generated);
   }
 
-  const Track& advance(Track& track, std::span<const int32_t> written) {
-    for (size_t i = track.written.size(); i < written.size(); ++i) {
+  const Track& advance(Track& track, std::span<const int32_t> generated) {
+    for (size_t i = track.generated.size(); i < generated.size(); ++i) {
       if (track.state == GrammarAutomaton::kDead) break;
-      track.state = read(track.state, written[i]);
+      track.state = read(track.state, generated[i]);
       if (track.state == GrammarAutomaton::kDead || !of_json_) continue;
-      const int32_t place = tokens_.places[static_cast<size_t>(written[i])];
-      track.keys.read(tokens_.bytes[static_cast<size_t>(place)]);
+      const int32_t rank = tokens_.ranks[static_cast<size_t>(generated[i])];
+      track.keys.read(tokens_.bytes[static_cast<size_t>(rank)]);
     }
-    track.written.assign(written.begin(), written.end());
+    track.generated.assign(generated.begin(), generated.end());
     return track;
   }
 
@@ -251,8 +252,8 @@ Constraint constraint_of(std::shared_ptr<const JsonVocabulary> vocabulary, Schem
                          int64_t most_tokens, const char* name, bool of_json = false) {
   auto constraint = std::make_shared<JsonConstraint>(std::move(vocabulary), std::move(grammar),
                                                      most_tokens, name, of_json);
-  return [constraint](std::span<const int32_t> written, std::span<float> logits) {
-    (*constraint)(written, logits);
+  return [constraint](std::span<const int32_t> generated, std::span<float> logits) {
+    (*constraint)(generated, logits);
   };
 }
 

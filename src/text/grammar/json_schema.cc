@@ -48,13 +48,13 @@ class SchemaCompiler {
 
   // Returns the rule for the values that satisfy the schema.
   Symbol root() {
-    const Place place{nullptr, "schema"};
-    if (tree_.root() == false) refuse_no_schema(place);
-    const Symbol value = compile({&tree_.root()}, place);
+    const SchemaLocation location{nullptr, "schema"};
+    if (tree_.root() == false) refuse_no_schema(location);
+    const Symbol value = compile({&tree_.root()}, location);
     while (!waiting_.empty()) {
       const Waiting next = std::move(waiting_.back());
       waiting_.pop_back();
-      grammar_.add(next.rule, {now(next.all, {nullptr, next.place})});
+      grammar_.add(next.rule, {now(next.all, {nullptr, next.location})});
     }
     return rules_.one_of({{value}, rules_.text(" ") + Symbols{value}});
   }
@@ -62,57 +62,58 @@ class SchemaCompiler {
  private:
   struct Waiting {  // a rule to be compiled
     Conjunction all;
-    std::string place;
+    std::string location;
     int32_t rule;
   };
 
-  [[noreturn]] static void refuse_no_schema(const Place& place) {
-    refuse_schema(place, "is not a schema that a value can satisfy; expected an object");
+  [[noreturn]] static void refuse_no_schema(const SchemaLocation& location) {
+    refuse_schema(location, "is not a schema that a value can satisfy; expected an object");
   }
 
   // Returns the rule for the values that satisfy all these schemas.
-  Symbol compile(Conjunction all, const Place& place) {
-    work_.add(all.size(), place);
+  Symbol compile(Conjunction all, const SchemaLocation& location) {
+    work_.add(all.size(), location);
     std::erase_if(all, [](const Json* schema) { return *schema == true; });
     if (all.empty()) return rules_.value();
     for (const Json* schema : all) {
       if (*schema == false) return rules_.one_of({});
-      if (!schema->is_object()) refuse_no_schema(place);
+      if (!schema->is_object()) refuse_no_schema(location);
     }
     const bool simple =
         all.size() == 1 && (!applies_in_place(*all[0]) || lone_keyword(*all[0]) != nullptr);
-    return simple ? now(all, place) : later(all, text_of(place));
+    return simple ? now(all, location) : later(all, text_of(location));
   }
 
-  Symbol later(const Conjunction& all, const std::string& place) {
+  Symbol later(const Conjunction& all, const std::string& location) {
     Conjunction set = all;
     std::ranges::sort(set);
     const auto [known, added] = rules_of_.try_emplace(std::move(set), Symbol{});
     if (added) {
       known->second = rules_.rule();
-      waiting_.push_back({all, place, known->second.index});
+      waiting_.push_back({all, location, known->second.index});
     }
     return known->second;
   }
 
-  Symbol now(const Conjunction& all, const Place& place) {
+  Symbol now(const Conjunction& all, const SchemaLocation& location) {
     const char* const key = all.size() == 1 ? lone_keyword(*all[0]) : nullptr;
     const std::string_view name = key != nullptr ? key : "";
     if (name == "$ref") {
-      const Json& target = ways_.target(*all[0], place);
+      const Json& target = ways_.target(*all[0], location);
       return later({&target}, find_key(*all[0], "$ref")->get<std::string>());
     }
-    if (name == "anyOf" || name == "oneOf") return choice(*all[0], key, place);
-    if (all.size() == 1 && !applies_in_place(*all[0])) return plain(all, place);
+    if (name == "anyOf" || name == "oneOf") return choice(*all[0], key, location);
+    if (all.size() == 1 && !applies_in_place(*all[0])) return plain(all, location);
     std::vector<Symbols> alternatives;
-    for (const Conjunction& way : ways_.of(all, place)) alternatives.push_back({plain(way, place)});
+    for (const Conjunction& way : ways_.of(all, location))
+      alternatives.push_back({plain(way, location)});
     return rules_.one_of(alternatives);
   }
 
-  Symbol choice(const Json& schema, const char* key, const Place& place) {
-    const Json& all = ways_.list(schema, key, place);
-    if (std::string_view(key) == "oneOf") ways_.check_exclusive(all, place);
-    const Place of_key{&place, key};
+  Symbol choice(const Json& schema, const char* key, const SchemaLocation& location) {
+    const Json& all = ways_.list(schema, key, location);
+    if (std::string_view(key) == "oneOf") ways_.check_exclusive(all, location);
+    const SchemaLocation of_key{&location, key};
     std::vector<Symbols> alternatives;
     for (const Json& each : all) {
       const std::string number = std::to_string(alternatives.size());
@@ -122,39 +123,41 @@ class SchemaCompiler {
   }
 
   // Returns the rule for schemas without keywords that apply others in place.
-  Symbol plain(const Conjunction& all, const Place& place) {
+  Symbol plain(const Conjunction& all, const SchemaLocation& location) {
     for (const Json* schema : all) {
-      work_.add(kStepsOfSchema + schema->size(), place);
-      check_keywords(*schema, place);
+      work_.add(kStepsOfSchema + schema->size(), location);
+      check_keywords(*schema, location);
     }
-    if (const auto values = literals_of(all, work_, place)) return literals(*values, all, place);
-    const Types types = generated_types(all, place);
+    if (const auto values = literals_of(all, work_, location))
+      return literals(*values, all, location);
+    const Types types = generated_types(all, location);
     const bool any = types == kEveryType && std::ranges::none_of(all, [](const Json* schema) {
                        return has_keyword(*schema, kEveryType);
                      });
-    const Conjunction excluded = exclusions_of(all, place);
+    const Conjunction excluded = exclusions_of(all, location);
     if (any && excluded.empty()) return rules_.value();
     if ((types & kNumberType) == kFractionType)
-      refuse_keyword(place, "not allows only numbers with fractions; expected another type");
+      refuse_keyword(location, "not allows only numbers with fractions; expected another type");
     std::vector<Symbols> alternatives;
     for (Types type = 1; type < kEveryType; type <<= 1) {
       const bool counted = type == kIntegerType && (types & kFractionType) != 0;
       if ((types & type) != 0 && !counted)
-        alternatives.push_back(of_type(all, type, excluded, place));
+        alternatives.push_back(of_type(all, type, excluded, location));
     }
     return rules_.one_of(alternatives);
   }
 
-  Symbol literals(const Conjunction& values, const Conjunction& all, const Place& place) {
+  Symbol literals(const Conjunction& values, const Conjunction& all,
+                  const SchemaLocation& location) {
     LiteralKeys excluded;
-    for (const Json* value : exclusions_of(all, place)) excluded.insert(literal_key(*value));
+    for (const Json* value : exclusions_of(all, location)) excluded.insert(literal_key(*value));
     std::vector<Symbols> alternatives;
     for (const Json* value : values) {
       if (!excluded.empty() && excluded.contains(literal_key(*value))) continue;
-      if (satisfies(*value, all, place)) alternatives.push_back(literal(*value));
+      if (satisfies(*value, all, location)) alternatives.push_back(literal(*value));
     }
     if (alternatives.empty() && all.size() == 1)
-      refuse_schema(place, "no value of enum satisfies the schema; expected at least one");
+      refuse_schema(location, "no value of enum satisfies the schema; expected at least one");
     return rules_.one_of(alternatives);
   }
 
@@ -167,17 +170,18 @@ class SchemaCompiler {
 
   // `excluded`: literals that `not` excludes.
   Symbols of_type(const Conjunction& all, Types type, const Conjunction& excluded,
-                  const Place& place) {
+                  const SchemaLocation& location) {
     Conjunction without;
     for (const Json* value : excluded)
       if ((type_of(*value) & ((type & kNumberType) != 0 ? kNumberType : type)) != 0)
         without.push_back(value);
-    if (type == kStringType) return string(all, without, place);
-    if ((type & kNumberType) != 0) return {number(all, type == kIntegerType, without, place)};
+    if (type == kStringType) return string(all, without, location);
+    if ((type & kNumberType) != 0) return {number(all, type == kIntegerType, without, location)};
     if (type == kNullType || type == kBooleanType) return constants(type, without);
     if (!without.empty())
-      refuse_keyword(place, "not is not supported for an object or array as a constant");
-    return type == kObjectType ? object_rule(all, parts_, place) : array_rule(all, parts_, place);
+      refuse_keyword(location, "not is not supported for an object or array as a constant");
+    return type == kObjectType ? object_rule(all, parts_, location)
+                               : array_rule(all, parts_, location);
   }
 
   Symbols constants(Types type, const Conjunction& without) {
@@ -190,16 +194,16 @@ class SchemaCompiler {
   }
 
   Symbol number(const Conjunction& all, bool whole, const Conjunction& without,
-                const Place& place) {
-    const auto least = lower_bound(all, place), most = upper_bound(all, place);
+                const SchemaLocation& location) {
+    const auto least = lower_bound(all, location), most = upper_bound(all, location);
     if (least && most && std::is_gt(compare_numbers(least->number, most->number)))
-      refuse_schema(place,
+      refuse_schema(location,
                     "the lower bound is above the upper one; expected at most the upper bound");
-    const Json* const step = only_value(all, "multipleOf", place);
+    const Json* const step = only_value(all, "multipleOf", location);
     if (step == nullptr && !least && !most && without.empty())
       return whole ? rules_.integer() : rules_.number();
     if (step != nullptr && !step->is_number())
-      refuse_schema(place, "multipleOf is not a number; expected one above 0");
+      refuse_schema(location, "multipleOf is not a number; expected one above 0");
     try {
       const auto decimals = step != nullptr ? decimals_of(step->dump()) : std::nullopt;
       if (step == nullptr || decimals)
@@ -209,7 +213,7 @@ class SchemaCompiler {
         fail(ErrorKind::Unsupported, "multipleOf cannot be combined with not and a number");
       return multiples_of(step->dump(), least, most, whole, grammar_, rules_);
     } catch (const Error& error) {
-      fail(error.kind(), "{}: {}", text_of(place), error.what());
+      fail(error.kind(), "{}: {}", text_of(location), error.what());
     }
   }
 
@@ -235,10 +239,11 @@ class SchemaCompiler {
 
   // Returns the expression that `pattern`, or else `format`, requires of a string, or "". A format
   // is an annotation: with limits of the length it restricts nothing.
-  static std::string expression(const Conjunction& all, bool limited, const Place& place) {
-    if (const Json* const pattern = only_value(all, "pattern", place)) {
+  static std::string expression(const Conjunction& all, bool limited,
+                                const SchemaLocation& location) {
+    if (const Json* const pattern = only_value(all, "pattern", location)) {
       if (!pattern->is_string())
-        refuse_schema(place, "pattern is not a string; expected a regular expression");
+        refuse_schema(location, "pattern is not a string; expected a regular expression");
       return *pattern;
     }
     const Json* format = nullptr;
@@ -250,22 +255,23 @@ class SchemaCompiler {
     return of_format != nullptr ? of_format : "";
   }
 
-  Symbols string(const Conjunction& all, const Conjunction& without, const Place& place) {
-    const auto least = largest_count(all, "minLength", place),
-               most = smallest_count(all, "maxLength", place);
+  Symbols string(const Conjunction& all, const Conjunction& without,
+                 const SchemaLocation& location) {
+    const auto least = largest_count(all, "minLength", location),
+               most = smallest_count(all, "maxLength", location);
     if (most && *most < least.value_or(0))
-      refuse_schema(place, "maxLength is below minLength; expected at least minLength");
-    const std::string pattern = expression(all, least || most, place);
+      refuse_schema(location, "maxLength is below minLength; expected at least minLength");
+    const std::string pattern = expression(all, least || most, location);
     if (!without.empty()) {
       if (!pattern.empty() || least || most)
-        refuse_keyword(place,
+        refuse_keyword(location,
                        "not with a string cannot be combined with pattern, format and "
                        "limits of the length");
       std::vector<std::string> texts;
       for (const Json* value : without) texts.push_back(*value);
       return {other_strings(texts, grammar_)};
     }
-    if (!pattern.empty()) return {matching(pattern, least.value_or(0), most, place)};
+    if (!pattern.empty()) return {matching(pattern, least.value_or(0), most, location)};
     if (!least && !most) return {rules_.string()};
     const Symbols one = {rules_.character()};
     return rules_.text("\"") + Symbols{rules_.repeated(one, one, least.value_or(0), most)} +
@@ -274,13 +280,13 @@ class SchemaCompiler {
 
   // Returns the rule for a pattern with these lengths, once for all its uses.
   Symbol matching(const std::string& pattern, int64_t least, std::optional<int64_t> most,
-                  const Place& place) {
+                  const SchemaLocation& location) {
     const auto [known, added] = patterns_.try_emplace({pattern, least, most}, Symbol{});
     if (!added) return known->second;
     try {
       return known->second = strings_matching(pattern, least, most, grammar_);
     } catch (const Error& error) {
-      fail(error.kind(), "{}: {}", text_of(place), error.what());
+      fail(error.kind(), "{}: {}", text_of(location), error.what());
     }
   }
 
@@ -296,9 +302,11 @@ class SchemaCompiler {
       tree_,
       ways_,
       work_,
-      [this](const Conjunction& all, const Place& place) { return compile(all, place); },
+      [this](const Conjunction& all, const SchemaLocation& location) {
+        return compile(all, location);
+      },
       [this](const std::string& pattern, int64_t least, std::optional<int64_t> most,
-             const Place& place) { return matching(pattern, least, most, place); }};
+             const SchemaLocation& location) { return matching(pattern, least, most, location); }};
   std::map<std::tuple<std::string, int64_t, std::optional<int64_t>>, Symbol> patterns_;
   std::map<Conjunction, Symbol> rules_of_;  // by schemas, sorted
   std::vector<Waiting> waiting_;
@@ -306,12 +314,12 @@ class SchemaCompiler {
 
 }  // namespace
 
-const Json* only_value(const Conjunction& all, const char* key, const Place& place) {
+const Json* only_value(const Conjunction& all, const char* key, const SchemaLocation& location) {
   const Json* only = nullptr;
   for (const Json* schema : all) {
     const Json* const found = find_key(*schema, key);
     if (found != nullptr && only != nullptr && *found != *only)
-      refuse_keyword(place, fmt::format("{} has two values; expected one", key));
+      refuse_keyword(location, fmt::format("{} has two values; expected one", key));
     if (found != nullptr) only = found;
   }
   return only;

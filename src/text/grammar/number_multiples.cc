@@ -16,7 +16,7 @@ namespace {
 using Symbol = Grammar::Symbol;
 using Symbols = Grammar::Sequence;
 
-constexpr int kPlacesOfMultiples = 15;
+constexpr int kDigitsOfMultiples = 15;
 constexpr int kMostShift = 9;  // products of two such numbers fit into 64 bits
 constexpr int64_t kMostMultiples = 1000;
 
@@ -49,9 +49,9 @@ Shifted shifted(const std::string& number) {
 std::string text_of_shifted(int64_t digits, int shift) {
   std::string text = std::to_string(std::abs(digits));
   if (shift > 0) {
-    const auto places = static_cast<size_t>(shift);
-    if (text.size() <= places) text.insert(0, places + 1 - text.size(), '0');
-    text.insert(text.size() - places, ".");
+    const auto decimals = static_cast<size_t>(shift);
+    if (text.size() <= decimals) text.insert(0, decimals + 1 - text.size(), '0');
+    text.insert(text.size() - decimals, ".");
     text.erase(text.find_last_not_of('0') + 1);
     if (text.back() == '.') text.pop_back();
   }
@@ -68,7 +68,7 @@ class MultipleRules {
 
   Symbol magnitudes(bool zero) {
     std::vector<Symbols> ways = after_digit('1', [this](int64_t remainder) {
-      return whole(kPlacesOfMultiples - 1 - zeros_, remainder);
+      return whole(kDigitsOfMultiples - 1 - zeros_, remainder);
     });
     if (zero)
       ways.push_back(rules_.text("0") + (step_.shift > 0 ? Symbols{fraction(0, 0)} : Symbols{}));
@@ -90,31 +90,31 @@ class MultipleRules {
   }
 
   // Returns the rule for the rest of a number after digits before the point.
-  Symbol whole(int places, int64_t remainder) {
-    const auto [known, added] = wholes_.try_emplace({places, remainder}, Symbol{});
+  Symbol whole(int digits, int64_t remainder) {
+    const auto [known, added] = wholes_.try_emplace({digits, remainder}, Symbol{});
     if (!added) return known->second;
     const Symbol rule = known->second = rules_.rule();
     std::vector<Symbols> ways = {{fraction(0, remainder)}};
-    if (places > 0)
+    if (digits > 0)
       std::ranges::move(after_digit(
-                            '0', [&](int64_t next) { return whole(places - 1, next); }, remainder),
+                            '0', [&](int64_t next) { return whole(digits - 1, next); }, remainder),
                         std::back_inserter(ways));
     rules_.add(rule, ways);
     return rule;
   }
 
-  // Returns the rule for the rest of a number after `place` digits after the point.
-  Symbol fraction(int place, int64_t remainder) {
-    const auto [known, added] = fractions_.try_emplace({place, remainder}, Symbol{});
+  // Returns the rule for the rest of a number after `decimal` digits after the point.
+  Symbol fraction(int decimal, int64_t remainder) {
+    const auto [known, added] = fractions_.try_emplace({decimal, remainder}, Symbol{});
     if (!added) return known->second;
     const Symbol rule = known->second = rules_.rule();
     std::vector<Symbols> ways;
-    if (remainder * (power_of_ten(step_.shift - place) % step_.digits) % step_.digits == 0)
+    if (remainder * (power_of_ten(step_.shift - decimal) % step_.digits) % step_.digits == 0)
       ways.push_back(rules_.text(std::string(static_cast<size_t>(zeros_), '0')));
-    if (place < step_.shift) {
+    if (decimal < step_.shift) {
       for (const Symbols& way :
-           after_digit('0', [&](int64_t next) { return fraction(place + 1, next); }, remainder))
-        ways.push_back(place == 0 ? rules_.text(".") + way : way);
+           after_digit('0', [&](int64_t next) { return fraction(decimal + 1, next); }, remainder))
+        ways.push_back(decimal == 0 ? rules_.text(".") + way : way);
     }
     rules_.add(rule, ways);
     return rule;

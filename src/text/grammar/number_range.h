@@ -35,7 +35,7 @@ class NumberRanges {
   struct Range;
   static Decimal decimal_of(const std::string& number);
   Grammar::Symbol magnitudes(Range& range);
-  Grammar::Symbol rest(Range& range, size_t place, bool at_low, bool at_high);
+  Grammar::Symbol rest(Range& range, size_t index, bool at_low, bool at_high);
 
   Grammar& grammar_;
   JsonRules& rules_;

@@ -20,7 +20,7 @@ class ArrayRules {
  public:
   explicit ArrayRules(SchemaRules& schema) : schema_(schema) {}
 
-  // The items of an array: those at the first places, and the others.
+  // The items of an array: those at the first indices, and the others.
   struct Items {
     std::vector<Conjunction> first;
     Conjunction others;
@@ -28,7 +28,7 @@ class ArrayRules {
   };
 
   // In drafts before 2020-12, `items` may be an array, followed by additionalItems.
-  static Items items_of(const Conjunction& all, const Place& place) {
+  static Items items_of(const Conjunction& all, const SchemaLocation& location) {
     Items items = {{}, {}, true};
     std::vector<std::pair<const Json*, const Json*>> parts;  // first, others
     size_t size = 0;
@@ -37,7 +37,7 @@ class ArrayRules {
       if (first == nullptr && others != nullptr && others->is_array())
         first = others, others = find_key(*schema, "additionalItems");
       if (first != nullptr && !first->is_array())
-        refuse_schema(place, "prefixItems is invalid; expected an array of schemas");
+        refuse_schema(location, "prefixItems is invalid; expected an array of schemas");
       const Json* const rest = find_key(*schema, "unevaluatedItems");
       parts.emplace_back(first, others != nullptr ? others : rest);
       if (first != nullptr) size = std::max(size, first->size());
@@ -59,26 +59,26 @@ class ArrayRules {
   }
 
   // Without `items` and minItems, an array has exactly the items of prefixItems.
-  Symbols array(const Conjunction& all, const Place& place) {
-    const Items items = items_of(all, place);
+  Symbols array(const Conjunction& all, const SchemaLocation& location) {
+    const Items items = items_of(all, location);
     const auto size = static_cast<int64_t>(items.first.size());
-    const auto given = largest_count(all, "minItems", place);
-    auto most = smallest_count(all, "maxItems", place);
+    const auto given = largest_count(all, "minItems", location);
+    auto most = smallest_count(all, "maxItems", location);
     if (!items.more) most = std::min(size, most.value_or(size));
     const int64_t least = given.value_or(std::min(size, most.value_or(size)));
     if (most && *most < least)
-      refuse_schema(place,
+      refuse_schema(location,
                     "minItems is above maxItems or the number of items; expected at most it");
-    const bool is_unique_list = is_unique(all, place) && most.value_or(2) > 1;
-    if (const auto contained = contained_in(all, place)) {
+    const bool is_unique_list = is_unique(all, location) && most.value_or(2) > 1;
+    if (const auto contained = contained_in(all, location)) {
       if (is_unique_list || size > 0)
-        refuse_keyword(place, "contains cannot be combined with uniqueItems and prefixItems");
-      return containing(items, *contained, least, most, place);
+        refuse_keyword(location, "contains cannot be combined with uniqueItems and prefixItems");
+      return containing(items, *contained, least, most, location);
     }
-    if (is_unique_list) return unique(items, least, most, place);
-    if (size > 0) return tuple(items, least, most, place);
+    if (is_unique_list) return unique(items, least, most, location);
+    if (size > 0) return tuple(items, least, most, location);
     if (!items.more) return rules().text("[]");
-    const Symbol item = schema_.compile(items.others, {&place, "items"});
+    const Symbol item = schema_.compile(items.others, {&location, "items"});
     return rules().list('[', {item}, least, most, ']');
   }
 
@@ -88,15 +88,16 @@ class ArrayRules {
   };
 
   // Returns what `contains` requires; unset if no schema has it.
-  static std::optional<Contained> contained_in(const Conjunction& all, const Place& place) {
-    const Json* const item = only_value(all, "contains", place);
+  static std::optional<Contained> contained_in(const Conjunction& all,
+                                               const SchemaLocation& location) {
+    const Json* const item = only_value(all, "contains", location);
     if (item == nullptr) return std::nullopt;
-    if (only_value(all, "maxContains", place) != nullptr)
-      refuse_keyword(place, "maxContains is not supported; expected contains with minContains");
+    if (only_value(all, "maxContains", location) != nullptr)
+      refuse_keyword(location, "maxContains is not supported; expected contains with minContains");
     int64_t least = 0;
     for (const Json* schema : all)
       if (schema->contains("contains"))
-        least = std::max(least, largest_count({schema}, "minContains", place).value_or(1));
+        least = std::max(least, largest_count({schema}, "minContains", location).value_or(1));
     return least > 0 ? std::optional(Contained{item, least}) : std::nullopt;
   }
 
@@ -104,16 +105,17 @@ class ArrayRules {
   // next[n] is what may follow the first i items if n of them are contained ones; after the last i,
   // the number of items changes nothing more.
   Symbols containing(const Items& items, const Contained& contained, int64_t least,
-                     std::optional<int64_t> most, const Place& place) {
+                     std::optional<int64_t> most, const SchemaLocation& location) {
     const int64_t length = most.value_or(std::max(least, contained.least));
     if (length * contained.least > kMostCounted)
-      refuse_keyword(place, fmt::format("contains is supported if maxItems times minContains is at "
-                                        "most {}",
-                                        kMostCounted));
+      refuse_keyword(location,
+                     fmt::format("contains is supported if maxItems times minContains is at "
+                                 "most {}",
+                                 kMostCounted));
     Conjunction both = items.others;
     both.push_back(contained.item);
-    const Symbol any = schema_.compile(items.others, {&place, "items"}),
-                 one = schema_.compile(both, {&place, "contains"});
+    const Symbol any = schema_.compile(items.others, {&location, "items"}),
+                 one = schema_.compile(both, {&location, "contains"});
     const Symbols comma = rules().text(",") + Symbols{rules().space()};
     const auto wanted = static_cast<size_t>(contained.least);
     const auto way = [&](int64_t before, Symbol item, Symbol rest) {
@@ -144,13 +146,13 @@ class ArrayRules {
 
   // Built from the end: `rest` is what may follow the first i items.
   Symbols tuple(const Items& items, int64_t least, std::optional<int64_t> most,
-                const Place& place) {
-    const Place of_items{&place, "prefixItems"};
+                const SchemaLocation& location) {
+    const SchemaLocation of_items{&location, "prefixItems"};
     const auto size = static_cast<int64_t>(items.first.size());
     const Symbols comma = rules().text(",") + Symbols{rules().space()};
     Symbols rest = rules().text("]");
     if (items.more && most.value_or(size + 1) > size) {
-      const Symbols next = comma + Symbols{schema_.compile(items.others, {&place, "items"})};
+      const Symbols next = comma + Symbols{schema_.compile(items.others, {&location, "items"})};
       const auto more = most ? std::optional(*most - size) : std::nullopt;
       rest = Symbols{rules().repeated(next, next, std::max<int64_t>(0, least - size), more)} + rest;
     }
@@ -166,11 +168,11 @@ class ArrayRules {
     return rules().text("[") + rest;
   }
 
-  static bool is_unique(const Conjunction& all, const Place& place) {
+  static bool is_unique(const Conjunction& all, const SchemaLocation& location) {
     return std::ranges::any_of(all, [&](const Json* schema) {
       const Json* const unique = find_key(*schema, "uniqueItems");
       if (unique != nullptr && !unique->is_boolean())
-        refuse_schema(place, "uniqueItems is invalid; expected true or false");
+        refuse_schema(location, "uniqueItems is invalid; expected true or false");
       return unique != nullptr && *unique == true;
     });
   }
@@ -178,21 +180,23 @@ class ArrayRules {
   // Returns an array of different values of a short enum: a rule for each set of values that the
   // array has already.
   Symbols unique(const Items& items, int64_t least, std::optional<int64_t> most,
-                 const Place& place) {
+                 const SchemaLocation& location) {
     const auto alternatives =
-        items.first.empty() ? schema_.ways.of(items.others, place) : std::vector<Conjunction>{};
-    const auto values =
-        alternatives.size() == 1 ? literals_of(alternatives[0], schema_.work, place) : std::nullopt;
+        items.first.empty() ? schema_.ways.of(items.others, location) : std::vector<Conjunction>{};
+    const auto values = alternatives.size() == 1
+                            ? literals_of(alternatives[0], schema_.work, location)
+                            : std::nullopt;
     if (!values || values->size() > kMostUnique)
-      refuse_keyword(place, fmt::format("uniqueItems is supported for items of an enum of at most "
-                                        "{} values",
-                                        kMostUnique));
+      refuse_keyword(location,
+                     fmt::format("uniqueItems is supported for items of an enum of at most "
+                                 "{} values",
+                                 kMostUnique));
     std::vector<Symbols> texts;
     for (size_t i = 0; i < values->size(); ++i) {
       const Json& value = *(*values)[i];
       const bool repeated = std::any_of(values->begin(), values->begin() + static_cast<long>(i),
                                         [&](const Json* other) { return *other == value; });
-      if (!repeated && satisfies(value, alternatives[0], place))
+      if (!repeated && satisfies(value, alternatives[0], location))
         texts.push_back(rules().text(schema_.tree.text(value)));
     }
     std::vector<Symbol> after(size_t{1} << texts.size());  // by set
@@ -217,8 +221,8 @@ class ArrayRules {
 
 }  // namespace
 
-Symbols array_rule(const Conjunction& all, SchemaRules& schema, const Place& place) {
-  return ArrayRules(schema).array(all, place);
+Symbols array_rule(const Conjunction& all, SchemaRules& schema, const SchemaLocation& location) {
+  return ArrayRules(schema).array(all, location);
 }
 
 }  // namespace fovea::text

@@ -17,9 +17,9 @@ std::string key_of_fraction(double value) {
   return std::floor(value) == value ? fmt::format("{:.0f}", value) : Json(value).dump();
 }
 
-const Json& values_of_enum(const Json& given, const Place& place) {
+const Json& values_of_enum(const Json& given, const SchemaLocation& location) {
   if (!given.is_array() || given.empty())
-    refuse_schema(place, "enum is invalid; expected a non-empty array of values");
+    refuse_schema(location, "enum is invalid; expected a non-empty array of values");
   return given;
 }
 
@@ -29,8 +29,8 @@ LiteralKeys keys_of(const Conjunction& values) {
   return keys;
 }
 
-bool within_bounds(const Json& value, const Conjunction& all, const Place& place) {
-  const auto least = lower_bound(all, place), most = upper_bound(all, place);
+bool within_bounds(const Json& value, const Conjunction& all, const SchemaLocation& location) {
+  const auto least = lower_bound(all, location), most = upper_bound(all, location);
   const std::string number = value.dump();
   const auto outside = [&](const NumberBound& bound, std::strong_ordering wrong) {
     const auto order = compare_numbers(number, bound.number);
@@ -40,11 +40,12 @@ bool within_bounds(const Json& value, const Conjunction& all, const Place& place
          !(most && outside(*most, std::strong_ordering::greater));
 }
 
-bool within_lengths(const std::string& text, const Conjunction& all, const Place& place) {
+bool within_lengths(const std::string& text, const Conjunction& all,
+                    const SchemaLocation& location) {
   const int64_t length = std::count_if(text.begin(), text.end(),
                                        [](char c) { return (static_cast<uint8_t>(c) >> 6) != 2; });
-  return length >= largest_count(all, "minLength", place).value_or(0) &&
-         length <= smallest_count(all, "maxLength", place).value_or(length);
+  return length >= largest_count(all, "minLength", location).value_or(0) &&
+         length <= smallest_count(all, "maxLength", location).value_or(length);
 }
 
 }  // namespace
@@ -61,19 +62,19 @@ std::string literal_key(const Json& value) {
 }
 
 std::optional<Conjunction> literals_of(const Conjunction& all, SchemaWork& work,
-                                       const Place& place) {
+                                       const SchemaLocation& location) {
   std::optional<Conjunction> values;
   const auto keep = [&](const Conjunction& given) {
-    work.add(given.size(), place);
+    work.add(given.size(), location);
     if (!values) return void(values = given);
-    work.add(kStepsOfValue * (given.size() + values->size()), place);
+    work.add(kStepsOfValue * (given.size() + values->size()), location);
     const LiteralKeys keys = keys_of(given);
     std::erase_if(*values, [&](const Json* value) { return !keys.contains(literal_key(*value)); });
   };
   for (const Json* schema : all) {
     if (const Json* given = find_key(*schema, "enum")) {
       Conjunction each;
-      for (const Json& value : values_of_enum(*given, place)) each.push_back(&value);
+      for (const Json& value : values_of_enum(*given, location)) each.push_back(&value);
       keep(each);
     }
     if (const Json* only = find_key(*schema, "const")) keep({only});
@@ -88,7 +89,7 @@ const Json* excluded_literals(const Json& not_schema) {
   return nullptr;
 }
 
-Conjunction exclusions_of(const Conjunction& all, const Place& place) {
+Conjunction exclusions_of(const Conjunction& all, const SchemaLocation& location) {
   Conjunction values;
   for (const Json* schema : all) {
     const Json* const other = find_key(*schema, "not");
@@ -97,26 +98,26 @@ Conjunction exclusions_of(const Conjunction& all, const Place& place) {
     if (other->contains("const")) {
       values.push_back(excluded);
     } else {
-      for (const Json& value : values_of_enum(*excluded, place)) values.push_back(&value);
+      for (const Json& value : values_of_enum(*excluded, location)) values.push_back(&value);
     }
   }
   return values;
 }
 
-bool satisfies(const Json& value, const Conjunction& all, const Place& place) {
+bool satisfies(const Json& value, const Conjunction& all, const SchemaLocation& location) {
   const Types type = type_of(value);
-  if ((type & allowed_types(all, place)) == 0) return false;
+  if ((type & allowed_types(all, location)) == 0) return false;
   for (const Json* schema : all) {
     const bool other = has_keyword(
         *schema, type,
         {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength"});
     if (other)
-      refuse_keyword(place,
+      refuse_keyword(location,
                      "enum and const cannot be combined with a further keyword of the type "
                      "of their values; expected only one of them");
   }
-  if (value.is_string()) return within_lengths(value.get_ref<const std::string&>(), all, place);
-  return !value.is_number() || within_bounds(value, all, place);
+  if (value.is_string()) return within_lengths(value.get_ref<const std::string&>(), all, location);
+  return !value.is_number() || within_bounds(value, all, location);
 }
 
 }  // namespace fovea::text

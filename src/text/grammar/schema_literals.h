@@ -18,15 +18,16 @@ std::string literal_key(const SchemaTree::Json& value);
 
 // Returns the values of `enum` and `const` that all schemas allow; unset without such a keyword.
 std::optional<Conjunction> literals_of(const Conjunction& all, SchemaWork& work,
-                                       const Place& place);
+                                       const SchemaLocation& location);
 
 // Returns the values of a `not` that has only `enum` or `const`; nullptr if it has other keywords.
 const SchemaTree::Json* excluded_literals(const SchemaTree::Json& not_schema);
 // Returns the values that a `not` of the schemas excludes.
-Conjunction exclusions_of(const Conjunction& all, const Place& place);
+Conjunction exclusions_of(const Conjunction& all, const SchemaLocation& location);
 
 // Returns whether a value of a literal satisfies the other keywords. Throws Unsupported if that
 // cannot be decided.
-bool satisfies(const SchemaTree::Json& value, const Conjunction& all, const Place& place);
+bool satisfies(const SchemaTree::Json& value, const Conjunction& all,
+               const SchemaLocation& location);
 
 }  // namespace fovea::text

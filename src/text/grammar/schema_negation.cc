@@ -38,10 +38,10 @@ Json object_without(const std::string& name) {
 
 Json negation(const Json& schema) { return {{"not", schema}}; }
 
-[[noreturn]] void refuse_not(const Place& place, const std::string& key) {
-  refuse_keyword(place, fmt::format("not, and if with else, are not supported for {}; expected "
-                                    "type, const, enum, properties, required or bounds",
-                                    key));
+[[noreturn]] void refuse_not(const SchemaLocation& location, const std::string& key) {
+  refuse_keyword(location, fmt::format("not, and if with else, are not supported for {}; expected "
+                                       "type, const, enum, properties, required or bounds",
+                                       key));
 }
 
 void negate_count(const Count& count, const Json& given, Json& out) {
@@ -51,7 +51,8 @@ void negate_count(const Count& count, const Json& given, Json& out) {
 }
 
 // Adds what satisfies the negation of one keyword.
-void negate_keyword(const std::string& key, const Json& given, Json& out, const Place& place) {
+void negate_keyword(const std::string& key, const Json& given, Json& out,
+                    const SchemaLocation& location) {
   if (key == "type" || key == "const" || key == "enum") {
     out.push_back(negation({{key, given}}));
   } else if (key == "required" && given.is_array()) {
@@ -75,17 +76,17 @@ void negate_keyword(const std::string& key, const Json& given, Json& out, const 
     for (const Json& part : given) none.push_back(negation(part));
     out.push_back({{"allOf", std::move(none)}});
   } else {
-    refuse_not(place, key);
+    refuse_not(location, key);
   }
 }
 
 // Returns the schemas of which a value satisfies one exactly if it does not satisfy `schema`.
-Json negated(const Json& schema, const Place& place) {
+Json negated(const Json& schema, const SchemaLocation& location) {
   if (schema.is_boolean()) return schema == true ? Json::array() : Json::array({true});
-  if (!schema.is_object()) refuse_schema(place, "not is not a schema; expected an object");
+  if (!schema.is_object()) refuse_schema(location, "not is not a schema; expected an object");
   Json out = Json::array();
   for (const auto& [key, given] : schema.items())
-    if (restricts_besides({{key, given}}, "")) negate_keyword(key, given, out, place);
+    if (restricts_besides({{key, given}}, "")) negate_keyword(key, given, out, location);
   return out;
 }
 
@@ -115,15 +116,15 @@ bool has_condition(const Json& schema) {
   return schema.contains("if") && (schema.contains("then") || schema.contains("else"));
 }
 
-std::vector<Json> conditions_of(const Json& schema, const Place& place) {
+std::vector<Json> conditions_of(const Json& schema, const SchemaLocation& location) {
   std::vector<Json> all;
   const auto add = [&](Json alternatives) { all.push_back({{"anyOf", std::move(alternatives)}}); };
   const Json* const other = find_key(schema, "not");
-  if (other != nullptr && !is_plain_not(*other)) add(negated(*other, place));
+  if (other != nullptr && !is_plain_not(*other)) add(negated(*other, location));
   for (const char* key : kDependencies) {
     const Json* const given = find_key(schema, key);
     if (given != nullptr && !given->is_object())
-      refuse_schema(place, fmt::format("{} is not an object; expected an object of names", key));
+      refuse_schema(location, fmt::format("{} is not an object; expected an object of names", key));
     if (given != nullptr)
       for (const auto& [name, needed] : given->items()) add(dependency(name, needed));
   }

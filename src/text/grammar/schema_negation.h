@@ -11,6 +11,7 @@ namespace fovea::text {
 bool has_condition(const SchemaTree::Json& schema);
 
 // Returns these keywords as schemas {"anyOf": [...]}, all of which a value must satisfy.
-std::vector<SchemaTree::Json> conditions_of(const SchemaTree::Json& schema, const Place& place);
+std::vector<SchemaTree::Json> conditions_of(const SchemaTree::Json& schema,
+                                            const SchemaLocation& location);
 
 }  // namespace fovea::text

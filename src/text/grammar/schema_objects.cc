@@ -25,15 +25,15 @@ constexpr size_t kStepsOfMatcher = 100;  // to compile a character of its patter
 // Decides whether a regular expression of JSON Schema matches a text.
 class TextMatcher {
  public:
-  // Errors of the expression begin with the place.
-  TextMatcher(const std::string& pattern, const Place& place) {
+  // Errors of the expression begin with the location.
+  TextMatcher(const std::string& pattern, const SchemaLocation& location) {
     auto grammar = std::make_shared<Grammar>(Grammar::Bytes().set());
     try {
       const int32_t root = strings_matching(pattern, 0, std::nullopt, *grammar).index;
       grammar->finish();
       automaton_.emplace(std::move(grammar), root);
     } catch (const Error& error) {
-      fail(error.kind(), "{}: {}", text_of(place), error.what());
+      fail(error.kind(), "{}: {}", text_of(location), error.what());
     }
   }
 
@@ -59,41 +59,42 @@ class ObjectRules {
     bool required;
   };
 
-  Symbols object(const Conjunction& all, const Place& place) {
-    const int64_t least = largest_count(all, "minProperties", place).value_or(0);
-    const auto most = smallest_count(all, "maxProperties", place);
+  Symbols object(const Conjunction& all, const SchemaLocation& location) {
+    const int64_t least = largest_count(all, "minProperties", location).value_or(0);
+    const auto most = smallest_count(all, "maxProperties", location);
     if (most && *most < least)
-      refuse_schema(place, "maxProperties is below minProperties; expected at least it");
-    std::vector<PropertyName> names = names_of(all, schema_.tree, place);
-    const Json* const names_schema = only_value(all, "propertyNames", place);
-    const bool listed = names_schema != nullptr && add_names(*names_schema, names, place);
-    const Json* const patterns = only_value(all, "patternProperties", place);
+      refuse_schema(location, "maxProperties is below minProperties; expected at least it");
+    std::vector<PropertyName> names = names_of(all, schema_.tree, location);
+    const Json* const names_schema = only_value(all, "propertyNames", location);
+    const bool listed = names_schema != nullptr && add_names(*names_schema, names, location);
+    const Json* const patterns = only_value(all, "patternProperties", location);
     if (patterns != nullptr && !patterns->is_object())
-      refuse_schema(place, "patternProperties is not an object; expected an object of schemas");
-    if (names.empty()) return map(all, names_schema, patterns, least, most, place);
+      refuse_schema(location, "patternProperties is not an object; expected an object of schemas");
+    if (names.empty()) return map(all, names_schema, patterns, least, most, location);
     if (names_schema != nullptr && (!listed || patterns != nullptr))
-      refuse_keyword(place,
+      refuse_keyword(location,
                      "propertyNames cannot be combined with named properties or "
                      "patternProperties; expected only one of them");
-    const Matches matches = matching_names(names, patterns, place);
-    const std::vector<Property> found = properties(names, matches, all, place);
+    const Matches matches = matching_names(names, patterns, location);
+    const std::vector<Property> found = properties(names, matches, all, location);
     if (least > std::ssize(found))
-      refuse_schema(place, "minProperties is above the number of properties; expected at most it");
+      refuse_schema(location,
+                    "minProperties is above the number of properties; expected at most it");
     if (listed || least > 0 || most) return members(found, least, most, {});
-    return members(found, 0, most, other_pair(names, matches, patterns, all, place));
+    return members(found, 0, most, other_pair(names, matches, patterns, all, location));
   }
 
   using Matches = std::map<std::string_view, Conjunction>;  // by name: the schemas of patterns
 
   Matches matching_names(const std::vector<PropertyName>& names, const Json* patterns,
-                         const Place& place) {
+                         const SchemaLocation& location) {
     Matches matches;
     if (patterns == nullptr) return matches;
     for (const auto& [pattern, value] : patterns->items()) {
-      schema_.work.add(kStepsOfMatcher * (1 + pattern.size()), place);
-      TextMatcher matcher(pattern, place);
+      schema_.work.add(kStepsOfMatcher * (1 + pattern.size()), location);
+      TextMatcher matcher(pattern, location);
       for (const PropertyName& each : names) {
-        schema_.work.add(each.name.size(), place);
+        schema_.work.add(each.name.size(), location);
         if (matcher.matches(each.name)) matches[each.name].push_back(&value);
       }
     }
@@ -103,11 +104,11 @@ class ObjectRules {
   // Returns a pair with another name, which may follow the named ones: one that the only pattern
   // matches, or any if additionalProperties is given. Empty if only named ones are generated.
   Symbols other_pair(const std::vector<PropertyName>& names, const Matches& matches,
-                     const Json* patterns, const Conjunction& all, const Place& place) {
+                     const Json* patterns, const Conjunction& all, const SchemaLocation& location) {
     constexpr size_t kMostLetters = 1000;  // each letter of a name that is excluded is a rule
     if (patterns != nullptr) {
       if (patterns->size() != 1 || !matches.empty()) return {};
-      return pair(pattern_key(*patterns, place), pattern_value(*patterns, all), place);
+      return pair(pattern_key(*patterns, location), pattern_value(*patterns, all), location);
     }
     std::vector<std::string> texts;
     size_t letters = 0;
@@ -116,18 +117,18 @@ class ObjectRules {
       letters += each.name.size();
     }
     if (!names_others(all) || letters > kMostLetters) return {};
-    return pair(other_strings(texts, schema_.grammar), other_values(all), place);
+    return pair(other_strings(texts, schema_.grammar), other_values(all), location);
   }
 
   // Returns a pair of a name and a value; empty if no value satisfies the schemas.
-  Symbols pair(Symbol key, const Conjunction& value, const Place& place) {
+  Symbols pair(Symbol key, const Conjunction& value, const SchemaLocation& location) {
     if (std::ranges::any_of(value, [](const Json* each) { return *each == false; })) return {};
-    const Symbol each = schema_.compile(value, {&place, "additionalProperties"});
+    const Symbol each = schema_.compile(value, {&location, "additionalProperties"});
     return Symbols{key} + rules().text(":") + Symbols{rules().space(), each};
   }
 
-  Symbol pattern_key(const Json& patterns, const Place& place) {
-    return schema_.matching(patterns.begin().key(), 0, std::nullopt, place);
+  Symbol pattern_key(const Json& patterns, const SchemaLocation& location) {
+    return schema_.matching(patterns.begin().key(), 0, std::nullopt, location);
   }
 
   static Conjunction pattern_value(const Json& patterns, const Conjunction& all) {
@@ -135,22 +136,24 @@ class ObjectRules {
   }
 
   // Adds the names of a schema of names that lists them. Returns whether it does.
-  bool add_names(const Json& schema, std::vector<PropertyName>& names, const Place& place) {
-    const std::vector<Conjunction> alternatives = schema_.ways.of({&schema}, place);
-    const auto values =
-        alternatives.size() == 1 ? literals_of(alternatives[0], schema_.work, place) : std::nullopt;
+  bool add_names(const Json& schema, std::vector<PropertyName>& names,
+                 const SchemaLocation& location) {
+    const std::vector<Conjunction> alternatives = schema_.ways.of({&schema}, location);
+    const auto values = alternatives.size() == 1
+                            ? literals_of(alternatives[0], schema_.work, location)
+                            : std::nullopt;
     if (!values) return false;
     if (values->size() > kMostProperties)
-      refuse_schema(place, fmt::format("propertyNames has {} names; expected at most {}",
-                                       values->size(), kMostProperties));
+      refuse_schema(location, fmt::format("propertyNames has {} names; expected at most {}",
+                                          values->size(), kMostProperties));
     std::set<std::string_view> listed, known;
     for (const Json* value : *values)
       if (value->is_string()) listed.insert(value->get_ref<const std::string&>());
     for (const PropertyName& each : names)
       if (known.insert(each.name); !listed.contains(each.name))
-        refuse_keyword(place, "propertyNames lacks a named property; expected all of them");
+        refuse_keyword(location, "propertyNames lacks a named property; expected all of them");
     for (const Json* value : *values) {
-      if (!value->is_string() || !satisfies(*value, alternatives[0], place)) continue;
+      if (!value->is_string() || !satisfies(*value, alternatives[0], location)) continue;
       const std::string_view name = value->get_ref<const std::string&>();
       if (known.insert(name).second) names.push_back({name, false});
     }
@@ -159,43 +162,44 @@ class ObjectRules {
 
   // Returns an object of any names, or those that a schema or a pattern describes.
   Symbols map(const Conjunction& all, const Json* names, const Json* patterns, int64_t least,
-              std::optional<int64_t> most, const Place& place) {
+              std::optional<int64_t> most, const SchemaLocation& location) {
     static const Json text = {{"type", "string"}};
     Conjunction value = value_of(all, "");
     Symbol key = rules().string();
-    if (names != nullptr) key = schema_.compile({&text, names}, {&place, "propertyNames"});
+    if (names != nullptr) key = schema_.compile({&text, names}, {&location, "propertyNames"});
     if (patterns != nullptr) {
       if (names != nullptr || patterns->size() != 1)
-        refuse_keyword(place,
+        refuse_keyword(location,
                        "patternProperties is supported with one pattern, without "
                        "propertyNames");
       value = pattern_value(*patterns, all);
-      key = pattern_key(*patterns, place);
+      key = pattern_key(*patterns, location);
     }
-    const Symbols each = most == 0 ? Symbols{} : pair(key, value, place);
+    const Symbols each = most == 0 ? Symbols{} : pair(key, value, location);
     if (each.empty() && least > 0)
-      refuse_schema(place, "minProperties is above 0 for an object without properties; expected 0");
+      refuse_schema(location,
+                    "minProperties is above 0 for an object without properties; expected 0");
     return each.empty() ? rules().text("{}") : rules().list('{', each, least, most, '}');
   }
 
   // Returns the properties that an object may have; those that no value satisfies are omitted.
   std::vector<Property> properties(const std::vector<PropertyName>& names, const Matches& matches,
-                                   const Conjunction& all, const Place& place) {
+                                   const Conjunction& all, const SchemaLocation& location) {
     std::vector<Property> found;
     for (const auto& [name, required] : names) {
-      schema_.work.add(all.size(), place);
+      schema_.work.add(all.size(), location);
       const auto matching = matches.find(name);
       const Conjunction value =
           value_of(all, name, matching != matches.end() ? matching->second : Conjunction{});
       const bool never =
           std::ranges::any_of(value, [](const Json* each) { return *each == false; });
       if (never && required)
-        refuse_schema(place,
+        refuse_schema(location,
                       "required contains a name that additionalProperties forbids; expected names "
                       "in properties");
       if (never) continue;
       found.push_back({rules().text(Json(name).dump() + ":") +
-                           Symbols{rules().space(), schema_.compile(value, {&place, name})},
+                           Symbols{rules().space(), schema_.compile(value, {&location, name})},
                        required});
     }
     return found;
@@ -245,8 +249,8 @@ class ObjectRules {
 
 }  // namespace
 
-Symbols object_rule(const Conjunction& all, SchemaRules& schema, const Place& place) {
-  return ObjectRules(schema).object(all, place);
+Symbols object_rule(const Conjunction& all, SchemaRules& schema, const SchemaLocation& location) {
+  return ObjectRules(schema).object(all, location);
 }
 
 }  // namespace fovea::text

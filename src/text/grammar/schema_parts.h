@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "grammar/number_range.h"
-#include "grammar/schema_place.h"
+#include "grammar/schema_location.h"
 #include "grammar/schema_tree.h"
 
 namespace fovea::text {
@@ -26,7 +26,7 @@ constexpr Types kObjectType = 1, kArrayType = 2, kStringType = 4, kIntegerType =
 const SchemaTree::Json* find_key(const SchemaTree::Json& schema, const char* key);
 
 // Throws Unsupported if the schema has a keyword that restricts values and is not supported.
-void check_keywords(const SchemaTree::Json& schema, const Place& place);
+void check_keywords(const SchemaTree::Json& schema, const SchemaLocation& location);
 // Returns whether a keyword, other than those in `except`, restricts values of these types.
 bool has_keyword(const SchemaTree::Json& schema, Types types,
                  const std::vector<std::string_view>& except = {});
@@ -35,19 +35,21 @@ bool restricts_besides(const SchemaTree::Json& schema, std::string_view key);
 
 Types type_of(const SchemaTree::Json& value);
 // Returns the types that `type` and `not` allow.
-Types allowed_types(const Conjunction& all, const Place& place);
+Types allowed_types(const Conjunction& all, const SchemaLocation& location);
 // Returns the types of the values to generate: those allowed, or, if no schema has `type`, those
 // that the keywords imply.
-Types generated_types(const Conjunction& all, const Place& place);
+Types generated_types(const Conjunction& all, const SchemaLocation& location);
 
 // Returns the largest of the counts with this key (minLength, ...), or the smallest (maxLength,
 // ...).
-std::optional<int64_t> largest_count(const Conjunction& all, const char* key, const Place& place);
-std::optional<int64_t> smallest_count(const Conjunction& all, const char* key, const Place& place);
+std::optional<int64_t> largest_count(const Conjunction& all, const char* key,
+                                     const SchemaLocation& location);
+std::optional<int64_t> smallest_count(const Conjunction& all, const char* key,
+                                      const SchemaLocation& location);
 
 // Return the closest lower or upper bound of numbers.
-std::optional<NumberBound> lower_bound(const Conjunction& all, const Place& place);
-std::optional<NumberBound> upper_bound(const Conjunction& all, const Place& place);
+std::optional<NumberBound> lower_bound(const Conjunction& all, const SchemaLocation& location);
+std::optional<NumberBound> upper_bound(const Conjunction& all, const SchemaLocation& location);
 
 // The named properties of objects.
 struct PropertyName {
@@ -56,7 +58,7 @@ struct PropertyName {
 };
 // Returns the properties in the order of the schemas, and then the other required names.
 std::vector<PropertyName> names_of(const Conjunction& all, const SchemaTree& tree,
-                                   const Place& place);
+                                   const SchemaLocation& location);
 // Returns the schemas of the value with this name. `matching`: those of patternProperties whose
 // patterns match the name.
 Conjunction value_of(const Conjunction& all, std::string_view name,

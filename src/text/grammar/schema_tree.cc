@@ -24,7 +24,7 @@ SchemaTree::SchemaTree(std::string_view text) {
 }
 
 // Pointers to open containers stay valid: only the innermost one grows.
-SchemaTree::Json* SchemaTree::place(Json&& value) {
+SchemaTree::Json* SchemaTree::put(Json&& value) {
   if (++values_ > kMostValues)
     refuse("too many values", "at most " + std::to_string(kMostValues) + " in a schema");
   if (open_.empty()) return &(root_ = std::move(value));
@@ -33,7 +33,7 @@ SchemaTree::Json* SchemaTree::place(Json&& value) {
 }
 
 void SchemaTree::begin_object() {
-  open_.push_back(place(Json::object()));
+  open_.push_back(put(Json::object()));
   keys_[open_.back()->get_ptr<Json::object_t*>()];
 }
 

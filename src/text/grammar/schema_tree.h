@@ -30,13 +30,13 @@ class SchemaTree : private JsonReader {
   std::string text(const Json& value) const;  // without spaces, with the keys in their order
 
  private:
-  void scalar(Json&& value) override { place(std::move(value)); }
+  void scalar(Json&& value) override { put(std::move(value)); }
   void begin_object() override;
   void key(std::string&& key) override;
   void end_object() override { open_.pop_back(); }
-  void begin_array() override { open_.push_back(place(Json::array())); }
+  void begin_array() override { open_.push_back(put(Json::array())); }
   void end_array() override { open_.pop_back(); }
-  Json* place(Json&& value);
+  Json* put(Json&& value);
   void write(const Json& value, std::string& out) const;
   void add_keys(const Json& value);
 

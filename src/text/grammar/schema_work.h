@@ -3,7 +3,7 @@
 #include <cstddef>
 
 #include "base/stop.h"
-#include "grammar/schema_place.h"
+#include "grammar/schema_location.h"
 
 namespace fovea::text {
 
@@ -11,11 +11,11 @@ namespace fovea::text {
 class SchemaWork {
  public:
   // Adds steps of about 15 ns, such as the lookup of a key. Throws Unsupported above the limit.
-  void add(size_t steps, const Place& place) {
-    stop_if_asked();
+  void add(size_t steps, const SchemaLocation& location) {
+    stop_if_requested();
     steps_ += steps;
     if (steps_ > kMost)
-      refuse_keyword(place, "too many combinations of schemas or values; expected fewer");
+      refuse_keyword(location, "too many combinations of schemas or values; expected fewer");
   }
 
  private:

@@ -171,19 +171,19 @@ Value element(Runtime& runtime, const Value& value, int64_t index) {
   const size_t count = is_text ? value.text().length : value.items().size();
   if (index < 0) index += static_cast<int64_t>(count);
   if (index < 0 || index >= static_cast<int64_t>(count)) return Value();
-  const auto place = static_cast<size_t>(index);
-  if (!is_text) return value.items()[place];
+  const auto index_ = static_cast<size_t>(index);
+  if (!is_text) return value.items()[index_];
   const std::string_view text = value.bytes();
   runtime.bytes(text.size());
-  const std::string_view rest = text.substr(byte_of(text, place));
+  const std::string_view rest = text.substr(byte_of(text, index_));
   return Value(std::string(rest.substr(0, utf8::first(rest).bytes)), value.text().escaped);
 }
 
 namespace {
 
 // Returns the indices that a slice selects, like Python's slice.indices().
-std::vector<size_t> slice_places(Runtime& runtime, size_t count, const Value& start,
-                                 const Value& stop, const Value& step) {
+std::vector<size_t> slice_indices(Runtime& runtime, size_t count, const Value& start,
+                                  const Value& stop, const Value& step) {
   const auto length = static_cast<int64_t>(count);
   const auto bound = [&](const Value& value, int64_t otherwise, int64_t low, int64_t high) {
     if (value.is(Kind::none)) return otherwise;
@@ -202,19 +202,19 @@ std::vector<size_t> slice_places(Runtime& runtime, size_t count, const Value& st
     const auto selected = static_cast<size_t>(divide_up(distance, forward ? stride : -stride));
     runtime.room(selected * sizeof(size_t));
   }
-  std::vector<size_t> places;
+  std::vector<size_t> indices;
   for (int64_t at = from; forward ? at < to : at > to; at += stride) {
-    places.push_back(static_cast<size_t>(at));
+    indices.push_back(static_cast<size_t>(at));
   }
-  runtime.step(places.size() / 4);
-  return places;
+  runtime.step(indices.size() / 4);
+  return indices;
 }
 
-std::string sliced_text(const std::string& text, const std::vector<size_t>& places) {
-  if (places.empty()) return "";
-  if (places.back() - places.front() + 1 == places.size()) {  // consecutive
-    const size_t begin = byte_of(text, places.front());
-    return text.substr(begin, byte_of(std::string_view(text).substr(begin), places.size()));
+std::string sliced_text(const std::string& text, const std::vector<size_t>& indices) {
+  if (indices.empty()) return "";
+  if (indices.back() - indices.front() + 1 == indices.size()) {  // consecutive
+    const size_t begin = byte_of(text, indices.front());
+    return text.substr(begin, byte_of(std::string_view(text).substr(begin), indices.size()));
   }
   std::vector<size_t> starts;  // byte positions of the characters
   for (size_t i = 0; i < text.size(); i += utf8::first(std::string_view(text).substr(i)).bytes) {
@@ -222,8 +222,8 @@ std::string sliced_text(const std::string& text, const std::vector<size_t>& plac
   }
   starts.push_back(text.size());
   std::string result;
-  for (const size_t place : places) {
-    result.append(text, starts[place], starts[place + 1] - starts[place]);
+  for (const size_t index_ : indices) {
+    result.append(text, starts[index_], starts[index_ + 1] - starts[index_]);
   }
   return result;
 }
@@ -236,17 +236,17 @@ Value sliced(Runtime& runtime, const Value& value, const Value& start, const Val
   if (value.is(Kind::string)) {
     const Text& text = value.text();
     runtime.bytes(text.bytes.size());
-    const auto places = slice_places(runtime, text.length, start, stop, step);
-    return Value(sliced_text(text.bytes, places), text.escaped);
+    const auto indices = slice_indices(runtime, text.length, start, stop, step);
+    return Value(sliced_text(text.bytes, indices), text.escaped);
   }
   if (!is_indexable(value)) {
     runtime.fail("'{}' object is not subscriptable with a slice", type_name(value));
   }
   const Values& all = value.items();
-  const auto places = slice_places(runtime, all.size(), start, stop, step);
-  runtime.room(places.size() * sizeof(Value));
+  const auto indices = slice_indices(runtime, all.size(), start, stop, step);
+  runtime.room(indices.size() * sizeof(Value));
   Values items;
-  for (const size_t place : places) items.push_back(all[place]);
+  for (const size_t index_ : indices) items.push_back(all[index_]);
   return new_sequence(runtime, std::move(items), value.sequence().kind);
 }
 

@@ -8,7 +8,7 @@ Value Interpreter::evaluate(const Expression& node) {
   const Level guard(depth_);
   check_depth();
   step();
-  place = node.place;
+  position = node.position;
   return evaluate_here(node);
 }
 
@@ -18,12 +18,12 @@ Value Interpreter::evaluate_here(const Expression& node) {
     case E::name: return evaluate_name(node.name);
     case E::attribute: {
       const Value value = evaluate(*node.children[0]);
-      place = node.place;
+      position = node.position;
       return attribute(value, node.name);
     }
     case E::item: {
       const Value value = evaluate(*node.children[0]), index = evaluate(*node.children[1]);
-      place = node.place;
+      position = node.position;
       return item(value, index);
     }
     case E::slice: return evaluate_slice(node);
@@ -40,7 +40,7 @@ Value Interpreter::evaluate_here(const Expression& node) {
     case E::negative:
     case E::positive: {
       const Value value = evaluate(*node.children[0]);
-      place = node.place;
+      position = node.position;
       return negate(*this, value, node.kind == E::negative);
     }
     default: return evaluate_binary(node);
@@ -85,7 +85,7 @@ Value Interpreter::evaluate_slice(const Expression& node) {
   for (const auto& child : node.children) {
     parts.push_back(child ? evaluate(*child) : Value::none());
   }
-  place = node.place;
+  position = node.position;
   return sliced(*this, parts[0], parts[1], parts[2], parts[3]);
 }
 
@@ -94,7 +94,7 @@ Value Interpreter::evaluate_dict(const Expression& node) {
   for (size_t i = 0; i < node.children.size(); i += 2) {
     const Value key = evaluate(*node.children[i]);
     Value value = evaluate(*node.children[i + 1]);
-    place = node.place;
+    position = node.position;
     made->set(*this, key, std::move(value));
   }
   return Value(std::shared_ptr<const Dict>(made));
@@ -102,7 +102,7 @@ Value Interpreter::evaluate_dict(const Expression& node) {
 
 Value Interpreter::evaluate_binary(const Expression& node) {
   const Value a = evaluate(*node.children[0]), b = evaluate(*node.children[1]);
-  place = node.place;
+  position = node.position;
   switch (node.kind) {
     case E::equal: return Value(equal(*this, a, b));
     case E::not_equal: return Value(!equal(*this, a, b));
@@ -144,7 +144,7 @@ Value Interpreter::evaluate_call(const Expression& node) {
   Value callee;
   if (called.kind == E::attribute) {
     const Value value = evaluate(*called.children[0]);
-    place = called.place;
+    position = called.position;
     callee = attribute(value, called.name);
     if (callee.is_undefined() && (value.is(Kind::string) || value.is(Kind::sequence))) {
       unsupported("the method {}.{} is not supported", type_name(value), called.name);
@@ -153,7 +153,7 @@ Value Interpreter::evaluate_call(const Expression& node) {
     callee = evaluate(called);
   }
   Arguments arguments = evaluate_arguments(node);
-  place = node.place;
+  position = node.position;
   return call(callee, std::move(arguments));
 }
 
@@ -161,7 +161,7 @@ Value Interpreter::evaluate_filter(const Expression& node) {
   Value subject = node.children[0] ? evaluate(*node.children[0]) : *block_text_;
   Arguments arguments = evaluate_arguments(node);
   arguments.positional.insert(arguments.positional.begin(), std::move(subject));
-  place = node.place;
+  position = node.position;
   return node.kind == E::filter ? filter(node.name, std::move(arguments))
                                 : test(node.name, std::move(arguments));
 }

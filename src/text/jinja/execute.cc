@@ -49,7 +49,7 @@ Flow Interpreter::execute(const Body& body) {
   check_depth();
   for (const Statement& node : body) {
     step();
-    place = node.place;
+    position = node.position;
     if (const Flow flow = execute(node); flow != Flow::on) return flow;
   }
   return Flow::on;
@@ -92,12 +92,12 @@ Flow Interpreter::in_new_scope(const Body& body) {
 // current values.
 bool Interpreter::meets_condition(const Statement& loop, const ScopePointer& outer,
                                   const Value& item) {
-  const Position from = place;
+  const Position from = position;
   const ScopePointer current = std::exchange(scope_, std::make_shared<Scope>(Scope{outer, {}}));
   assign(*loop.target, item);
   const bool holds = truth(evaluate(*loop.test));
   scope_ = current;
-  place = from;
+  position = from;
   return holds;
 }
 
@@ -184,7 +184,7 @@ Value Loop::attribute(Interpreter& interpreter, std::string_view name) {
 
 Flow Interpreter::loop(const Statement& node) {
   const Value over = evaluate(*node.value);
-  place = node.place;
+  position = node.position;
   std::function<bool(const Value&)> accepts;
   if (node.test) {
     captured_.push_back(scope_);
@@ -244,7 +244,7 @@ Flow Interpreter::block(const Statement& node) {
     block_text_ = &value;
     value = evaluate(*node.value);
   }
-  place = node.place;
+  position = node.position;
   if (node.kind == StatementKind::filter) {
     write(value);
   } else {
@@ -292,7 +292,7 @@ void Interpreter::call_block(const Statement& node) {
   const Value callee = evaluate(*node.value->children[0]);
   Arguments arguments = evaluate_arguments(*node.value);
   arguments.named.emplace_back("caller", make_macro(node));
-  place = node.place;
+  position = node.position;
   write(call(callee, std::move(arguments)));
 }
 
@@ -302,7 +302,7 @@ Value Interpreter::invoke(const Statement& macro, const ScopePointer& outer,
     fail("macros call one another too deeply; expected at most {} calls", limits().calls);
   }
   ++calls_;
-  const Position from = place;
+  const Position from = position;
   const ScopePointer callers = std::exchange(scope_, std::make_shared<Scope>(Scope{outer, {}}));
   bind(macro.function, macro.name, arguments);
   std::string text;
@@ -310,7 +310,7 @@ Value Interpreter::invoke(const Statement& macro, const ScopePointer& outer,
   execute(macro.body);
   out_ = outer_text;
   scope_ = callers;
-  place = from;
+  position = from;
   --calls_;
   return Value(std::move(text));
 }

@@ -36,17 +36,17 @@ constexpr Operator kOperators[] = {
 void Parser::deepen(Expression& node, const Pointer& child) const {
   if (child) node.depth = std::max(node.depth, child->depth + 1);
   if (node.depth > kExpressionDepth) {
-    refuse_at(node.place,
+    refuse_at(node.position,
               fmt::format("an expression of more than {} levels; expected a shorter one",
                           kExpressionDepth));
   }
 }
 
-Parser::Pointer Parser::make(ExpressionKind kind, Position place,
+Parser::Pointer Parser::make(ExpressionKind kind, Position position,
                              std::vector<Pointer> children) const {
   auto node = std::make_unique<Expression>();
   node->kind = kind;
-  node->place = place;
+  node->position = position;
   node->children = std::move(children);
   for (const Pointer& child : node->children) deepen(*node, child);
   return node;
@@ -59,7 +59,7 @@ Parser::Pointer Parser::tuple_of(Pointer (Parser::*item)(), std::string_view end
     return type == TokenType::variable_end || type == TokenType::block_end || is_symbol(")") ||
            is_name(end);
   };
-  const Position place = token().place;
+  const Position position = token().position;
   std::vector<Pointer> items;
   bool several = is_symbol(")");  // () is the empty tuple
   while (!ended()) {
@@ -68,7 +68,7 @@ Parser::Pointer Parser::tuple_of(Pointer (Parser::*item)(), std::string_view end
     several = true;
   }
   if (!several && items.empty()) refuse("expected an expression");
-  return several ? make(E::tuple, place, std::move(items)) : std::move(items[0]);
+  return several ? make(E::tuple, position, std::move(items)) : std::move(items[0]);
 }
 
 Parser::Pointer Parser::expression() {
@@ -76,10 +76,10 @@ Parser::Pointer Parser::expression() {
   const size_t known = unknown_.size();
   Pointer node = binary(0);
   while (is_name("if")) {
-    const Position place = take().place;
+    const Position position = take().position;
     Pointer condition = binary(0);
     Pointer otherwise = skip_name("else") ? expression() : nullptr;
-    node = make(E::conditional, place, all(condition, node, otherwise));
+    node = make(E::conditional, position, all(condition, node, otherwise));
     unknown_.resize(known);
   }
   return node;
@@ -90,9 +90,9 @@ Parser::Pointer Parser::binary(int level) {
   if (level == kUnary) return unary();
   if (level == kNot && is_name("not")) {
     const Level guard = nested();
-    const Position place = take().place;
+    const Position position = take().position;
     Pointer inner = binary(kNot);
-    return make(E::logical_not, place, all(inner));
+    return make(E::logical_not, position, all(inner));
   }
   const auto next = [&]() -> const Operator* {
     const bool negated = is_name("not") && is(TokenType::name, "in", 1);
@@ -105,13 +105,13 @@ Parser::Pointer Parser::binary(int level) {
   };
   Pointer node = binary(level + 1);
   while (const Operator* found = next()) {
-    const Position place = token().place;
+    const Position position = token().position;
     const bool negated = skip_name("not");
     take();
     Pointer right = binary(level + 1);
-    node = make(negated ? E::not_in : found->kind, place, all(node, right));
+    node = make(negated ? E::not_in : found->kind, position, all(node, right));
     if (level == kComparison && next()) {
-      refuse_at(token().place,
+      refuse_at(token().position,
                 "a chain of comparisons is not supported; expected `and` between them",
                 ErrorKind::Unsupported);
     }
@@ -125,13 +125,13 @@ Parser::Pointer Parser::unary(bool filters) {
     const Level guard = nested();
     const LexedToken sign = take();
     Pointer inner = unary(false);
-    node = make(sign.text == "-" ? E::negative : E::positive, sign.place, all(inner));
+    node = make(sign.text == "-" ? E::negative : E::positive, sign.position, all(inner));
   } else {
     node = primary();
   }
   node = postfix(std::move(node), filters);
   if (is_symbol("**")) {
-    refuse_at(token().place, "the operator ** is not supported", ErrorKind::Unsupported);
+    refuse_at(token().position, "the operator ** is not supported", ErrorKind::Unsupported);
   }
   return node;
 }
@@ -139,14 +139,14 @@ Parser::Pointer Parser::unary(bool filters) {
 Parser::Pointer Parser::named() {
   const LexedToken name = take();
   const std::string& text = name.text;
-  Pointer node = make(E::constant, name.place);
+  Pointer node = make(E::constant, name.position);
   if (text == "true" || text == "True" || text == "false" || text == "False") {
     node->value = Value(text == "true" || text == "True");
   } else if (text == "none" || text == "None") {
     node->value = Value::none();
   } else {
     if (functions_ > 0 && (text == "varargs" || text == "kwargs")) {
-      refuse_at(name.place, fmt::format("{} of a macro is not supported", text),
+      refuse_at(name.position, fmt::format("{} of a macro is not supported", text),
                 ErrorKind::Unsupported);
     }
     uses_caller_ = uses_caller_ || text == "caller";
@@ -160,7 +160,7 @@ Parser::Pointer Parser::primary() {
   const TokenType type = token().type;
   if (type == TokenType::name) return named();
   if (type == TokenType::number || type == TokenType::string) {
-    Pointer node = make(E::constant, token().place);
+    Pointer node = make(E::constant, token().position);
     node->value = take().value;
     while (type == TokenType::string && token().type == TokenType::string) {
       node->value = Value(node->value.bytes() + take().value.bytes());
@@ -191,13 +191,13 @@ Parser::Pointer Parser::list_or_dict() {
     items.push_back(expression());
   }
   expect_symbol(end);
-  return make(is_dict ? E::dict : E::list, open.place, std::move(items));
+  return make(is_dict ? E::dict : E::list, open.position, std::move(items));
 }
 
 // Parses the target of an assignment: a name, or several in parentheses; target() also accepts
 // ns.name.
 Parser::Pointer Parser::loop_target() {
-  const Position place = token().place;
+  const Position position = token().position;
   if (skip_symbol("(")) {
     Pointer node = tuple_of(&Parser::loop_target);
     expect_symbol(")");
@@ -205,19 +205,19 @@ Parser::Pointer Parser::loop_target() {
   }
   Pointer node = primary();
   if (node->kind != E::name) {
-    refuse_at(place, "cannot be assigned to; expected the name of a variable");
+    refuse_at(position, "cannot be assigned to; expected the name of a variable");
   }
   if (node->name == "loop" && loops_ > 0) {
-    refuse_at(place, "the variable loop cannot be assigned to in a loop; expected another name");
+    refuse_at(position, "the variable loop cannot be assigned to in a loop; expected another name");
   }
   return node;
 }
 
 Parser::Pointer Parser::target() {
-  const Position place = token().place;
+  const Position position = token().position;
   Pointer node = loop_target();
   if (node->kind == E::name && skip_symbol(".")) {
-    node = make(E::reference, place, all(node));
+    node = make(E::reference, position, all(node));
     node->name = take_name("the name of an attribute");
   }
   return node;
@@ -230,7 +230,7 @@ Parser::Pointer Parser::postfix(Pointer node, bool filters) {
     if (is_symbol(".") || is_symbol("[")) {
       node = subscript(std::move(node));
     } else if (is_symbol("(")) {
-      node = make(E::call, token().place, all(node));
+      node = make(E::call, token().position, all(node));
       arguments(*node);
     } else {
       break;
@@ -243,7 +243,7 @@ Parser::Pointer Parser::postfix(Pointer node, bool filters) {
     } else if (is_name("is")) {
       node = test(std::move(node));
     } else if (is_symbol("(")) {
-      node = make(E::call, token().place, all(node));
+      node = make(E::call, token().position, all(node));
       arguments(*node);
     } else {
       break;
@@ -254,9 +254,9 @@ Parser::Pointer Parser::postfix(Pointer node, bool filters) {
 
 Parser::Pointer Parser::subscript(Pointer node) {
   const LexedToken open = take();
-  if (open.text == "[") return index_or_slice(std::move(node), open.place);
+  if (open.text == "[") return index_or_slice(std::move(node), open.position);
   if (token().type == TokenType::name) {
-    node = make(E::attribute, open.place, all(node));
+    node = make(E::attribute, open.position, all(node));
     node->name = take().text;
     return node;
   }
@@ -264,10 +264,10 @@ Parser::Pointer Parser::subscript(Pointer node) {
     refuse("expected a name or an integer");
   }
   Pointer index = primary();
-  return make(E::item, open.place, all(node, index));
+  return make(E::item, open.position, all(node, index));
 }
 
-Parser::Pointer Parser::index_or_slice(Pointer node, Position place) {
+Parser::Pointer Parser::index_or_slice(Pointer node, Position position) {
   const Level guard = nested();
   std::vector<Pointer> parts = all(node);
   const auto ends = [&] { return is_symbol(":") || is_symbol("]"); };
@@ -279,19 +279,19 @@ Parser::Pointer Parser::index_or_slice(Pointer node, Position place) {
     parts.push_back(skip_symbol(":") && !ends() ? expression() : nullptr);
   }
   expect_symbol("]");
-  return make(sliced ? E::slice : E::item, place, std::move(parts));
+  return make(sliced ? E::slice : E::item, position, std::move(parts));
 }
 
 void Parser::note_unknown(const Expression& node) {
   const bool is_filter = node.kind == E::filter;
   if (is_filter ? find_filter(node.name) : find_test(node.name)) return;
-  unknown_.push_back({node.place, fmt::format("{} '{}' is not supported",
-                                              is_filter ? "filter" : "test", node.name)});
+  unknown_.push_back({node.position, fmt::format("{} '{}' is not supported",
+                                                 is_filter ? "filter" : "test", node.name)});
 }
 
 // Parses a filter from its name on; the bar was already read.
 Parser::Pointer Parser::filter(Pointer node) {
-  node = make(E::filter, token().place, all(node));
+  node = make(E::filter, token().position, all(node));
   node->name = take_name("the name of a filter");
   note_unknown(*node);
   if (is_symbol("(")) arguments(*node);
@@ -299,9 +299,9 @@ Parser::Pointer Parser::filter(Pointer node) {
 }
 
 Parser::Pointer Parser::test(Pointer node) {
-  const Position place = take().place;
+  const Position position = take().position;
   const bool negated = skip_name("not");
-  node = make(E::test, place, all(node));
+  node = make(E::test, position, all(node));
   node->name = take_name("the name of a test");
   note_unknown(*node);
   const TokenType type = token().type;
@@ -315,7 +315,7 @@ Parser::Pointer Parser::test(Pointer node) {
     node->children.push_back(postfix(std::move(value), false));
     deepen(*node, node->children.back());
   }
-  return negated ? make(E::logical_not, place, all(node)) : std::move(node);
+  return negated ? make(E::logical_not, position, all(node)) : std::move(node);
 }
 
 // Parses arguments such as (a, b, *c, key=d).

@@ -57,7 +57,7 @@ Values sorted(In& in, const Values& items, const Values& keys, bool reverse) {
     return reverse ? less(in, keys[b], keys[a]) : less(in, keys[a], keys[b]);
   });
   Values result;
-  for (const size_t place : order) result.push_back(items[place]);
+  for (const size_t index : order) result.push_back(items[index]);
   return result;
 }
 

@@ -22,11 +22,11 @@ Bound::Bound(Interpreter& interpreter, const Builtin& builtin, Arguments&& given
   }
   std::move(given.positional.begin(), given.positional.end(), values_.begin());
   for (auto& [name, value] : given.named) {
-    const auto place = static_cast<size_t>(std::find(names.begin(), end, name) - names.begin());
-    if (place == most || this->given(place)) {
+    const auto slot = static_cast<size_t>(std::find(names.begin(), end, name) - names.begin());
+    if (slot == most || this->given(slot)) {
       interpreter.fail("{}() got an unexpected keyword argument '{}'", builtin.name, name);
     }
-    values_[place] = std::move(value);
+    values_[slot] = std::move(value);
   }
   for (size_t i = 0; i < builtin.required; ++i) {
     if (!this->given(i)) interpreter.fail("{}() needs the argument '{}'", builtin.name, names[i]);

@@ -18,16 +18,16 @@ class Builder : public JsonReader {
  protected:
   void scalar(nlohmann::json&& value) override {
     switch (value.type()) {
-      case nlohmann::json::value_t::null: return place(Value::none());
-      case nlohmann::json::value_t::boolean: return place(Value(value.get<bool>()));
-      case nlohmann::json::value_t::number_integer: return place(Value(value.get<int64_t>()));
+      case nlohmann::json::value_t::null: return put(Value::none());
+      case nlohmann::json::value_t::boolean: return put(Value(value.get<bool>()));
+      case nlohmann::json::value_t::number_integer: return put(Value(value.get<int64_t>()));
       case nlohmann::json::value_t::number_unsigned:
         if (value.get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
           refuse("an integer above 2^63 - 1", "a smaller one");
         }
-        return place(Value(value.get<int64_t>()));
-      case nlohmann::json::value_t::number_float: return place(Value(value.get<double>()));
-      default: return place(Value(std::move(value.get_ref<std::string&>())));
+        return put(Value(value.get<int64_t>()));
+      case nlohmann::json::value_t::number_float: return put(Value(value.get<double>()));
+      default: return put(Value(std::move(value.get_ref<std::string&>())));
     }
   }
   void begin_object() override { open_.push_back({std::make_shared<Dict>(), {}, {}}); }
@@ -39,12 +39,12 @@ class Builder : public JsonReader {
   void end_object() override {
     const std::shared_ptr<const Dict> dict = open_.back().dict;
     open_.pop_back();
-    place(Value(dict));
+    put(Value(dict));
   }
   void end_array() override {
     Value list = new_sequence(runtime_, std::move(open_.back().items));
     open_.pop_back();
-    place(std::move(list));
+    put(std::move(list));
   }
 
  private:
@@ -54,7 +54,7 @@ class Builder : public JsonReader {
     Value key;
   };
 
-  void place(Value value) {
+  void put(Value value) {
     if (open_.empty()) {
       root_ = std::move(value);
     } else if (open_.back().dict) {

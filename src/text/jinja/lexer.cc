@@ -11,11 +11,12 @@
 
 namespace fovea::text::jinja {
 
-void refuse_source(ErrorKind kind, std::string_view name, Position place, std::string what) {
+void refuse_source(ErrorKind kind, std::string_view name, Position position, std::string what) {
   // Strings and messages in templates may have several lines; an error message is one short line.
   constexpr size_t kMost = 400;
   std::replace(what.begin(), what.end(), '\n', ' ');
-  fail(kind, "{}: line {}, column {}: {}", name, place.line, place.column, excerpt(what, kMost));
+  fail(kind, "{}: line {}, column {}: {}", name, position.line, position.column,
+       excerpt(what, kMost));
 }
 
 namespace {
@@ -56,7 +57,7 @@ class Lexer {
 
  private:
   [[noreturn]] void refuse(const std::string& what) const {
-    refuse_source(ErrorKind::BadFile, name_, place_, what);
+    refuse_source(ErrorKind::BadFile, name_, position_, what);
   }
   std::string_view rest() const { return std::string_view(source_).substr(at_); }
   bool starts(std::string_view what) const { return rest().starts_with(what); }
@@ -64,17 +65,17 @@ class Lexer {
   void advance(size_t bytes) {
     for (const char c : rest().substr(0, bytes)) {
       if (c == '\n') {
-        ++place_.line;
-        place_.column = 1;
+        ++position_.line;
+        position_.column = 1;
       } else if ((static_cast<uint8_t>(c) & 0xC0u) != 0x80u) {
-        ++place_.column;
+        ++position_.column;
       }
     }
     at_ += bytes;
   }
 
   LexedToken& add(TokenType type, std::string_view text) {
-    return tokens_.emplace_back(LexedToken{type, std::string(text), Value(), place_});
+    return tokens_.emplace_back(LexedToken{type, std::string(text), Value(), position_});
   }
 
   void skip_space() { advance(rest().size() - strip(rest(), Side::left).size()); }
@@ -93,18 +94,18 @@ class Lexer {
             std::string_view("{%#").find(source_[open + 1]) == std::string_view::npos)) {
       open = source_.find('{', open + 1);
     }
-    const Position place = place_;
+    const Position position = position_;
     if (open == source_.npos) {
       advance(source_.size() - at_);
-      return add_data(std::string_view(source_).substr(start), place);
+      return add_data(std::string_view(source_).substr(start), position);
     }
     advance(open - at_);
-    const Position tag = place_;
+    const Position tag = position_;
     const char kind = source_[open + 1];
     const char mark = sign_at(open + 2);
     advance(mark == 0 ? 2 : 3);
     add_data(stripped(std::string_view(source_).substr(start, open - start), mark, kind != '{'),
-             place);
+             position);
     if (kind == '#') return comment(tag);
     if (kind == '%' && raw(tag)) return;
     tokens_.push_back(
@@ -112,8 +113,8 @@ class Lexer {
     code(kind == '{');
   }
 
-  void add_data(std::string_view text, Position place) {
-    if (!text.empty()) tokens_.push_back({TokenType::data, std::string(text), Value(), place});
+  void add_data(std::string_view text, Position position) {
+    if (!text.empty()) tokens_.push_back({TokenType::data, std::string(text), Value(), position});
   }
 
   // Returns the text before a tag without the white space that the tag removes: "-" removes all of
@@ -136,7 +137,7 @@ class Lexer {
   void comment(Position tag) {
     const size_t end = source_.find("#}", at_);
     if (end == source_.npos) {
-      place_ = tag;
+      position_ = tag;
       refuse("a comment without an end; expected #}");
     }
     const char before = end > at_ ? sign_at(end - 1) : '\0';
@@ -178,12 +179,12 @@ class Lexer {
       const char sign = sign_at(open + 2);
       const size_t end = after_tag(open + 2 + (sign != 0), "endraw", mark);
       if (end == 0) continue;
-      add_data(stripped(std::string_view(source_).substr(at_, open - at_), sign, true), place_);
+      add_data(stripped(std::string_view(source_).substr(at_, open - at_), sign, true), position_);
       advance(end - at_);
       finish(mark, true);
       return true;
     }
-    place_ = tag;
+    position_ = tag;
     refuse("raw without an end; expected {% endraw %}");
   }
 
@@ -321,7 +322,7 @@ class Lexer {
   std::string source_;
   std::string name_;
   size_t at_ = 0;
-  Position place_;
+  Position position_;
   bool line_starting_ = true;  // whether the text after the last tag begins a line
   std::vector<LexedToken> tokens_;
 };

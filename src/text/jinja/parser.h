@@ -27,7 +27,7 @@ struct LexedToken {
   TokenType type;
   std::string text;  // of a name, a symbol or data; the source of a string or number
   Value value;
-  Position place;
+  Position position;
 };
 
 // Returns the tokens of a template; the last one is `end`. As with trim_blocks and lstrip_blocks,
@@ -81,7 +81,7 @@ class Parser {
   }
   void end_tag(TokenType type, std::string_view what);
   [[noreturn]] void refuse(const std::string& what) const;  // the message names the current token
-  [[noreturn]] void refuse_at(Position place, const std::string& what,
+  [[noreturn]] void refuse_at(Position position, const std::string& what,
                               ErrorKind kind = ErrorKind::BadFile) const;
 
   // Statements: statements.cc.
@@ -99,7 +99,7 @@ class Parser {
   void signature(Function& function);
 
   // Expressions: expressions.cc.
-  Pointer make(ExpressionKind kind, Position place, std::vector<Pointer> children = {}) const;
+  Pointer make(ExpressionKind kind, Position position, std::vector<Pointer> children = {}) const;
   void deepen(Expression& node, const Pointer& child) const;
   // `item` parses each item of a tuple. The name `end` also ends the tuple, like ")" or the end of
   // a tag.
@@ -116,7 +116,7 @@ class Parser {
   Pointer list_or_dict();
   Pointer postfix(Pointer node, bool filters);
   Pointer subscript(Pointer node);
-  Pointer index_or_slice(Pointer node, Position place);
+  Pointer index_or_slice(Pointer node, Position position);
   Pointer filter(Pointer node);
   Pointer test(Pointer node);
   void arguments(Expression& call);
@@ -133,7 +133,7 @@ class Parser {
   // the template is parsed.
   bool conditional_ = false;
   struct Unknown {
-    Position place;
+    Position position;
     std::string message;
   };
   std::vector<Unknown> unknown_;  // unknown filters and tests in the current tag

@@ -17,7 +17,7 @@ struct Position {
 };
 
 // Throws an error whose message has one line: name, line, column and what is wrong.
-[[noreturn]] void refuse_source(ErrorKind kind, std::string_view name, Position place,
+[[noreturn]] void refuse_source(ErrorKind kind, std::string_view name, Position position,
                                 std::string what);
 
 // Counts one level of recursion while it exists.
@@ -67,16 +67,16 @@ class Runtime {
 
   template <class... Args>
   [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) const {
-    refuse_source(ErrorKind::InvalidArgument, name_, place,
+    refuse_source(ErrorKind::InvalidArgument, name_, position,
                   fmt::format(format, std::forward<Args>(args)...));
   }
   template <class... Args>
   [[noreturn]] void unsupported(fmt::format_string<Args...> format, Args&&... args) const {
-    refuse_source(ErrorKind::Unsupported, name_, place,
+    refuse_source(ErrorKind::Unsupported, name_, position,
                   fmt::format(format, std::forward<Args>(args)...));
   }
 
-  Position place;  // of the expression or statement that is being evaluated
+  Position position;  // of the expression or statement that is being evaluated
 
  private:
   std::string_view name_;

@@ -5,8 +5,8 @@
 
 namespace fovea::text::jinja {
 
-void Parser::refuse_at(Position place, const std::string& what, ErrorKind kind) const {
-  refuse_source(kind, name_, place, what);
+void Parser::refuse_at(Position position, const std::string& what, ErrorKind kind) const {
+  refuse_source(kind, name_, position, what);
 }
 
 void Parser::refuse(const std::string& what) const {
@@ -22,12 +22,12 @@ void Parser::refuse(const std::string& what) const {
       found = fmt::format("unexpected '{}{}'", shown.substr(0, utf8::valid_prefix(shown)),
                           next.text.size() > kShown ? "..." : "");
   }
-  refuse_at(next.place, found + "; " + what);
+  refuse_at(next.position, found + "; " + what);
 }
 
 void Parser::end_tag(TokenType type, std::string_view what) {
   if (!unknown_.empty() && !conditional_) {
-    refuse_at(unknown_[0].place, unknown_[0].message, ErrorKind::Unsupported);
+    refuse_at(unknown_[0].position, unknown_[0].message, ErrorKind::Unsupported);
   }
   unknown_.clear();
   if (token().type != type) refuse(fmt::format("expected {}", what));
@@ -40,9 +40,9 @@ Body Parser::statements(Names ends) {
   while (token().type != TokenType::end) {
     const LexedToken next = take();
     if (next.type == TokenType::data) {
-      body.emplace_back(StatementKind::text, next.place).name = next.text;
+      body.emplace_back(StatementKind::text, next.position).name = next.text;
     } else if (next.type == TokenType::variable_begin) {
-      body.emplace_back(StatementKind::output, next.place).value = tuple();
+      body.emplace_back(StatementKind::output, next.position).value = tuple();
       end_tag(TokenType::variable_end, "'}}'");
     } else {
       if (std::any_of(ends.begin(), ends.end(), [&](auto end) { return is_name(end); })) {
@@ -84,7 +84,7 @@ Body Parser::function_body(std::string_view end, Function& function) {
 }
 
 Statement Parser::statement() {
-  const Position place = token().place;
+  const Position position = token().position;
   if (token().type != TokenType::name) refuse("expected the name of a tag");
   if (is_name("set")) return set();
   if (is_name("for")) return loop();
@@ -96,21 +96,21 @@ Statement Parser::statement() {
   const std::string name = take().text;
   if (name == "break" || name == "continue") {
     if (loops_ == 0)
-      refuse_at(place, fmt::format("{} outside of a loop; expected it in a for loop", name));
-    return {name == "break" ? StatementKind::leave : StatementKind::next, place};
+      refuse_at(position, fmt::format("{} outside of a loop; expected it in a for loop", name));
+    return {name == "break" ? StatementKind::leave : StatementKind::next, position};
   }
   for (const std::string_view known : {"include", "import", "from", "extends", "block",
                                        "autoescape", "with", "print", "do", "trans"}) {
     if (name == known) {
-      refuse_at(place, fmt::format("the tag {} is not supported in a chat template", name),
+      refuse_at(position, fmt::format("the tag {} is not supported in a chat template", name),
                 ErrorKind::Unsupported);
     }
   }
-  refuse_at(place, fmt::format("unknown tag {}; expected a tag of Jinja", name));
+  refuse_at(position, fmt::format("unknown tag {}; expected a tag of Jinja", name));
 }
 
 Statement Parser::set() {
-  Statement node(StatementKind::set, take().place);
+  Statement node(StatementKind::set, take().position);
   node.target = tuple_of(&Parser::target);
   if (skip_symbol("=")) {
     node.value = tuple();
@@ -124,14 +124,14 @@ Statement Parser::set() {
 }
 
 Statement Parser::loop() {
-  Statement node(StatementKind::loop, take().place);
+  Statement node(StatementKind::loop, take().position);
   ++loops_;
   node.target = tuple_of(&Parser::loop_target, "in");
   if (!skip_name("in")) refuse("expected 'in'");
   node.value = tuple_of(&Parser::without_condition, "recursive");
   if (skip_name("if")) node.test = expression();
   if (is_name("recursive")) {
-    refuse_at(token().place, "recursive loops are not supported", ErrorKind::Unsupported);
+    refuse_at(token().position, "recursive loops are not supported", ErrorKind::Unsupported);
   }
   node.body = body_until({"endfor", "else"});
   --loops_;
@@ -143,7 +143,7 @@ Statement Parser::loop() {
 }
 
 Statement Parser::choice() {
-  Statement node(StatementKind::choice, token().place);
+  Statement node(StatementKind::choice, token().position);
   const bool outer = std::exchange(conditional_, true);
   do {
     take();
@@ -165,19 +165,20 @@ void Parser::signature(Function& function) {
   std::unordered_set<std::string> known;
   while (!is_symbol(")")) {
     if (!function.parameters.empty()) expect_symbol(",");
-    const Position place = token().place;
+    const Position position = token().position;
     std::string name = take_name("the name of a parameter");
     if (!known.insert(name).second) {
-      refuse_at(place, fmt::format("the parameter {} is repeated; expected distinct names", name));
+      refuse_at(position,
+                fmt::format("the parameter {} is repeated; expected distinct names", name));
     }
     if (name == "caller") {
-      refuse_at(place, "a parameter named caller is not supported", ErrorKind::Unsupported);
+      refuse_at(position, "a parameter named caller is not supported", ErrorKind::Unsupported);
     }
     function.parameters.push_back(std::move(name));
     if (skip_symbol("=")) {
       function.defaults.push_back(expression());
     } else if (!function.defaults.empty()) {
-      refuse_at(place,
+      refuse_at(position,
                 "a parameter without a default after one with a default; expected a default");
     }
   }
@@ -185,7 +186,7 @@ void Parser::signature(Function& function) {
 }
 
 Statement Parser::macro() {
-  Statement node(StatementKind::macro, take().place);
+  Statement node(StatementKind::macro, take().position);
   node.name = take_name("the name of the macro");
   signature(node.function);
   node.body = function_body("endmacro", node.function);
@@ -193,18 +194,18 @@ Statement Parser::macro() {
 }
 
 Statement Parser::call_block() {
-  Statement node(StatementKind::call, take().place);
+  Statement node(StatementKind::call, take().position);
   if (is_symbol("(")) signature(node.function);
   node.value = expression();
   if (node.value->kind != ExpressionKind::call) {
-    refuse_at(node.value->place, "expected a call, such as name(argument)");
+    refuse_at(node.value->position, "expected a call, such as name(argument)");
   }
   node.body = function_body("endcall", node.function);
   return node;
 }
 
 Statement Parser::filter_block() {
-  Statement node(StatementKind::filter, take().place);
+  Statement node(StatementKind::filter, take().position);
   do {
     node.value = filter(std::move(node.value));
   } while (skip_symbol("|"));
@@ -214,7 +215,7 @@ Statement Parser::filter_block() {
 }
 
 Statement Parser::generation() {
-  Statement node(StatementKind::generation, take().place);
+  Statement node(StatementKind::generation, take().position);
   const int outer = std::exchange(loops_, 0);
   node.body = body_until({"endgeneration"});
   take();

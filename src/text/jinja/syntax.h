@@ -53,7 +53,7 @@ using ExpressionPointer = std::unique_ptr<Expression>;
 
 struct Expression {
   ExpressionKind kind;
-  Position place;
+  Position position;
   std::string name;
   Value value;
   std::vector<ExpressionPointer> children;
@@ -93,10 +93,10 @@ struct Branch {
 };
 
 struct Statement {
-  Statement(StatementKind which, Position where) : kind(which), place(where) {}
+  Statement(StatementKind which, Position where) : kind(which), position(where) {}
 
   StatementKind kind;
-  Position place;
+  Position position;
   std::string name;
   ExpressionPointer target, value, test;
   std::vector<Branch> branches;

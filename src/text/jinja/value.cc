@@ -108,13 +108,13 @@ const Value* Dict::find(std::string_view key) const {
     }
     return nullptr;
   }
-  const auto found = places_.find("s" + std::string(key));
-  return found == places_.end() ? nullptr : &entries_[found->second].second;
+  const auto found = index_of_.find("s" + std::string(key));
+  return found == index_of_.end() ? nullptr : &entries_[found->second].second;
 }
 
 const Value* Dict::find(const Value& key) const {
-  const auto found = places_.find(key_text(key));
-  return found == places_.end() ? nullptr : &entries_[found->second].second;
+  const auto found = index_of_.find(key_text(key));
+  return found == index_of_.end() ? nullptr : &entries_[found->second].second;
 }
 
 void Dict::set(Runtime& runtime, const Value& key, Value value) {
@@ -124,12 +124,12 @@ void Dict::set(Runtime& runtime, const Value& key, Value value) {
   }
   depth_ = std::max(depth_, checked_depth(runtime, value.depth()));
   runtime.step();
-  const auto [place, is_new] = places_.emplace(std::move(text), entries_.size());
+  const auto [entry, is_new] = index_of_.emplace(std::move(text), entries_.size());
   if (is_new) {
     entries_.emplace_back(key, std::move(value));
-    held_.add(kEntryBytes + place->first.capacity());
+    held_.add(kEntryBytes + entry->first.capacity());
   } else {
-    entries_[place->second].second = std::move(value);
+    entries_[entry->second].second = std::move(value);
   }
 }
 

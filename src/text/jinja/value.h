@@ -136,7 +136,7 @@ class Dict {
 
  private:
   std::vector<Entry> entries_;
-  std::unordered_map<std::string, size_t> places_;  // index in entries_, by key_text()
+  std::unordered_map<std::string, size_t> index_of_;  // index in entries_, by key_text()
   int depth_ = 1;
   Held held_{kDictBytes};
 

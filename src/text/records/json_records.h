@@ -8,8 +8,8 @@
 
 namespace fovea::text {
 
-// Receives the JSON text of a record and its place, "path:line".
-using JsonUse = std::function<void(const std::string& record, const std::string& place)>;
+// Receives the JSON text of a record and its location, "path:line".
+using JsonUse = std::function<void(const std::string& record, const std::string& location)>;
 
 // Divides the text of a file into its JSON records: the objects of one array, or else objects that
 // each begin in a new line and may take several ("pretty-printed"); any other line that is not

@@ -64,7 +64,7 @@ class RowReader {
     for (std::string_view line = take_line();;) {
       std::string column;
       if (line.starts_with('"')) {
-        column = quoted(line, row.place);
+        column = quoted(line, row.location);
       } else {
         column = line.substr(0, line.find(separator_));
         line.remove_prefix(column.size());
@@ -72,14 +72,14 @@ class RowReader {
       row.columns.push_back(std::move(column));
       if (line.empty()) return;
       if (line.front() != separator_)
-        fail(ErrorKind::BadFile, "{}: has text after a quote that ends; expected a {}", row.place,
-             separator_ == ';' ? "semicolon" : "comma");
+        fail(ErrorKind::BadFile, "{}: has text after a quote that ends; expected a {}",
+             row.location, separator_ == ';' ? "semicolon" : "comma");
       line.remove_prefix(1);
     }
   }
 
   // Returns the content of the quotes with which the line begins, and removes them from it.
-  std::string quoted(std::string_view& line, const std::string& place) {
+  std::string quoted(std::string_view& line, const std::string& location) {
     std::string column;
     line.remove_prefix(1);
     for (;;) {
@@ -88,7 +88,7 @@ class RowReader {
       if (quote == line.npos) {
         if (rest_.empty())
           fail(ErrorKind::BadFile, "{}: has a quote that does not end; expected another one",
-               place);
+               location);
         column += '\n';
         line = take_line();
         continue;
@@ -195,8 +195,9 @@ Table read_table(const std::string& path, const AreNames& are_names) {
       continue;
     }
     if (!table.names.empty() && row->columns.size() != table.names.size())
-      fail(ErrorKind::BadFile, "{}: has {} column{}; expected {}, as in the first line", row->place,
-           row->columns.size(), row->columns.size() == 1 ? "" : "s", table.names.size());
+      fail(ErrorKind::BadFile, "{}: has {} column{}; expected {}, as in the first line",
+           row->location, row->columns.size(), row->columns.size() == 1 ? "" : "s",
+           table.names.size());
     table.rows.push_back(std::move(*row));
   }
   return table;

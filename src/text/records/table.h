@@ -23,7 +23,7 @@ namespace fovea::text {
 struct Table {
   struct Row {
     std::vector<std::string> columns;
-    std::string place;  // "path:line", of its first line
+    std::string location;  // "path:line", of its first line
   };
   char separator = ',';
   std::vector<std::string> names;  // of the columns, in lower case; empty: the file has none

@@ -70,7 +70,7 @@ Encoding own_tokens(const TokenizerState& state, std::string_view text, SpecialT
   const CharacterCount characters(text);
   Encoding encoding;
   if (text.size() > kLong) reserve(encoding, text.size() / kTokenBytes);
-  encode_placed(state, text, special, [&](const PlacedToken& token) {
+  encode_with_spans(state, text, special, [&](const TokenWithSpan& token) {
     const std::string_view written =
         token.text.empty() ? state.texts[static_cast<size_t>(token.id)] : token.text;
     limit.spend(kTokenCost + written.size());
@@ -322,7 +322,7 @@ std::string Tokenizer::guarded(std::string_view text) const { return guarded_tex
 std::vector<Token> Tokenizer::tokens(std::string_view text, SpecialTokens special) const {
   const FloatMode mode;
   std::vector<Token> tokens;
-  encode_placed(*state_, text, special, [&](const PlacedToken& token) {
+  encode_with_spans(*state_, text, special, [&](const TokenWithSpan& token) {
     tokens.push_back({token.id, text.substr(token.span.begin, token.span.end - token.span.begin)});
   });
   return tokens;
@@ -376,7 +376,7 @@ std::vector<std::string> Tokenizer::unknown(std::string_view text) const {
     }
     return missing;
   }
-  encode_placed(*state_, text, SpecialTokens::as_text, [&](const PlacedToken& token) {
+  encode_with_spans(*state_, text, SpecialTokens::as_text, [&](const TokenWithSpan& token) {
     if (token.id == state_->unknown)
       add(utf8::repaired(text.substr(token.span.begin, token.span.end - token.span.begin)));
   });

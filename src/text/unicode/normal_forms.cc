@@ -116,12 +116,12 @@ class Composer {
       std::stable_sort(begin, pending_.end(),
                        [](const Decomposed& a, const Decomposed& b) { return a.order < b.order; });
     } else {
-      std::array<size_t, 257> places{};  // where the next character of each class goes
-      std::for_each(begin, pending_.end(), [&](const Decomposed& c) { ++places[c.order + 1u]; });
-      std::partial_sum(places.begin(), places.end(), places.begin());
+      std::array<size_t, 257> offsets{};  // where the next character of each class goes
+      std::for_each(begin, pending_.end(), [&](const Decomposed& c) { ++offsets[c.order + 1u]; });
+      std::partial_sum(offsets.begin(), offsets.end(), offsets.begin());
       const std::vector<Decomposed> unsorted(begin, pending_.end());
       for (const Decomposed& c : unsorted)
-        begin[static_cast<std::ptrdiff_t>(places[c.order]++)] = c;
+        begin[static_cast<std::ptrdiff_t>(offsets[c.order]++)] = c;
     }
     sorted_ = pending_.size();
   }

@@ -52,8 +52,8 @@ class TimeLimit {
   double left_ = kAtOnce, begin_ = 0;
 };
 
-constexpr size_t matches_between_looks = 64;  // matches between two readings of the clock
-constexpr size_t starts_at_once = 256;        // positions that one search tries as starts
+constexpr size_t kMatchesBetweenReadings = 64;  // matches between two readings of the clock
+constexpr size_t kStartsAtOnce = 256;           // positions that one search tries as starts
 
 std::string message_of(int code) {
   std::array<unsigned char, 256> text{};
@@ -64,8 +64,8 @@ std::string message_of(int code) {
 }  // namespace
 
 struct Pattern::Expression {
-  Expression(const std::string& expression, const std::string& place)
-      : where(place), searches_at_once(expression.find("\\G") != expression.npos) {
+  Expression(const std::string& expression, const std::string& location)
+      : where(location), searches_at_once(expression.find("\\G") != expression.npos) {
     std::unique_ptr<pcre2_compile_context, decltype(&pcre2_compile_context_free)> options(
         pcre2_compile_context_create(nullptr), pcre2_compile_context_free);
     pcre2_set_newline(options.get(), PCRE2_NEWLINE_LF);
@@ -96,7 +96,7 @@ struct Pattern::Expression {
   };
   // Returns the last position at which the next search may start a match.
   size_t last_start(std::string_view text, size_t from) const {
-    size_t last = searches_at_once ? text.size() : std::min(from + starts_at_once, text.size());
+    size_t last = searches_at_once ? text.size() : std::min(from + kStartsAtOnce, text.size());
     while (last < text.size() && (static_cast<uint8_t>(text[last]) & 0xC0) == 0x80) --last;
     return last;
   }
@@ -142,10 +142,10 @@ void find_text(std::string_view wanted, std::string_view text, std::vector<Stret
   size_t done = 0;
   while (done < text.size() && !wanted.empty()) {
     // Unlike find() of string_view, memmem() takes linear time for any string.
-    const void* place =
+    const void* match =
         memmem(text.data() + done, text.size() - done, wanted.data(), wanted.size());
-    if (place == nullptr) break;
-    const auto found = static_cast<size_t>(static_cast<const char*>(place) - text.data());
+    if (match == nullptr) break;
+    const auto found = static_cast<size_t>(static_cast<const char*>(match) - text.data());
     if (found > done) push(stretches, done, found, false);
     done = found + wanted.size();
     push(stretches, found, done, true);
@@ -176,7 +176,8 @@ void Pattern::find(std::string_view text, std::vector<Stretch>& stretches) const
     const int result =
         pcre2_match(expression.code.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(),
                     from, PCRE2_NO_UTF_CHECK, match.get(), context.get());
-    if ((result == PCRE2_ERROR_NOMATCH || matches % matches_between_looks == 0) && time.exceeded())
+    if ((result == PCRE2_ERROR_NOMATCH || matches % kMatchesBetweenReadings == 0) &&
+        time.exceeded())
       expression.give_up("it takes too long");
     if (result == PCRE2_ERROR_NOMATCH) {
       if (last_start == text.size()) break;

@@ -92,8 +92,8 @@ size_t spaces_by_line(std::string_view text, size_t i) {
 // Matches 's|'t|'re|'ve|'m|'ll|'d , in lower case or in any case. Returns the end, or i if there is
 // no match.
 size_t contraction(std::string_view text, size_t i, bool any_case) {
-  const auto letter_at = [&](size_t place) -> char32_t {
-    const char32_t c = at(text, place).c;
+  const auto letter_at = [&](size_t offset) -> char32_t {
+    const char32_t c = at(text, offset).c;
     if (!any_case) return c;
     if (c == 0x17F) return 's';  // the long s folds to s
     return c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c;

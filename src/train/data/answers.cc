@@ -16,19 +16,19 @@ namespace {
 
 using Json = nlohmann::json;
 
-const Json& list_at(const Json& object, const char* key, const std::string& place) {
+const Json& list_at(const Json& object, const char* key, const std::string& location) {
   const auto found = object.is_object() ? object.find(key) : object.end();
   if (!object.is_object() || found == object.end() || !found->is_array())
-    fail(ErrorKind::BadFile, "{}: \"{}\" is {}; expected a list", place, key,
+    fail(ErrorKind::BadFile, "{}: \"{}\" is {}; expected a list", location, key,
          object.is_object() && found != object.end() ? brief(*found) : "missing");
   return *found;
 }
 
-// Calls use(element, place) with each element of a list under `key`.
+// Calls use(element, location) with each element of a list under `key`.
 template <class Use>
-void each_of(const Json& object, const char* key, const std::string& place, const Use& use) {
-  const Json& list = list_at(object, key, place);
-  for (size_t i = 0; i < list.size(); ++i) use(list[i], fmt::format("{}.{}[{}]", place, key, i));
+void each_of(const Json& object, const char* key, const std::string& location, const Use& use) {
+  const Json& list = list_at(object, key, location);
+  for (size_t i = 0; i < list.size(); ++i) use(list[i], fmt::format("{}.{}[{}]", location, key, i));
 }
 
 // Returns the byte at which a character begins; the size of the text if it has fewer.
@@ -42,37 +42,37 @@ size_t byte_of(const std::string& text, int64_t character) {
 }
 
 LabelledQuestion::Answer answer_of(const Json& json, const std::string& context,
-                                   const std::string& place) {
+                                   const std::string& location) {
   if (!json.is_object())
     fail(ErrorKind::BadFile, "{}: is {}; expected an object with \"text\" and \"answer_start\"",
-         place, brief(json));
-  LabelledQuestion::Answer answer{get_string(json, "text", place), 0};
+         location, brief(json));
+  LabelledQuestion::Answer answer{get_string(json, "text", location), 0};
   const Json start = json.value("answer_start", Json());
   if (!start.is_number_integer() || start < 0)
     fail(ErrorKind::BadFile, "{}: \"answer_start\" is {}; expected a whole number of at least 0",
-         place, brief(start));
+         location, brief(start));
   const size_t begin = byte_of(context, start.get<int64_t>());
   if (answer.text.empty() || context.compare(begin, answer.text.size(), answer.text) != 0)
     fail(ErrorKind::BadFile, "{}: \"{}\" is not in the context at character {}; expected it there",
-         place, excerpt(answer.text), start.get<int64_t>());
+         location, excerpt(answer.text), start.get<int64_t>());
   answer.begin = static_cast<int64_t>(begin);
   return answer;
 }
 
-void add_question(const Json& json, const std::string& place, QuestionSet& set) {
+void add_question(const Json& json, const std::string& location, QuestionSet& set) {
   if (!json.is_object())
     fail(ErrorKind::BadFile, "{}: is {}; expected an object with \"question\" and \"answers\"",
-         place, brief(json));
+         location, brief(json));
   LabelledQuestion question;
-  question.id = get_string(json, "id", place);
-  question.text = get_string(json, "question", place);
+  question.id = get_string(json, "id", location);
+  question.text = get_string(json, "question", location);
   question.context = set.contexts.size() - 1;
   const Json impossible = json.value("is_impossible", Json(false));
   if (!impossible.is_boolean())
-    fail(ErrorKind::BadFile, "{}: \"is_impossible\" is {}; expected true or false", place,
+    fail(ErrorKind::BadFile, "{}: \"is_impossible\" is {}; expected true or false", location,
          brief(impossible));
   if (!impossible.get<bool>())
-    each_of(json, "answers", place, [&](const Json& answer, const std::string& where) {
+    each_of(json, "answers", location, [&](const Json& answer, const std::string& where) {
       question.answers.push_back(answer_of(answer, set.contexts.back(), where));
     });
   set.questions.push_back(std::move(question));
@@ -108,16 +108,16 @@ bool has_rows(const std::string& path) try {
 }
 
 // Adds a row of a data set of Hugging Face, whose "answers" are an object of two lists.
-void add_row(const Json& row, const std::string& place, QuestionSet& set) {
+void add_row(const Json& row, const std::string& location, QuestionSet& set) {
   if (!row.is_object())
     fail(ErrorKind::BadFile, "{}: is {}; expected an object with \"question\" and \"context\"",
-         place, brief(row));
-  const std::string context = get_string(row, "context", place);
+         location, brief(row));
+  const std::string context = get_string(row, "context", location);
   if (set.contexts.empty() || set.contexts.back() != context) set.contexts.push_back(context);
   Json question = row;
   const Json given = row.value("answers", Json());
   if (given.is_object()) {
-    const std::string where = place + ".answers";
+    const std::string where = location + ".answers";
     const Json& texts = list_at(given, "text", where);
     const Json& starts = list_at(given, "answer_start", where);
     if (texts.size() != starts.size())
@@ -127,7 +127,7 @@ void add_row(const Json& row, const std::string& place, QuestionSet& set) {
     for (size_t i = 0; i < texts.size(); ++i)
       question["answers"].push_back({{"text", texts[i]}, {"answer_start", starts[i]}});
   }
-  add_question(question, place, set);
+  add_question(question, location, set);
 }
 
 }  // namespace
@@ -143,25 +143,27 @@ QuestionSet read_questions(const std::vector<std::string>& files) {
   Hasher hasher;
   for (const std::string& path : files) {
     if (!is_document(path)) {
-      text::each_json_record(path, [&](const std::string& record, const std::string& place) {
-        const Json row = parse_json(record, place);
+      text::each_json_record(path, [&](const std::string& record, const std::string& location) {
+        const Json row = parse_json(record, location);
         hasher.add(row.dump());
-        add_row(row, place, set);
+        add_row(row, location, set);
       });
       continue;
     }
     const Json json = parse_json(text::read_text(path), path);
     hasher.add(json.dump());
     each_of(json, "data", path, [&](const Json& article, const std::string& in_data) {
-      each_of(article, "paragraphs", in_data, [&](const Json& paragraph, const std::string& place) {
-        if (!paragraph.is_object())
-          fail(ErrorKind::BadFile, "{}: is {}; expected an object with \"context\" and \"qas\"",
-               place, brief(paragraph));
-        set.contexts.push_back(get_string(paragraph, "context", place));
-        each_of(paragraph, "qas", place, [&](const Json& question, const std::string& where) {
-          add_question(question, where, set);
-        });
-      });
+      each_of(
+          article, "paragraphs", in_data, [&](const Json& paragraph, const std::string& location) {
+            if (!paragraph.is_object())
+              fail(ErrorKind::BadFile, "{}: is {}; expected an object with \"context\" and \"qas\"",
+                   location, brief(paragraph));
+            set.contexts.push_back(get_string(paragraph, "context", location));
+            each_of(paragraph, "qas", location,
+                    [&](const Json& question, const std::string& where) {
+                      add_question(question, where, set);
+                    });
+          });
     });
   }
   if (set.questions.empty())

@@ -31,7 +31,7 @@ bool hold_questions(const std::vector<std::string>& files);
 // "is_impossible"}]}]}]}, where answer_start counts characters, or JSON records as in the data sets
 // of Hugging Face: {"id", "context", "question", "answers": {"text": [], "answer_start": []}}.
 // Throws BadFile, naming the path of the key in the file, if a value is missing or has another
-// kind, or if an answer is not in its context at this place; also if there is no question.
+// kind, or if an answer is not in its context at this offset; also if there is no question.
 QuestionSet read_questions(const std::vector<std::string>& files);
 
 }  // namespace fovea::train

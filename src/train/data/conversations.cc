@@ -37,9 +37,9 @@ const std::map<std::string, std::string>& role_names() {
   return names;
 }
 
-[[noreturn]] void refuse(const std::string& place, const std::string& key, const Record* value,
+[[noreturn]] void refuse(const std::string& location, const std::string& key, const Record* value,
                          const char* expected) {
-  fail(ErrorKind::BadFile, "{}: {} is {}; expected {}", place, key,
+  fail(ErrorKind::BadFile, "{}: {} is {}; expected {}", location, key,
        value == nullptr ? "missing" : brief(nlohmann::json(*value)), expected);
 }
 
@@ -49,19 +49,19 @@ const Record* found(const Record& record, const char* key) {
   return at == record.end() || at->is_null() ? nullptr : &*at;
 }
 
-std::string text_under(const Record& record, const char* key, const std::string& place,
+std::string text_under(const Record& record, const char* key, const std::string& location,
                        const std::string& path) {
   const Record* const value = found(record, key);
-  if (value == nullptr || !value->is_string()) refuse(place, path, value, "a text");
+  if (value == nullptr || !value->is_string()) refuse(location, path, value, "a text");
   return value->get<std::string>();
 }
 
-std::string optional_text(const Record& record, const char* key, const std::string& place) {
-  return found(record, key) == nullptr ? "" : text_under(record, key, place, key);
+std::string optional_text(const Record& record, const char* key, const std::string& location) {
+  return found(record, key) == nullptr ? "" : text_under(record, key, location, key);
 }
 
 // Returns the message of a turn whose value is the JSON text of a call, or of a list of calls.
-Record message_of_call(const std::string& value, const std::string& place,
+Record message_of_call(const std::string& value, const std::string& location,
                        const std::string& path) {
   Record calls = Record::parse(value, nullptr, false);
   if (calls.is_object()) calls = Record::array({calls});
@@ -69,21 +69,21 @@ Record message_of_call(const std::string& value, const std::string& place,
   for (const Record& call : calls.is_array() ? calls : Record::array({nullptr})) {
     if (!call.is_object() || !call.contains("arguments") || !call.contains("name") ||
         !call["name"].is_string())
-      refuse(place, path, &calls, "the JSON text of a call with \"name\" and \"arguments\"");
+      refuse(location, path, &calls, "the JSON text of a call with \"name\" and \"arguments\"");
     made.push_back({{"type", "function"},
                     {"function", {{"name", call["name"]}, {"arguments", call["arguments"]}}}});
   }
   return {{"role", "assistant"}, {"content", ""}, {"tool_calls", made}};
 }
 
-Record message_of_turn(const Record& turn, const std::string& place, const std::string& path) {
+Record message_of_turn(const Record& turn, const std::string& location, const std::string& path) {
   if (!turn.is_object() || !turn.contains("from")) return turn;
-  const std::string from = text_under(turn, "from", place, path + ".from");
-  const std::string value = text_under(turn, "value", place, path + ".value");
-  if (from == "function_call") return message_of_call(value, place, path + ".value");
+  const std::string from = text_under(turn, "from", location, path + ".from");
+  const std::string value = text_under(turn, "value", location, path + ".value");
+  if (from == "function_call") return message_of_call(value, location, path + ".value");
   const auto role = role_names().find(from);
   if (role == role_names().end())
-    refuse(place, path + ".from", &turn["from"], "human, gpt, system, tool or function_call");
+    refuse(location, path + ".from", &turn["from"], "human, gpt, system, tool or function_call");
   Record message = {{"role", role->second}, {"content", value}};
   if (const Record* const weight = found(turn, "weight")) message["weight"] = *weight;
   return message;
@@ -92,8 +92,8 @@ Record message_of_turn(const Record& turn, const std::string& place, const std::
 // Makes the conversation of one record.
 class RecordReader {
  public:
-  RecordReader(const Record& record, std::string place) : record_(record) {
-    made_.place = std::move(place);
+  RecordReader(const Record& record, std::string location) : record_(record) {
+    made_.location = std::move(location);
   }
 
   Conversation read_messages(const char* key) && {
@@ -108,7 +108,7 @@ class RecordReader {
 
   Conversation read() && {
     if (!record_.is_object())
-      fail(ErrorKind::BadFile, "{}: is {}; expected an object with \"messages\"", made_.place,
+      fail(ErrorKind::BadFile, "{}: is {}; expected an object with \"messages\"", made_.location,
            brief(nlohmann::json(record_)));
     if (record_.contains("messages")) {
       add_messages("messages");
@@ -121,7 +121,7 @@ class RecordReader {
     } else if (record_.contains("instruction") || record_.contains("output")) {
       read_instruction();
     } else {
-      refuse(made_.place, "messages", nullptr,
+      refuse(made_.location, "messages", nullptr,
              "a conversation: \"messages\", \"conversations\", \"prompt\" and \"completion\", or "
              "\"instruction\" and \"output\"");
     }
@@ -131,18 +131,18 @@ class RecordReader {
   // Reads a record with a prompt, and adds an empty answer.
   Conversation read_prompt_alone() && {
     if (!record_.is_object())
-      fail(ErrorKind::BadFile, "{}: is {}; expected an object with \"prompt\"", made_.place,
+      fail(ErrorKind::BadFile, "{}: is {}; expected an object with \"prompt\"", made_.location,
            brief(nlohmann::json(record_)));
     const Record* const prompt = found(record_, "prompt");
     const bool messages = prompt == nullptr && record_.contains("messages");
     if (!messages && (prompt == nullptr || !(prompt->is_string() || prompt->is_array())))
-      refuse(made_.place, "prompt", prompt, "a text or a list of messages");
+      refuse(made_.location, "prompt", prompt, "a text or a list of messages");
     if (messages || prompt->is_array()) {
       add_messages(messages ? "messages" : "prompt");
       if (made_.messages.back().answer)
         fail(ErrorKind::BadFile,
-             "{}: {} ends with a message of the role \"assistant\"; expected a prompt", made_.place,
-             messages ? "messages" : "prompt");
+             "{}: {} ends with a message of the role \"assistant\"; expected a prompt",
+             made_.location, messages ? "messages" : "prompt");
     } else {
       made_.plain = {prompt->get<std::string>(), ""};
       add_text("user", made_.plain->prompt);
@@ -168,7 +168,7 @@ class RecordReader {
     if (parts) plain["content"] = joined_parts(*content, path + ".content");
     if (weight != nullptr) {
       if (!weight->is_number() || (weight->get<double>() != 0 && weight->get<double>() != 1))
-        refuse(made_.place, path + ".weight", weight, "0 or 1");
+        refuse(made_.location, path + ".weight", weight, "0 or 1");
       made.trained = weight->get<double>() == 1;
       plain.erase("weight");
     }
@@ -183,7 +183,7 @@ class RecordReader {
                             parts[i]["text"].is_string() &&
                             (!parts[i].contains("type") || parts[i]["type"] == Record("text"));
       if (!has_text)
-        refuse(made_.place, fmt::format("{}[{}]", path, i), &parts[i],
+        refuse(made_.location, fmt::format("{}[{}]", path, i), &parts[i],
                "a part of the type text, with \"text\"");
       text += (i == 0 ? "" : "\n") + parts[i]["text"].get<std::string>();
     }
@@ -197,7 +197,7 @@ class RecordReader {
   const Record& list_under(const char* key, const char* expected) const {
     const Record* const list = found(record_, key);
     if (list == nullptr || !list->is_array() || list->empty())
-      refuse(made_.place, key, list, expected);
+      refuse(made_.location, key, list, expected);
     return *list;
   }
 
@@ -208,21 +208,21 @@ class RecordReader {
       const Record& message = list[i];
       const std::string path = fmt::format("{}[{}]", key, i);
       if (!message.is_object())
-        refuse(made_.place, path, &message, "an object with \"role\" and \"content\"");
-      text_under(message, "role", made_.place, path + ".role");
+        refuse(made_.location, path, &message, "an object with \"role\" and \"content\"");
+      text_under(message, "role", made_.location, path + ".role");
       const Record* const content = found(message, "content");
       const bool written = content == nullptr
                                ? message.contains("tool_calls") || message.contains("content")
                                : content->is_string() || content->is_array();
-      if (!written) refuse(made_.place, path + ".content", content, "a text or a list of parts");
+      if (!written) refuse(made_.location, path + ".content", content, "a text or a list of parts");
       add(message, path);
     }
   }
 
   void add_turns() {
-    const std::string system = optional_text(record_, "system", made_.place);
+    const std::string system = optional_text(record_, "system", made_.location);
     if (!system.empty()) add_text("system", system);
-    add_list(messages_of_turns(list_under("conversations", "a list of turns"), made_.place,
+    add_list(messages_of_turns(list_under("conversations", "a list of turns"), made_.location,
                                "conversations"),
              "conversations");
   }
@@ -235,21 +235,21 @@ class RecordReader {
       add_messages(completion);
       return read_tools();
     }
-    made_.plain = {text_under(record_, key, made_.place, key),
-                   text_under(record_, completion, made_.place, completion)};
+    made_.plain = {text_under(record_, key, made_.location, key),
+                   text_under(record_, completion, made_.location, completion)};
     add_text("user", made_.plain->prompt);
     add_text("assistant", made_.plain->completion);
   }
 
   void read_instruction() {
-    const std::string system = optional_text(record_, "system", made_.place),
-                      input = optional_text(record_, "input", made_.place);
-    std::string question = text_under(record_, "instruction", made_.place, "instruction");
+    const std::string system = optional_text(record_, "system", made_.location),
+                      input = optional_text(record_, "input", made_.location);
+    std::string question = text_under(record_, "instruction", made_.location, "instruction");
     if (!input.empty()) question += "\n" + input;
     if (!system.empty()) add_text("system", system);
     read_history();
     add_text("user", question);
-    add_text("assistant", text_under(record_, "output", made_.place, "output"));
+    add_text("assistant", text_under(record_, "output", made_.location, "output"));
   }
 
   // Earlier questions and their answers.
@@ -260,7 +260,7 @@ class RecordReader {
       return turn.is_array() && turn.size() == 2 && turn[0].is_string() && turn[1].is_string();
     };
     if (!history->is_array() || !std::all_of(history->begin(), history->end(), is_turn))
-      refuse(made_.place, "history", history, "a list of pairs of a question and its answer");
+      refuse(made_.location, "history", history, "a list of pairs of a question and its answer");
     for (const Record& turn : *history) {
       add_text("user", turn[0].get<std::string>());
       add_text("assistant", turn[1].get<std::string>());
@@ -278,7 +278,7 @@ class RecordReader {
       parsed = Record::parse(text, nullptr, false);
       if (parsed.is_array()) given = &parsed;
     }
-    if (!given->is_array()) refuse(made_.place, "tools", given, "a list of function schemas");
+    if (!given->is_array()) refuse(made_.location, "tools", given, "a list of function schemas");
     if (!given->empty()) made_.tools = json_line(*given);
   }
 
@@ -286,8 +286,8 @@ class RecordReader {
   Conversation made_;
 };
 
-Record parsed_line(std::string_view line, const std::string& place) try {
-  return parse_ordered_json(line, place);
+Record parsed_line(std::string_view line, const std::string& location) try {
+  return parse_ordered_json(line, location);
 } catch (const JsonFault& fault) {
   fail(ErrorKind::BadFile, "{}; expected a JSON object", fault.what());
 }
@@ -340,10 +340,10 @@ void check_unweighted(const std::vector<Conversations::File>& files, const char*
                 "{} has a weight, which only data for training has; expected a file", file.path);
 }
 
-Record messages_of_turns(const Record& list, const std::string& place, const std::string& key) {
+Record messages_of_turns(const Record& list, const std::string& location, const std::string& key) {
   Record messages = Record::array();
   for (size_t i = 0; i < list.size(); ++i)
-    messages.push_back(message_of_turn(list[i], place, fmt::format("{}[{}]", key, i)));
+    messages.push_back(message_of_turn(list[i], location, fmt::format("{}[{}]", key, i)));
   return messages;
 }
 
@@ -368,13 +368,13 @@ std::string summary_of(const Conversation& conversation) {
   return text;
 }
 
-Conversation read_messages(const Record& record, const std::string& place, const char* key) {
-  return RecordReader(record, place).read_messages(key);
+Conversation read_messages(const Record& record, const std::string& location, const char* key) {
+  return RecordReader(record, location).read_messages(key);
 }
 
-Conversation read_completion(const Record& record, const std::string& place, const char* completion,
-                             const char* prompt) {
-  return RecordReader(record, place).read_completion(prompt, completion);
+Conversation read_completion(const Record& record, const std::string& location,
+                             const char* completion, const char* prompt) {
+  return RecordReader(record, location).read_completion(prompt, completion);
 }
 
 Conversations read_conversations(const std::vector<std::string>& files) {
@@ -382,8 +382,8 @@ Conversations read_conversations(const std::vector<std::string>& files) {
   for (const std::string& given : files) {
     all.files.push_back(weighted_file(given));
     text::each_json_record(
-        all.files.back().path, [&](std::string_view line, const std::string& place) {
-          all.records.push_back(RecordReader(parsed_line(line, place), place).read());
+        all.files.back().path, [&](std::string_view line, const std::string& location) {
+          all.records.push_back(RecordReader(parsed_line(line, location), location).read());
           all.records.back().file = all.files.size() - 1;
         });
   }
@@ -400,10 +400,10 @@ Prompts read_prompts(const std::vector<std::string>& files) {
     prompts.files.push_back(weighted_file(given));
     const auto& [path, weight] = prompts.files.back();
     if (weight != 1) hasher.add(fmt::format("{}\n", weight));
-    text::each_json_record(path, [&](std::string_view line, const std::string& place) {
-      const Record record = parsed_line(line, place);
+    text::each_json_record(path, [&](std::string_view line, const std::string& location) {
+      const Record record = parsed_line(line, location);
       Prompt& made = prompts.all.emplace_back();
-      made.conversation = RecordReader(record, place).read_prompt_alone();
+      made.conversation = RecordReader(record, location).read_prompt_alone();
       made.conversation.file = prompts.files.size() - 1;
       made.record = json_line(record);
       hasher.add(made.record + "\n");
@@ -451,13 +451,13 @@ TextPairs read_pairs_of_messages(const std::vector<std::string>& files, const ch
         fail(ErrorKind::BadFile,
              "{}: has an answer of weight 0; expected a trained one, since the model is an "
              "encoder-decoder",
-             record.place);
+             record.location);
       if (!(first || last) || record.messages.size() != 2 || !record.tools.empty())
         fail(ErrorKind::BadFile,
              "{}: has {} messages{}; expected one of a user and its answer, since the model is an "
              "encoder-decoder",
-             record.place, record.messages.size(), record.tools.empty() ? "" : " and tools");
-      texts.push_back(text_under(parsed, "content", record.place, "content"));
+             record.location, record.messages.size(), record.tools.empty() ? "" : " and tools");
+      texts.push_back(text_under(parsed, "content", record.location, "content"));
     }
     pairs.sources.push_back(texts.at(0));
     pairs.targets.push_back(texts.at(1));

@@ -27,8 +27,8 @@ struct Conversation {
     std::string prompt, completion;
   };
   std::optional<PlainTexts> plain;
-  size_t file = 0;    // index in Conversations::files
-  std::string place;  // "path:line"
+  size_t file = 0;       // index in Conversations::files
+  std::string location;  // "path:line"
 };
 
 struct Conversations {
@@ -69,19 +69,19 @@ Conversations::File weighted_file(const std::string& given);
 Conversations read_conversations(const std::vector<std::string>& files);
 
 // Returns the messages of a list of objects with "from" and "value", or of messages. Throws
-// BadFile, naming `key` of the record at `place`, if an element has another form.
+// BadFile, naming `key` of the record at `location`, if an element has another form.
 nlohmann::ordered_json messages_of_turns(const nlohmann::ordered_json& list,
-                                         const std::string& place, const std::string& key);
+                                         const std::string& location, const std::string& key);
 
 // Describes the first messages, for a plan: user "Hello", assistant "Hi" (not trained).
 std::string summary_of(const Conversation& conversation);
 
-// Read one record, an object at `place` ("path:line"). Throw BadFile as read_conversations() does.
-// The messages under a key, and the tools:
-Conversation read_messages(const nlohmann::ordered_json& record, const std::string& place,
+// Read one record, an object at `location` ("path:line"). Throw BadFile as read_conversations()
+// does. The messages under a key, and the tools:
+Conversation read_messages(const nlohmann::ordered_json& record, const std::string& location,
                            const char* key);
 // The prompt, and the completion that is under this key, as of "prompt" and "completion":
-Conversation read_completion(const nlohmann::ordered_json& record, const std::string& place,
+Conversation read_completion(const nlohmann::ordered_json& record, const std::string& location,
                              const char* completion, const char* prompt = "prompt");
 
 // A prompt for reinforcement learning: a conversation whose last message is an answer that is not

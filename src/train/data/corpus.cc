@@ -67,9 +67,10 @@ class Parser {
       : format_(file.format),
         use_(use),
         check_(file.path.string()),
-        records_(file.path.string(), [&use](const std::string& record, const std::string& place) {
-          give(use, get_string(parse_json(record, place), "text", place), true);
-        }) {}
+        records_(file.path.string(),
+                 [&use](const std::string& record, const std::string& location) {
+                   give(use, get_string(parse_json(record, location), "text", location), true);
+                 }) {}
 
   void add(std::string_view block, bool last) {
     const std::string_view text = check_.add(block, last);

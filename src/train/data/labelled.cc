@@ -45,7 +45,7 @@ void require_one_kind(const LabelledTexts& texts, const std::string& file) {
 void split_labels(LabelledText& row) {
   if (!row.in_column && !row.label.empty())
     fail(ErrorKind::BadFile, "{}: has \"label\"; expected \"labels\", a list, as other texts have",
-         row.place);
+         row.location);
   for (size_t begin = 0; begin < row.label.size();) {
     const size_t end = std::min(row.label.find(',', begin), row.label.size());
     std::string label = row.label.substr(begin, end - begin);
@@ -53,7 +53,7 @@ void split_labels(LabelledText& row) {
     label.erase(label.find_last_not_of(' ') + 1);
     if (label.empty())
       fail(ErrorKind::BadFile, "{}: has an empty label; expected labels separated by commas",
-           row.place);
+           row.location);
     row.labels.push_back(std::move(label));
     begin = end + 1;
   }
@@ -87,21 +87,21 @@ void number_labels(LabelledTexts& texts) {
         fail(ErrorKind::BadFile,
              "{}: \"labels\" has \"{}\" twice; expected each label once, or in all texts a list of "
              "0 and 1 with one number for each label",
-             row.place, excerpt(label));
+             row.location, excerpt(label));
   }
 }
 
 void use_label(LabelledText& row, model::ProblemType problem) {
   if (problem == model::ProblemType::multi_label) return split_labels(row);
   if (!row.labels.empty() || row.label.empty()) {
-    fail(ErrorKind::BadFile, "{}: its label is {}; expected one {}", row.place,
+    fail(ErrorKind::BadFile, "{}: its label is {}; expected one {}", row.location,
          row.labels.empty() ? "empty" : "a list",
          problem == model::ProblemType::regression ? "number" : "label");
   }
   if (problem != model::ProblemType::regression) return;
   const auto number = text::finite_number(row.label);
   if (!number)
-    fail(ErrorKind::BadFile, "{}: \"label\" is \"{}\"; expected a number", row.place,
+    fail(ErrorKind::BadFile, "{}: \"label\" is \"{}\"; expected a number", row.location,
          excerpt(row.label));
   row.number = *number;
 }
@@ -164,7 +164,7 @@ std::vector<std::string> label_names(const LabelledTexts& texts) {
 std::vector<std::string> summary_of(const LabelledTexts& texts) {
   constexpr size_t kShownBytes = 60, kShownLabels = 8;
   const LabelledText& row = texts.rows.front();
-  std::string first = fmt::format("the first record ({}) is ", row.place);
+  std::string first = fmt::format("the first record ({}) is ", row.location);
   if (texts.by_word) {
     for (size_t i = 0; i < row.words.size() && first.size() < 2 * kShownBytes; ++i)
       first += fmt::format("{}{}: {}", i == 0 ? "" : ", ", excerpt(row.words[i], kShownBytes),

@@ -15,7 +15,7 @@ struct LabelledText {
   std::string label;                       // single_label
   std::vector<std::string> words, labels;  // labels: of each word, or, of multi_label, of the text
   double number = 0;                       // regression
-  std::string place = {};                  // "file:line"
+  std::string location = {};               // "file:line"
   bool in_column = false;                  // the label is a column of a table
   bool numbers = false;                    // the labels are a list of numbers, or true and false
 };

@@ -56,15 +56,15 @@ FoundTexts texts_among(const Has& has) {
 
 // Returns the name of the label; empty if no name is known.
 template <class Has>
-std::string label_among(const Has& has, const std::string& place) {
+std::string label_among(const Has& has, const std::string& location) {
   for (const char* name : kLabelNames)
     if (has(name)) return name;
   std::string found;
   for (const char* name : kOtherLabelNames) {
     if (!has(name)) continue;
     if (!found.empty())
-      fail(ErrorKind::BadFile, "{}: has {} and {}; expected one of them, or the name label", place,
-           found, name);
+      fail(ErrorKind::BadFile, "{}: has {} and {}; expected one of them, or the name label",
+           location, found, name);
     found = name;
   }
   return found;
@@ -84,10 +84,10 @@ bool are_names_of_labelled(const std::vector<std::string>& columns) {
 class NamedColumns {
  public:
   NamedColumns(const text::Table& table, const std::string& path)
-      : table_(table), place_(path + ":1") {
+      : table_(table), location_(path + ":1") {
     const auto has = [&](const char* name) { return table.column({name}).has_value(); };
     const FoundTexts texts = texts_among(has);
-    label_ = column_of(label_among(has, place_));
+    label_ = column_of(label_among(has, location_));
     text_ = column_of(texts.text);
     pair_ = column_of(texts.pair);
     if (!text_) find_unnamed_texts();
@@ -100,7 +100,7 @@ class NamedColumns {
   // Sets `several` if the row has a column of 0 or 1 for each label.
   LabelledText row(const text::Table::Row& row, bool& several) const {
     LabelledText made;
-    made.place = row.place;
+    made.location = row.location;
     made.in_column = true;
     made.text = row.columns[*text_];
     if (pair_) made.pair = row.columns[*pair_];
@@ -115,7 +115,7 @@ class NamedColumns {
         fail(ErrorKind::BadFile,
              "{}: names no column label, and {} is \"{}\" at {}; expected the names text and "
              "label, or 0 or 1 in a column for each label",
-             place_, excerpt(table_.names[i]), excerpt(row.columns[i]), row.place);
+             location_, excerpt(table_.names[i]), excerpt(row.columns[i]), row.location);
       if (*value == 1) made.labels.push_back(table_.names[i]);
     }
     return made;
@@ -133,13 +133,13 @@ class NamedColumns {
       if (i != label_ && !text::has_name({table_.names[i]}, kIdNames)) others.push_back(i);
     if (others.empty() || others.size() > 2)
       fail(ErrorKind::BadFile, "{}: names no column text; expected the names text and label",
-           place_);
+           location_);
     text_ = others[0];
     if (others.size() == 2) pair_ = others[1];
   }
 
   const text::Table& table_;
-  std::string place_;
+  std::string location_;
   std::optional<size_t> text_, pair_, label_;
   std::vector<size_t> flags_;  // columns of 0 and 1
 };
@@ -151,13 +151,13 @@ LabelledText row_of_columns(const text::Table::Row& row) {
     fail(ErrorKind::BadFile,
          "{}: has {} column{}; expected one or two texts and a label, separated by tabs, or by "
          "commas in a .csv file",
-         row.place, columns.size(), columns.size() == 1 ? "" : "s");
+         row.location, columns.size(), columns.size() == 1 ? "" : "s");
   }
   LabelledText made;
   made.text = columns[0];
   if (columns.size() == 3) made.pair = columns[1];
   made.label = columns.back();
-  made.place = row.place;
+  made.location = row.location;
   made.in_column = true;
   return made;
 }
@@ -211,12 +211,12 @@ class WordFile {
       row = {};
     };
     for (size_t i = 0; i < lines_.size(); ++i) {
-      const std::string place = fmt::format("{}:{}", path_, i + 1);
+      const std::string location = fmt::format("{}:{}", path_, i + 1);
       if (text::is_blank(lines_[i]) || lines_[i].starts_with("-DOCSTART-")) {
         end_text();
       } else if (!is_comment(lines_[i], row.words.empty())) {
-        if (row.words.empty()) row.place = place;
-        universal_ ? add_universal(lines_[i], place, row) : add_word(lines_[i], place, row);
+        if (row.words.empty()) row.location = location;
+        universal_ ? add_universal(lines_[i], location, row) : add_word(lines_[i], location, row);
       }
     }
     end_text();
@@ -238,26 +238,28 @@ class WordFile {
            tags_.count(columns_of(line, kSpaces).back()) == 0;
   }
 
-  static void add_word(const std::string& line, const std::string& place, LabelledText& row) {
+  static void add_word(const std::string& line, const std::string& location, LabelledText& row) {
     const std::vector<std::string> columns = columns_of(line, kSpaces);
     if (columns.size() < 2) {
       fail(ErrorKind::BadFile,
            "{}: has one column; expected a word and its label, or a blank line between texts",
-           place);
+           location);
     }
     row.words.push_back(columns.front());
     row.labels.push_back(columns.back());
   }
 
-  static void add_universal(const std::string& line, const std::string& place, LabelledText& row) {
+  static void add_universal(const std::string& line, const std::string& location,
+                            LabelledText& row) {
     const std::vector<std::string> columns = columns_of(line, "\t");
     if (columns.size() != kUniversalColumns)
       fail(ErrorKind::BadFile, "{}: has {} columns; expected 10, separated by tabs, as in CoNLL-U",
-           place, columns.size());
+           location, columns.size());
     // 3-4 is a word that is written together, and 5.1 one that is not written.
     if (columns[0].find_first_of("-.") != columns[0].npos) return;
     if (columns[kPart] == "_")
-      fail(ErrorKind::BadFile, "{}: has no part of speech (column 4, UPOS); expected one", place);
+      fail(ErrorKind::BadFile, "{}: has no part of speech (column 4, UPOS); expected one",
+           location);
     row.words.push_back(columns[kForm]);
     row.labels.push_back(columns[kPart]);
   }
@@ -269,29 +271,29 @@ class WordFile {
 };
 
 std::string label_of(const nlohmann::json& value, const std::string& key,
-                     const std::string& place) {
+                     const std::string& location) {
   if (value.is_string() && !value.get_ref<const std::string&>().empty())
     return value.get<std::string>();
   if (value.is_number() || value.is_boolean()) return value.dump();
-  fail(ErrorKind::BadFile, "{}: \"{}\": a label is {}; expected a string or a number", place, key,
-       brief(value));
+  fail(ErrorKind::BadFile, "{}: \"{}\": a label is {}; expected a string or a number", location,
+       key, brief(value));
 }
 
 std::vector<std::string> list_of(const nlohmann::json& json,
-                                 std::initializer_list<const char*> keys, const std::string& place,
-                                 bool labels) {
+                                 std::initializer_list<const char*> keys,
+                                 const std::string& location, bool labels) {
   const auto key =
       std::find_if(keys.begin(), keys.end(), [&](const char* name) { return json.contains(name); });
   const std::string found = key == keys.end() ? *keys.begin() : *key;
   const nlohmann::json list = json.value(found, nlohmann::json());
   if (!list.is_array())
-    fail(ErrorKind::BadFile, "{}: \"{}\" is {}; expected a list", place, found, brief(list));
+    fail(ErrorKind::BadFile, "{}: \"{}\" is {}; expected a list", location, found, brief(list));
   std::vector<std::string> texts;
   for (const auto& value : list) {
     if (!labels && !value.is_string())
-      fail(ErrorKind::BadFile, "{}: \"{}\": a word is {}; expected a string", place, found,
+      fail(ErrorKind::BadFile, "{}: \"{}\": a word is {}; expected a string", location, found,
            brief(value));
-    texts.push_back(labels ? label_of(value, found, place) : value.get<std::string>());
+    texts.push_back(labels ? label_of(value, found, location) : value.get<std::string>());
   }
   return texts;
 }
@@ -310,42 +312,42 @@ bool read_flags(const nlohmann::json& json, const FoundTexts& texts, LabelledTex
 }
 
 // Sets `several` if the text has a list of labels.
-LabelledText row_of_json(const nlohmann::json& json, const std::string& place, bool& several) {
+LabelledText row_of_json(const nlohmann::json& json, const std::string& location, bool& several) {
   if (!json.is_object())
-    fail(ErrorKind::BadFile, "{}: is {}; expected an object with \"text\" and \"label\"", place,
+    fail(ErrorKind::BadFile, "{}: is {}; expected an object with \"text\" and \"label\"", location,
          brief(json));
   LabelledText row;
-  row.place = place;
+  row.location = location;
   if (json.contains("tokens") || json.contains("words")) {
-    row.words = list_of(json, {"tokens", "words"}, place, false);
-    row.labels = list_of(json, {"labels", "tags", "ner_tags", "pos_tags"}, place, true);
+    row.words = list_of(json, {"tokens", "words"}, location, false);
+    row.labels = list_of(json, {"labels", "tags", "ner_tags", "pos_tags"}, location, true);
     if (row.words.size() != row.labels.size()) {
-      fail(ErrorKind::BadFile, "{}: has {} words and {} labels; expected equal numbers", place,
+      fail(ErrorKind::BadFile, "{}: has {} words and {} labels; expected equal numbers", location,
            row.words.size(), row.labels.size());
     }
     return row;
   }
   const auto has = [&](const char* key) { return json.contains(key); };
   const FoundTexts texts = texts_among(has);
-  row.text = get_string(json, texts.text.empty() ? "text" : texts.text, place);
-  if (!texts.pair.empty()) row.pair = find_string(json, texts.pair, place).value_or("");
-  const std::string label = label_among(has, place);
+  row.text = get_string(json, texts.text.empty() ? "text" : texts.text, location);
+  if (!texts.pair.empty()) row.pair = find_string(json, texts.pair, location).value_or("");
+  const std::string label = label_among(has, location);
   several = label == "labels" || (label.empty() && read_flags(json, texts, row));
   if (label == "labels") {
-    row.labels = list_of(json, {"labels"}, place, true);
+    row.labels = list_of(json, {"labels"}, location, true);
     row.numbers = std::none_of(json["labels"].begin(), json["labels"].end(),
                                [](const nlohmann::json& value) { return value.is_string(); });
   } else if (!several) {
     const std::string key = label.empty() ? "label" : label;
-    row.label = label_of(json.value(key, nlohmann::json()), key, place);
+    row.label = label_of(json.value(key, nlohmann::json()), key, location);
   }
   return row;
 }
 
 void read_labelled_json(const std::string& path, LabelledTexts& texts) {
-  text::each_json_record(path, [&](const std::string& record, const std::string& place) {
+  text::each_json_record(path, [&](const std::string& record, const std::string& location) {
     bool several = false;
-    LabelledText row = row_of_json(parse_json(record, place), place, several);
+    LabelledText row = row_of_json(parse_json(record, location), location, several);
     if (several) texts.problem = model::ProblemType::multi_label;
     add_labelled(std::move(row), texts);
   });

@@ -31,23 +31,23 @@ LengthBatches::LengthBatches(const std::vector<Lengths>& lengths, int64_t budget
   std::vector<Lengths> classes;
   for (const Lengths& l : lengths) classes.push_back({class_of(l[1]), class_of(l[0])});
   std::iota(order_.begin(), order_.end(), 0);
-  const auto of = [&](int64_t place) {
-    return classes[static_cast<size_t>(order_[static_cast<size_t>(place)])];
+  const auto of = [&](int64_t position) {
+    return classes[static_cast<size_t>(order_[static_cast<size_t>(position)])];
   };
   std::stable_sort(order_.begin(), order_.end(), [&](int64_t a, int64_t b) {
     return classes[static_cast<size_t>(a)] < classes[static_cast<size_t>(b)];
   });
   const auto count = static_cast<int64_t>(order_.size());
   int64_t longest = 0;  // longest text of the current batch
-  for (int64_t place = 0; place < count; ++place) {
-    if (place == 0 || of(place) != of(place - 1)) runs_.push_back({place, place});
-    runs_.back().end = place + 1;
-    run_of_[static_cast<size_t>(place)] = static_cast<int64_t>(runs_.size()) - 1;
-    const int64_t samples = place - cuts_.back() + 1;
-    const int64_t here = std::max(of(place)[0], of(place)[1]);
+  for (int64_t position = 0; position < count; ++position) {
+    if (position == 0 || of(position) != of(position - 1)) runs_.push_back({position, position});
+    runs_.back().end = position + 1;
+    run_of_[static_cast<size_t>(position)] = static_cast<int64_t>(runs_.size()) - 1;
+    const int64_t samples = position - cuts_.back() + 1;
+    const int64_t here = std::max(of(position)[0], of(position)[1]);
     longest = std::max(longest, here);
     if (samples > 1 && (samples * longest > budget || (most > 0 && samples > most))) {
-      cuts_.push_back(place);
+      cuts_.push_back(position);
       longest = here;
     }
   }
@@ -65,13 +65,13 @@ std::vector<int64_t> LengthBatches::operator()(int64_t number) const {
   const auto batch = static_cast<int64_t>(turns(static_cast<uint64_t>(number % batches())));
   const int64_t begin = cuts_[static_cast<size_t>(batch)];
   std::vector<int64_t> samples;
-  for (int64_t place = begin; place < cuts_[static_cast<size_t>(batch) + 1]; ++place) {
-    const int64_t index = run_of_[static_cast<size_t>(place)];
+  for (int64_t position = begin; position < cuts_[static_cast<size_t>(batch) + 1]; ++position) {
+    const int64_t index = run_of_[static_cast<size_t>(position)];
     const Run& run = runs_[static_cast<size_t>(index)];
     const Permutation equals(static_cast<uint64_t>(run.end - run.begin),
                              key(epoch, static_cast<uint32_t>(index) + 1));
     const auto other =
-        run.begin + static_cast<int64_t>(equals(static_cast<uint64_t>(place - run.begin)));
+        run.begin + static_cast<int64_t>(equals(static_cast<uint64_t>(position - run.begin)));
     samples.push_back(order_[static_cast<size_t>(other)]);
   }
   return samples;

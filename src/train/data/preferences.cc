@@ -20,10 +20,10 @@ constexpr const char* kTag = "kto_tag";  // the label of an answer in some data 
 constexpr const char* kForms =
     "\"prompt\", \"chosen\" and \"rejected\", or \"prompt\", \"completion\" and \"label\"";
 
-[[noreturn]] void refuse_key(const std::string& place, const char* key,
+[[noreturn]] void refuse_key(const std::string& location, const char* key,
                              const PreferenceRecord& record, const char* expected) {
   const auto at = record.find(key);
-  fail(ErrorKind::BadFile, "{}: {} is {}; expected {}", place, key,
+  fail(ErrorKind::BadFile, "{}: {} is {}; expected {}", location, key,
        at == record.end() ? "missing" : brief(nlohmann::json(*at)), expected);
 }
 
@@ -62,22 +62,22 @@ void check_answer(const Conversation& made, const char* key) {
   if (!answers)
     fail(ErrorKind::BadFile,
          "{}: {} has no message of the role \"assistant\" after the prompt; expected an answer",
-         made.place, key);
+         made.location, key);
 }
 
 // Reads a record with "chosen" and "rejected".
 class PairReader {
  public:
-  PairReader(const PreferenceRecord& record, const std::string& place)
-      : record_(record), place_(place) {}
+  PairReader(const PreferenceRecord& record, const std::string& location)
+      : record_(record), location_(location) {}
 
   Preference read() const {
     for (const char* key : {"chosen", "rejected"}) {
       if (!record_.contains(key) || !(record_[key].is_string() || record_[key].is_array()))
-        refuse_key(place_, key, record_, "a text or a list of messages");
+        refuse_key(location_, key, record_, "a text or a list of messages");
     }
     if (record_["chosen"].is_array() != record_["rejected"].is_array())
-      refuse_key(place_, "rejected", record_,
+      refuse_key(location_, "rejected", record_,
                  record_["chosen"].is_array() ? "a list of messages, as \"chosen\" is"
                                               : "a text, as \"chosen\" is");
     Preference made = answers();
@@ -92,8 +92,8 @@ class PairReader {
     const bool prompted = record_.contains("prompt") && !record_["prompt"].is_null();
     if (!has_list(record_, "chosen")) return prompted ? of_keys(record_) : of_common_text();
     if (!prompted || record_["prompt"].is_string()) {
-      Preference made = {read_messages(record_, place_, "chosen"),
-                         read_messages(record_, place_, "rejected")};
+      Preference made = {read_messages(record_, location_, "chosen"),
+                         read_messages(record_, location_, "rejected")};
       if (prompted && made.chosen.messages.front().answer && made.rejected->messages.front().answer)
         return of_text_prompt();
       split_messages(made.chosen, *made.rejected);
@@ -101,14 +101,15 @@ class PairReader {
         fail(ErrorKind::BadFile,
              "{}: chosen and rejected begin with different messages; expected a common prompt, or "
              "\"prompt\"",
-             place_);
+             location_);
       return made;
     }
     return of_keys(record_);
   }
 
   Preference of_keys(const PreferenceRecord& record) const {
-    return {read_completion(record, place_, "chosen"), read_completion(record, place_, "rejected")};
+    return {read_completion(record, location_, "chosen"),
+            read_completion(record, location_, "rejected")};
   }
 
   Preference of_text_prompt() const {
@@ -126,7 +127,7 @@ class PairReader {
     if (common == 0)
       fail(ErrorKind::BadFile,
            "{}: prompt is missing, and chosen and rejected begin differently; expected \"prompt\"",
-           place_);
+           location_);
     record["prompt"] = chosen.substr(0, common);
     record["chosen"] = chosen.substr(common);
     record["rejected"] = rejected.substr(common);
@@ -137,18 +138,18 @@ class PairReader {
     const auto at = record_.find("margin");
     if (at == record_.end() || at->is_null()) return 0;
     if (!at->is_number() || !std::isfinite(at->get<double>()))
-      refuse_key(place_, "margin", record_, "a number");
+      refuse_key(location_, "margin", record_, "a number");
     return at->get<double>();
   }
 
   const PreferenceRecord& record_;
-  const std::string& place_;
+  const std::string& location_;
 };
 
-Preference read_judged(const PreferenceRecord& record, const std::string& place) {
+Preference read_judged(const PreferenceRecord& record, const std::string& location) {
   const auto label = text::flag_of(record.value("label", PreferenceRecord()));
-  if (!label) refuse_key(place, "label", record, "true or false");
-  Preference made{.chosen = read_completion(record, place, "completion"), .rejected = {}};
+  if (!label) refuse_key(location, "label", record, "true or false");
+  Preference made{.chosen = read_completion(record, location, "completion"), .rejected = {}};
   made.desirable = *label;
   check_answer(made.chosen, "completion");
   return made;
@@ -156,21 +157,21 @@ Preference read_judged(const PreferenceRecord& record, const std::string& place)
 
 // Reads a record in the format of OpenAI's API: "input" with "messages" and optionally "tools",
 // "preferred_output" and "non_preferred_output".
-Preference read_outputs(const PreferenceRecord& record, const std::string& place) {
+Preference read_outputs(const PreferenceRecord& record, const std::string& location) {
   constexpr const char *kPrompt = "input.messages", *kGood = "preferred_output",
                        *kBad = "non_preferred_output";
   const auto input = record.find("input");
   if (input == record.end() || !input->is_object())
-    refuse_key(place, "input", record, "an object with \"messages\"");
+    refuse_key(location, "input", record, "an object with \"messages\"");
   PreferenceRecord flat = {{kPrompt, input->value("messages", PreferenceRecord())},
                            {"tools", input->value("tools", PreferenceRecord())}};
-  if (!has_list(flat, kPrompt)) refuse_key(place, kPrompt, flat, "a list of messages");
+  if (!has_list(flat, kPrompt)) refuse_key(location, kPrompt, flat, "a list of messages");
   for (const char* key : {kGood, kBad}) {
-    if (!has_list(record, key)) refuse_key(place, key, record, "a list of messages");
+    if (!has_list(record, key)) refuse_key(location, key, record, "a list of messages");
     flat[key] = record[key];
   }
-  Preference made = {read_completion(flat, place, kGood, kPrompt),
-                     read_completion(flat, place, kBad, kPrompt)};
+  Preference made = {read_completion(flat, location, kGood, kPrompt),
+                     read_completion(flat, location, kBad, kPrompt)};
   check_answer(made.chosen, kGood);
   check_answer(*made.rejected, kBad);
   return made;
@@ -196,13 +197,13 @@ std::string system_of(const PreferenceRecord& record) {
 // Returns the record in the form of the others: lists of "from" and "value" become messages, an
 // answer that is one message becomes a list, and "conversations" with answers, or a last answer
 // with kTag, become "prompt" and the answers.
-PreferenceRecord in_messages(const PreferenceRecord& record, const std::string& place) {
+PreferenceRecord in_messages(const PreferenceRecord& record, const std::string& location) {
   PreferenceRecord made = record;
   for (const char* key : {"prompt", "chosen", "rejected", "conversations", "messages"}) {
     const auto at = made.find(key);
     if (at == made.end()) continue;
     if (at->is_object()) *at = PreferenceRecord::array({*at});
-    if (at->is_array()) *at = messages_of_turns(*at, place, key);
+    if (at->is_array()) *at = messages_of_turns(*at, location, key);
   }
   const char* list = made.contains("conversations") ? "conversations" : "messages";
   if (made.contains("prompt") || !has_list(made, list) || made[list].empty()) return made;
@@ -219,23 +220,23 @@ PreferenceRecord in_messages(const PreferenceRecord& record, const std::string& 
   return made;
 }
 
-Preference read_preference(std::string_view line, const std::string& place) {
+Preference read_preference(std::string_view line, const std::string& location) {
   PreferenceRecord record;
   try {
-    record = parse_ordered_json(line, place);
+    record = parse_ordered_json(line, location);
   } catch (const JsonFault& fault) {
     fail(ErrorKind::BadFile, "{}; expected a JSON object", fault.what());
   }
   const std::optional<PreferenceForm> form = form_of(record);
   if (!form && record.is_object() && record.contains("completion"))
-    refuse_key(place, "label", record, "true or false");
+    refuse_key(location, "label", record, "true or false");
   if (!form)
-    fail(ErrorKind::BadFile, "{}: is {}; expected an object with {}", place,
+    fail(ErrorKind::BadFile, "{}: is {}; expected an object with {}", location,
          brief(nlohmann::json(record)), kForms);
-  if (has_outputs(record)) return read_outputs(record, place);
-  const PreferenceRecord messages = in_messages(record, place);
-  return *form == PreferenceForm::pairs ? PairReader(messages, place).read()
-                                        : read_judged(messages, place);
+  if (has_outputs(record)) return read_outputs(record, location);
+  const PreferenceRecord messages = in_messages(record, location);
+  return *form == PreferenceForm::pairs ? PairReader(messages, location).read()
+                                        : read_judged(messages, location);
 }
 
 void add_to(Hasher& hasher, const Conversation& conversation) {
@@ -276,8 +277,8 @@ Preferences read_preferences(const std::vector<std::string>& files) {
   for (const std::string& given : files) {
     all.files.push_back(weighted_file(given));
     text::each_json_record(all.files.back().path,
-                           [&](std::string_view line, const std::string& place) {
-                             all.records.push_back(read_preference(line, place));
+                           [&](std::string_view line, const std::string& location) {
+                             all.records.push_back(read_preference(line, location));
                              all.records.back().chosen.file = all.files.size() - 1;
                            });
   }

@@ -18,7 +18,7 @@ namespace {
 // The columns of a line by their names.
 using Columns = std::map<std::string, std::string>;
 
-void add_recording(const std::string& table, const std::string& place, const Columns& columns,
+void add_recording(const std::string& table, const std::string& location, const Columns& columns,
                    Recordings& all) {
   const auto needed = [&](const char* name, bool may_be_blank = false) {
     const auto found = columns.find(name);
@@ -26,13 +26,13 @@ void add_recording(const std::string& table, const std::string& place, const Col
       fail(ErrorKind::BadFile,
            "{}: has no {}; expected the columns audio, text and, if it is known, "
            "language",
-           place, name);
+           location, name);
     return found->second;
   };
   const std::string audio = needed("audio");
   const std::string file = audio.starts_with('/') ? audio : parent_of(table) + "/" + audio;
   if (!is_file(file))
-    fail(ErrorKind::BadFile, "{}: {} is missing; expected a sound file", place, excerpt(file));
+    fail(ErrorKind::BadFile, "{}: {} is missing; expected an audio file", location, excerpt(file));
   const std::string text = needed("text", true);
   if (text::is_blank(text)) {
     ++all.empty;
@@ -42,7 +42,7 @@ void add_recording(const std::string& table, const std::string& place, const Col
   all.texts.push_back(text);
   const auto language = columns.find("language");
   all.languages.push_back(language == columns.end() ? "" : language->second);
-  all.places.push_back(place);
+  all.locations.push_back(location);
 }
 
 bool are_names_of_recordings(const std::vector<std::string>& columns) {
@@ -55,24 +55,24 @@ void add_table(const std::string& path, Recordings& all) {
     fail(ErrorKind::BadFile,
          "{}: names no columns audio and text; expected the names of the columns, such as "
          "audio{}text",
-         table.rows.front().place, table.separator);
+         table.rows.front().location, table.separator);
   for (const text::Table::Row& row : table.rows) {
     Columns columns;
     for (size_t c = 0; c < row.columns.size(); ++c) columns[table.names[c]] = row.columns[c];
-    add_recording(path, row.place, columns, all);
+    add_recording(path, row.location, columns, all);
   }
 }
 
 void add_json_records(const std::string& path, Recordings& all) {
-  text::each_json_record(path, [&](const std::string& record, const std::string& place) {
-    const nlohmann::json json = parse_json(record, place);
+  text::each_json_record(path, [&](const std::string& record, const std::string& location) {
+    const nlohmann::json json = parse_json(record, location);
     if (!json.is_object())
-      fail(ErrorKind::BadFile, "{}: is {}; expected an object with \"audio\" and \"text\"", place,
-           brief(json));
+      fail(ErrorKind::BadFile, "{}: is {}; expected an object with \"audio\" and \"text\"",
+           location, brief(json));
     Columns columns;
     for (const char* name : {"audio", "text", "language"})
-      if (const auto value = find_string(json, name, place)) columns[name] = *value;
-    add_recording(path, place, columns, all);
+      if (const auto value = find_string(json, name, location)) columns[name] = *value;
+    add_recording(path, location, columns, all);
   });
 }
 

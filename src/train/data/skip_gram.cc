@@ -47,8 +47,8 @@ void SkipGram::add_pairs(uint64_t seed, int64_t window, const int32_t* ids, int6
       for (int64_t k = 0; k < options_.negatives; ++k) {
         int32_t other = neighbour;
         for (int draw = 0; draw < kMostDraws && other == neighbour; ++draw) {
-          const double place = random.uniform_double() * cumulative_.back();
-          const auto found = std::upper_bound(cumulative_.begin(), cumulative_.end() - 1, place);
+          const double drawn = random.uniform_double() * cumulative_.back();
+          const auto found = std::upper_bound(cumulative_.begin(), cumulative_.end() - 1, drawn);
           other = static_cast<int32_t>(found - cumulative_.begin());
         }
         pairs.others.push_back(other);

@@ -31,7 +31,7 @@ void read_pair_table(const std::string& path, TextPairs& pairs) {
     const size_t count = row.columns.size();
     if (table.names.empty() && count != 2)
       fail(ErrorKind::BadFile,
-           "{}: has {} column{}; expected 2: source and target, separated by a tab", row.place,
+           "{}: has {} column{}; expected 2: source and target, separated by a tab", row.location,
            count, count == 1 ? "" : "s");
     pairs.sources.push_back(row.columns[source.value_or(0)]);
     pairs.targets.push_back(row.columns[target.value_or(1)]);

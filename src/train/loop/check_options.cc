@@ -43,15 +43,15 @@ void check_reinforcement(const TrainOptions& o) {
   const ReinforcementOptions& r = o.reinforcement;
   const bool grpo = o.objective == Objective::grpo, used = grpo || o.objective == Objective::ppo;
   if (!used) return;
-  check_field(!o.from.empty(), "from", "not given; expected the model that writes the answers");
+  check_field(!o.from.empty(), "from", "not given; expected the model that generates the answers");
   check_field(!r.rewards.empty() || !r.reward_command.empty(), "rewards",
               "none; expected at least one, or `reward_command`");
-  check_field(!grpo || r.answers > 1, "answers",
+  check_field(!grpo || r.generations > 1, "generations",
               "{}; expected at least 2 for grpo, which compares the answers to a prompt",
-              r.answers);
-  check_field(r.minibatches <= r.prompts * r.answers, "minibatches",
+              r.generations);
+  check_field(r.minibatches <= r.prompts * r.generations, "minibatches",
               "{}; expected at most {}, the answers of a batch", r.minibatches,
-              r.prompts * r.answers);
+              r.prompts * r.generations);
   check_field(o.accumulate == 1, "accumulate",
               "{}; expected 1: `batch` limits the answers in one forward pass", o.accumulate);
   check_field(o.distillation.teacher.empty(), "teacher",
@@ -66,8 +66,10 @@ void check_loss(const TrainOptions& o, Objective objective) {
   using enum Objective;
   if (!o.loss) return;
   const bool suits = objective == next_token || objective == masked || objective == spans ||
-                     objective == pairs || objective == chats;
-  check_field(suits, "loss", "does not suit the objective {}; expected text, pairs or chats",
+                     objective == pairs || objective == chats ||
+                     (objective == labels && o.images.empty());
+  check_field(suits, "loss",
+              "does not suit the objective {}; expected text, pairs, chats or labels of texts",
               name_of(objective));
   check_field(o.distillation.teacher.empty() && o.label_smoothing == 0, "loss",
               "given with a teacher or label smoothing; expected one of them");
@@ -126,14 +128,14 @@ void check_options(const TrainOptions& o) {
   check_out(o.out);
 }
 
-std::string choose_best_by(const std::string& asked, const infer::EvaluationTask& task) {
-  if (asked == "automatic") return task.decisive;
+std::string choose_best_by(const std::string& metric, const infer::EvaluationTask& task) {
+  if (metric == "automatic") return task.decisive;
   std::vector<std::string> names;
-  for (const infer::Metric& metric : task.metrics) names.push_back(metric.name);
+  for (const infer::Metric& each : task.metrics) names.push_back(each.name);
   names.emplace_back("loss");
-  check_field(std::find(names.begin(), names.end(), asked) != names.end(), "best_by",
-              "{} is not measured in this run; expected {}", asked, fmt::join(names, " or "));
-  return asked;
+  check_field(std::find(names.begin(), names.end(), metric) != names.end(), "best_by",
+              "{} is not measured in this run; expected {}", metric, fmt::join(names, " or "));
+  return metric;
 }
 
 }  // namespace fovea::train

@@ -19,6 +19,6 @@ void check_preferences(const TrainOptions& options, Objective objective);
 
 // Returns the metric that selects the best weights. Throws InvalidArgument, naming best_by, if the
 // requested one is not measured.
-std::string choose_best_by(const std::string& asked, const infer::EvaluationTask& task);
+std::string choose_best_by(const std::string& metric, const infer::EvaluationTask& task);
 
 }  // namespace fovea::train

@@ -25,9 +25,10 @@ std::tm template_time() {
 }
 
 // The tokens of a text and the bytes that they cover.
-class PlacedText {
+class TrainedTextBuilder {
  public:
-  PlacedText(const std::string& text, const text::Tokenizer& tokenizer, text::SpecialTokens special)
+  TrainedTextBuilder(const std::string& text, const text::Tokenizer& tokenizer,
+                     text::SpecialTokens special)
       : tokenizer_(tokenizer), tokens_(tokenizer.tokens(text, special)), begin_(text.data()) {
     for (const text::Token& token : tokens_) made_.ids.push_back(token.id);
     made_.trained.resize(tokens_.size());
@@ -120,7 +121,7 @@ std::vector<TrainedText> ConversationText::texts(const Conversation& conversatio
     check_field(conversation.plain.has_value(), "chat_template",
                 "not given, but {} is a conversation and the model has no template; expected {}, "
                 "or a file",
-                conversation.place, text::builtin_template_names());
+                conversation.location, text::builtin_template_names());
     return {plain(conversation)};
   }
   const std::vector<size_t> trained = answers(conversation);
@@ -129,7 +130,7 @@ std::vector<TrainedText> ConversationText::texts(const Conversation& conversatio
   check(conversation.tools.empty() || chosen.source().find("tools") != std::string::npos,
         "{}: has tools, which the chat template does not use; expected another template, or no "
         "tools",
-        conversation.place);
+        conversation.location);
   if (has_blocks(chosen)) {
     const text::ChatTemplate::Result whole =
         render(conversation, conversation.messages.size(), false);
@@ -166,16 +167,16 @@ text::ChatTemplate::Result ConversationText::render(const Conversation& conversa
     return chat_->render(text::guarded(request_of(conversation, count, prompt), tokenizer_), {},
                          template_time);
   } catch (const Error& error) {
-    throw Error(error.kind(), conversation.place + ": " + error.what());
+    throw Error(error.kind(), conversation.location + ": " + error.what());
   }
 }
 
 TrainedText ConversationText::plain(const Conversation& conversation) const {
   const auto& [prompt, completion] = *conversation.plain;
   const std::string text = prompt + completion;
-  PlacedText placed(text, tokenizer_, text::SpecialTokens::as_text);
-  placed.train({prompt.size(), text.size()});
-  TrainedText made = placed.take();
+  TrainedTextBuilder builder(text, tokenizer_, text::SpecialTokens::as_text);
+  builder.train({prompt.size(), text.size()});
+  TrainedText made = builder.take();
   const std::vector<int32_t> before = around_text(tokenizer_).before;
   made.ids.insert(made.ids.begin(), before.begin(), before.end());
   made.trained.insert(made.trained.begin(), before.size(), false);
@@ -199,9 +200,9 @@ TrainedText ConversationText::by_blocks(const Conversation& conversation,
     const text::ChatTemplate::Result part = render(conversation, count, false);
     return part.assistant ? part.assistant->size() : 0;
   };
-  PlacedText placed(whole.text, tokenizer_, text::SpecialTokens::guarded);
+  TrainedTextBuilder builder(whole.text, tokenizer_, text::SpecialTokens::guarded);
   const auto train = [&](size_t first, size_t last) {
-    for (size_t i = first; i < last; ++i) placed.train((*whole.assistant)[i]);
+    for (size_t i = first; i < last; ++i) builder.train((*whole.assistant)[i]);
   };
   const bool all =
       std::all_of(conversation.messages.begin() + static_cast<std::ptrdiff_t>(answers.front()),
@@ -210,7 +211,7 @@ TrainedText ConversationText::by_blocks(const Conversation& conversation,
     train(blocks(answers.front()), whole.assistant->size());
   else
     for (const size_t i : answers) train(blocks(i), blocks(i + 1));
-  return placed.take();
+  return builder.take();
 }
 
 // A conversation up to and including an answer, which is a part of the text.
@@ -229,7 +230,7 @@ std::vector<TrainedText> ConversationText::by_turns(const Conversation& conversa
           "{}: the chat template renders message {} differently from the prompt before it, so its "
           "part of the text is unknown; expected a `chat_template` that marks it with "
           "{{% generation %}} and {{% endgeneration %}}",
-          conversation.place, i + 1);
+          conversation.location, i + 1);
     const TextSpan answer = {before.size(), text.size()};
     turns.push_back({std::move(text), answer});
   }
@@ -238,14 +239,14 @@ std::vector<TrainedText> ConversationText::by_turns(const Conversation& conversa
                                     [&](const Turn& turn) { return last.starts_with(turn.text); });
   std::vector<TrainedText> made;
   if (together) {
-    PlacedText placed(last, tokenizer_, text::SpecialTokens::guarded);
-    for (const Turn& turn : turns) placed.train(turn.answer, true);
-    return {placed.take()};
+    TrainedTextBuilder builder(last, tokenizer_, text::SpecialTokens::guarded);
+    for (const Turn& turn : turns) builder.train(turn.answer, true);
+    return {builder.take()};
   }
   for (const Turn& turn : turns) {
-    PlacedText placed(turn.text, tokenizer_, text::SpecialTokens::guarded);
-    placed.train(turn.answer, true);
-    made.push_back(placed.take());
+    TrainedTextBuilder builder(turn.text, tokenizer_, text::SpecialTokens::guarded);
+    builder.train(turn.answer, true);
+    made.push_back(builder.take());
   }
   return made;
 }

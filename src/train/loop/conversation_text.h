@@ -44,7 +44,7 @@ class ConversationText {
   //     which ends with this answer.
   //   No template: the prompt and the completion, surrounded by the tokenizer's special tokens, of
   //     which the completion and the end-of-text token are trained.
-  // Throws the errors of the template, with the place of the record, and InvalidArgument if the
+  // Throws the errors of the template, with the location of the record, and InvalidArgument if the
   // template renders an answer and the prompt before it differently.
   std::vector<TrainedText> texts(const Conversation& conversation) const;
 

@@ -28,16 +28,16 @@ void add_choices(const Tensor& of_rows, const Tensor& labels, int64_t begin, inf
 // Returns the sum of the losses of a batch, as label_loss() does, and adds the choices.
 double loss_with_choices(const model::Transformer& model, const Batch& batch,
                          const model::Pass& pass, infer::Choices& choices) {
-  const HeadInputs asked = head_inputs(model, batch, pass);
-  const UnitScope units(asked.units);
+  const HeadInputs inputs = head_inputs(model, batch, pass);
+  const UnitScope units(inputs.units);
   std::optional<RowLoss> loss;
-  each_block_of_logits(model, asked, [&](const Tensor& logits, int64_t begin, int64_t end) {
+  each_block_of_logits(model, inputs, [&](const Tensor& logits, int64_t begin, int64_t end) {
     const int64_t V = logits.dim(-1);
     if (!loss)
-      loss.emplace("evaluation", logits, asked.labels, Rows{asked.labels.size(), V},
+      loss.emplace("evaluation", logits, inputs.labels, Rows{inputs.labels.size(), V},
                    LossOptions{.divisor = 1});
     loss->forward(logits, begin, end);
-    add_choices(logits, asked.labels, begin, choices);
+    add_choices(logits, inputs.labels, begin, choices);
   });
   return loss ? number_of(loss->total()) : 0;
 }
@@ -45,9 +45,9 @@ double loss_with_choices(const model::Transformer& model, const Batch& batch,
 // Adds the outputs of texts with several labels or with a number; returns the sum of their losses.
 double loss_with_outputs(const model::Transformer& model, const Batch& batch,
                          const model::Pass& pass, infer::Predictions& found) {
-  const HeadInputs asked = head_inputs(model, batch, pass);
-  const UnitScope units(asked.units);
-  const Tensor outputs = model.logits(asked.hidden, asked.valid);
+  const HeadInputs inputs = head_inputs(model, batch, pass);
+  const UnitScope units(inputs.units);
+  const Tensor outputs = model.logits(inputs.hidden, inputs.valid);
   const auto* const numbers = batch.as<Numbers>();
   const HostValues<float> z(outputs),
       targets(numbers ? numbers->targets : std::get<LabelSets>(batch.meaning).targets);
@@ -60,7 +60,7 @@ double loss_with_outputs(const model::Transformer& model, const Batch& batch,
     found.sets.labelled.push_back(targets[i] > 0);
     found.sets.chosen.push_back(z[i] > 0);
   }
-  return number_of(target_loss(outputs, asked.labels, batch, 1));
+  return number_of(target_loss(outputs, inputs.labels, batch, 1));
 }
 
 // Returns the most likely answer in a row of span_logits(): its first token is at most its last
@@ -85,17 +85,17 @@ infer::SpanPrediction best_span(std::span<const float> first_tokens,
 // Adds the most likely answer of each row; returns the sum of the losses.
 double loss_with_spans(const model::Transformer& model, const Batch& batch, const model::Pass& pass,
                        infer::Predictions& found) {
-  const HeadInputs asked = head_inputs(model, batch, pass);
-  const UnitScope units(asked.units);
-  const Tensor outputs = model.logits(asked.hidden, asked.valid);
-  const HostValues<float> logits(span_logits(outputs, asked.valid));  // [B * 2, T]
+  const HeadInputs inputs = head_inputs(model, batch, pass);
+  const UnitScope units(inputs.units);
+  const Tensor outputs = model.logits(inputs.hidden, inputs.valid);
+  const HostValues<float> logits(span_logits(outputs, inputs.valid));  // [B * 2, T]
   const auto& [samples, contexts] = std::get<AnswerSpans>(batch.meaning);
   for (size_t row = 0; row < samples.size(); ++row) {
     const auto first = 2 * static_cast<int64_t>(row);
     found.spans.push_back(best_span(logits.row(first), logits.row(first + 1), contexts[row]));
     found.spans.back().sample = samples[row];
   }
-  return number_of(target_loss(outputs, asked.labels, batch, 1));
+  return number_of(target_loss(outputs, inputs.labels, batch, 1));
 }
 
 // Adds the number of labels up to the end of each text to `ends`.
@@ -125,7 +125,7 @@ infer::Predictions predict(const model::Transformer& model, DType compute,
   std::vector<double> losses;
   for (int64_t n = 0; n < count; ++n) {
     const Batch next = batch(n);
-    total.labels += next.asked;
+    total.labels += next.predictions;
     if (model.spec.head.kind == model::HeadKind::token) add_ends(next, total.ends);
     const bool outputs = next.as<LabelSets>() || next.as<Numbers>();
     losses.push_back(next.as<AnswerSpans>() ? loss_with_spans(model, next, pass, total)

@@ -19,11 +19,11 @@ class Examples {
   virtual int64_t validation_batches() const = 0;
   virtual Batch validation(int64_t n) const = 0;
 
-  // The number of sequences (0 for plain text) and of tokens. `asked` and `bytes` are for bits per
-  // byte: the number of predicted tokens and the bytes of their text; if `bytes` is 0, bits per
-  // byte are not defined.
+  // The number of sequences (0 for plain text) and of tokens. `predictions` and `bytes` are for
+  // bits per byte: the number of predicted tokens and the bytes of their text; if `bytes` is 0,
+  // bits per byte are not defined.
   struct Part {
-    int64_t sequences = 0, tokens = 0, asked = 0, bytes = 0;
+    int64_t sequences = 0, tokens = 0, predictions = 0, bytes = 0;
   };
   Part learnt, held_out;
   uint64_t hash = 0;  // hash of the data

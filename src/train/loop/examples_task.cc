@@ -19,7 +19,7 @@ bool learns_preferences(Objective objective) {
   return objective >= Objective::reward && objective <= Objective::simpo;
 }
 
-bool writes_answers(Objective objective) {
+bool is_reinforcement(Objective objective) {
   return objective == Objective::ppo || objective == Objective::grpo;
 }
 
@@ -47,13 +47,13 @@ Objective automatic_objective(const TrainOptions& o, const model::Spec& spec) {
 }  // namespace
 
 Objective objective_of(const TrainOptions& o, const model::Spec& spec) {
-  const Objective asked =
+  const Objective chosen =
       o.objective == Objective::automatic ? automatic_objective(o, spec) : o.objective;
   const bool talks =
-      asked == Objective::chats || learns_preferences(asked) || writes_answers(asked);
+      chosen == Objective::chats || learns_preferences(chosen) || is_reinforcement(chosen);
   // An encoder reads the message of a user, and a decoder writes the answer.
   const Objective objective =
-      asked == Objective::chats && spec.encoder && spec.decoder ? Objective::pairs : asked;
+      chosen == Objective::chats && spec.encoder && spec.decoder ? Objective::pairs : chosen;
   check_field(talks || o.chat_template.empty(), "chat_template",
               "given without conversations; expected both");
   check_field(talks || o.validation_chats.empty(), "validation_chats",
@@ -78,15 +78,14 @@ std::unique_ptr<ExamplesTask> open_task(const TrainOptions& options, const model
   if (objective == Objective::pairs)
     return writes_speech(spec) ? make_speech_task(options, purpose)
                                : make_pairs_task(options, purpose);
-  check_field(
-      objective != Objective::contrastive, "objective",
-      "contrastive, but the model does not read pictures and texts; expected one that does, "
-      "such as the preset clip-tiny");
+  check_field(objective != Objective::contrastive, "objective",
+              "contrastive, but the model does not read images and texts; expected one that does, "
+              "such as the preset clip-tiny");
   if (!options.images.empty()) return make_images_task(options, purpose);
   if (objective == Objective::labels)
     return hold_questions(options.labels) ? make_answers_task(options, purpose)
                                           : make_labels_task(options, purpose);
-  if (writes_answers(objective)) return make_reinforcement_task(options, purpose, objective);
+  if (is_reinforcement(objective)) return make_reinforcement_task(options, purpose, objective);
   if (objective == Objective::skip_gram) return make_skip_gram_task(options, purpose);
   if (objective == Objective::replaced_tokens) return make_replaced_tokens_task(options, purpose);
   return make_text_task(options, purpose, objective);
@@ -126,7 +125,7 @@ PassSize ExamplesTask::loaded_size(const model::Spec& spec) const {
                   length = std::max(target ? target.dim(1) : 0, source ? source.dim(1) : 0);
     most.varies |= n > 0 && (rows != most.batch || length != most.length);
     if (rows * length > most.batch * most.length) most.batch = rows, most.length = length;
-    most.outputs = std::max(most.outputs, batch.asked);
+    most.outputs = std::max(most.outputs, batch.predictions);
   }
   most.length = std::min(most.length, spec.context);
   return most;
@@ -180,7 +179,7 @@ infer::Predictions ExamplesTask::predict(const model::Transformer& model) const 
   });
   // The loss may cover only some windows. Bits per byte use the tokens per byte of the complete
   // held-out part.
-  found.labels = examples_->held_out.asked;
+  found.labels = examples_->held_out.predictions;
   found.bytes = examples_->held_out.bytes;
   complete(found);
   return found;

@@ -14,7 +14,7 @@
 
 namespace fovea::train {
 
-// Whether a model reads sound and writes text.
+// Whether a model reads audio and writes text.
 inline bool writes_speech(const model::Spec& spec) {
   return spec.input.kind == model::InputKind::audio && spec.decoder.has_value();
 }
@@ -56,9 +56,9 @@ class ExampleData {
 
 // The work of a step, for the plan, after load().
 struct PlannedWork {
-  double passes_per_step = 1;  // as a multiple of mean_passes()
-  uint64_t other_bytes = 0;    // of weights besides those of the model
-  uint64_t writing_bytes = 0;  // of writing answers, before a step reads them
+  double passes_per_step = 1;     // as a multiple of mean_passes()
+  uint64_t other_bytes = 0;       // of weights besides those of the model
+  uint64_t generation_bytes = 0;  // of generating answers, before a step reads them
 };
 
 // A task on batches of examples: texts, pairs of texts, labelled texts or conversations. The loss
@@ -166,7 +166,7 @@ const char* objective_field(const TrainOptions& options);
 // Whether the objective is reward, dpo, kto, orpo or simpo.
 bool learns_preferences(Objective objective);
 // Whether the objective is ppo or grpo.
-bool writes_answers(Objective objective);
+bool is_reinforcement(Objective objective);
 
 std::unique_ptr<ExamplesTask> make_text_task(const TrainOptions& options,
                                              ExamplesTask::Purpose purpose, Objective objective);

@@ -85,8 +85,8 @@ void visit_data(TrainOptions& o, OptionVisitor& v) {
        "the target of a pair, a label, or the answers of conversations; tell which tokens a "
        "generator replaced; word "
        "vectors (skip_gram); learn preferences: a "
-       "reward model, or dpo, kto, orpo or simpo; or write answers that get high rewards (ppo, "
-       "grpo); contrastive: pictures with captions; automatic = what fits the data and the model",
+       "reward model, or dpo, kto, orpo or simpo; or generate answers that get high rewards (ppo, "
+       "grpo); contrastive: images with captions; automatic = what fits the data and the model",
        true},
       o.objective, {std::begin(kObjectives), std::end(kObjectives) - 1});  // not embedding
   v.text({"out", "output directory; an interrupted run in it is resumed"}, o.out);
@@ -106,25 +106,25 @@ void visit_data(TrainOptions& o, OptionVisitor& v) {
 
 void visit_images(TrainOptions& o, OptionVisitor& v) {
   v.texts({"images",
-           "instead of text: folders with a folder of pictures for each label, or lines "
-           "picture,label (.csv)"},
+           "instead of text: folders with a folder of images for each label, or lines "
+           "image,label (.csv)"},
           o.images);
-  v.texts({"validation_images", "labelled validation pictures, in the same forms"},
+  v.texts({"validation_images", "labelled validation images, in the same forms"},
           o.validation_images);
   v.number({"image_crop",
-            "images: train on random parts of at least this fraction of a picture's area; 1 = "
-            "whole pictures",
+            "images: train on random parts of at least this fraction of an image's area; 1 = "
+            "whole images",
             !o.images.empty()},
            o.augmentation.crop, 0.01, 1);
-  v.boolean({"image_flip", "images: mirror every second picture of training", !o.images.empty()},
+  v.boolean({"image_flip", "images: mirror every second image of training", !o.images.empty()},
             o.augmentation.flip);
   v.number({"mixup",
-            "images: mix pairs of pictures and their labels; parameter of the Beta distribution "
+            "images: mix pairs of images and their labels; parameter of the Beta distribution "
             "of their shares; 0 = off",
             !o.images.empty()},
            o.augmentation.mixup, 0, 1);
   v.integer({"rand_augment",
-             "images: random operations for each picture of training (turn, shift, slant, "
+             "images: random operations for each image of training (turn, shift, slant, "
              "colours, ...); 0 = off",
              !o.images.empty()},
             o.augmentation.operations, 0, 16);
@@ -135,7 +135,7 @@ void visit_images(TrainOptions& o, OptionVisitor& v) {
 
 void visit_chats(TrainOptions& o, OptionVisitor& v) {
   const bool chats = o.objective == Objective::chats || learns_preferences(o.objective);
-  visit_answers(o.chat_template, o.train_on, chats || writes_answers(o.objective), v);
+  visit_answers(o.chat_template, o.train_on, chats || is_reinforcement(o.objective), v);
   v.choice(
       {"too_long", "conversations longer than a sequence: keep the beginning, or skip them", chats},
       o.too_long, {"cut", "skip"});

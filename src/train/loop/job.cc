@@ -18,8 +18,9 @@ namespace {
 constexpr double kGaps = 1.2;
 
 DType compute_dtype(const Job& job) {
-  const Precision asked = job.options.precision;
-  if (asked != Precision::automatic) return asked == Precision::bf16 ? DType::bf16 : DType::f32;
+  const Precision precision = job.options.precision;
+  if (precision != Precision::automatic)
+    return precision == Precision::bf16 ? DType::bf16 : DType::f32;
   if (job.snapshot) {
     const nlohmann::json before = job.snapshot->state.value("settings", nlohmann::json::object());
     for (const DType dtype : {DType::f32, DType::bf16})
@@ -85,14 +86,15 @@ nlohmann::json settings_in(const model::Snapshot& snapshot) {
 }
 
 void set_dropout(model::Stack& stack, const model::DropoutSpec& dropout) {
-  stack.embedding_place.probability = dropout.embedding;
+  stack.embedding_dropout.probability = dropout.embedding;
   for (model::Block& block : stack.blocks) {
-    for (Dropout* place : {&block.attention_place, &block.cross_place, &block.ffn_place})
-      place->probability = dropout.residual;
-    if (block.cross) block.cross->place.probability = dropout.attention;
+    for (Dropout* of_output : {&block.attention_dropout, &block.cross_dropout, &block.ffn_dropout})
+      of_output->probability = dropout.residual;
+    if (block.cross) block.cross->weight_dropout.probability = dropout.attention;
     std::visit(
         [&](auto& mixer) {
-          if constexpr (requires { mixer.place; }) mixer.place.probability = dropout.attention;
+          if constexpr (requires { mixer.weight_dropout; })
+            mixer.weight_dropout.probability = dropout.attention;
         },
         block.mixer);
   }

@@ -72,15 +72,15 @@ void OutputCache::read_index() {
     const auto record = value_at<Entry>(*mapped_, size_);
     const uint64_t begin = size_ + sizeof record;
     if (record.bytes == 0 || record.bytes > all - begin) break;  // an incomplete end
-    places_[record.key] = {begin, record.bytes};
+    locations_[record.key] = {begin, record.bytes};
     size_ = begin + record.bytes;
   }
 }
 
 std::optional<std::string_view> OutputCache::find(uint64_t key) {
   if (const auto at = pending_.find(key); at != pending_.end()) return at->second;
-  const auto at = places_.find(key);
-  if (at == places_.end()) return std::nullopt;
+  const auto at = locations_.find(key);
+  if (at == locations_.end()) return std::nullopt;
   const auto [offset, bytes] = at->second;
   if (offset + bytes > (mapped_ ? mapped_->size() : 0))
     mapped_ = std::make_unique<const MappedFile>(path_, MappedFile::Access::random);
@@ -102,7 +102,7 @@ void OutputCache::open() {
   const std::string folder = parent_of(path_);
   make_directories(folder);
   lock_ = std::make_unique<DirectoryLock>(folder);
-  places_.clear();
+  locations_.clear();
   size_ = 0;
   if (is_file(path_)) read_index();  // another process may have written it in the meantime
   file_ = system_calls().open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND, 0666);
@@ -115,7 +115,7 @@ void OutputCache::open() {
          std::generic_category().message(errno));
   if (size_ == 0) append(raw_bytes(FileHeader{.identity = identity_}));
   for (const auto& [key, bytes] : pending_)
-    if (!places_.contains(key)) write(key, bytes);
+    if (!locations_.contains(key)) write(key, bytes);
   pending_.clear();
 }
 
@@ -123,7 +123,7 @@ void OutputCache::write(uint64_t key, std::string_view bytes) {
   Entry record{.key = key, .bytes = bytes.size()};
   record.hash = entry_hash(record, bytes);
   append(raw_bytes(record));
-  places_[key] = {size_, bytes.size()};
+  locations_[key] = {size_, bytes.size()};
   append(bytes);
 }
 

@@ -34,7 +34,7 @@ class OutputCache {
   void open();
 
  private:
-  struct Place {
+  struct Location {
     uint64_t offset, bytes;  // of the result in the file
   };
   void read_index();
@@ -44,7 +44,7 @@ class OutputCache {
   std::string path_;
   uint64_t identity_;
   std::unique_ptr<const MappedFile> mapped_;
-  std::unordered_map<uint64_t, Place> places_;
+  std::unordered_map<uint64_t, Location> locations_;
   std::map<uint64_t, std::string> pending_;  // results before open()
   std::unique_ptr<DirectoryLock> lock_;
   int file_ = -1;

@@ -40,17 +40,17 @@ TrainingTask::StepLoss backward_by_passes(const Examples& examples, int64_t step
                                           const PassOptions& options, const PassLoss& loss_of) {
   const std::vector<Batch> batches = batches_of(examples, step, options);
   TrainingTask::StepLoss result;
-  double asked = 0;
+  double predictions = 0;
   for (const Batch& batch : batches) {
-    asked += static_cast<double>(batch.asked);
+    predictions += static_cast<double>(batch.predictions);
     result.tokens += batch.tokens;
   }
-  asked = std::max(asked, 1.0);
+  predictions = std::max(predictions, 1.0);
   PassGradients gradients;
   std::vector<double> losses;
   for (const Batch& batch : batches) {
     const int64_t n = std::ssize(losses);
-    const Tensor loss = loss_of(batch, training_pass(batch, step, n, options), asked);
+    const Tensor loss = loss_of(batch, training_pass(batch, step, n, options), predictions);
     losses.push_back(number_of(loss));
     if (batches.size() == 1 || batch.units == 0)  // the order of units is that of the passes
       backward(loss);

@@ -21,7 +21,7 @@ model::Pass policy_pass(const PolicyTraining& training) {
 }
 
 // Returns the answers of one step: a part of a random order, another one in each epoch.
-std::vector<size_t> answers_of_update(const WrittenBatch& batch, int64_t n, int64_t update,
+std::vector<size_t> answers_of_update(const RolloutBatch& batch, int64_t n, int64_t update,
                                       const PolicyTraining& training) {
   const int64_t parts = training.options.minibatches, part = update % parts;
   const auto count = static_cast<int64_t>(batch.count());
@@ -39,7 +39,7 @@ struct TokenWeights {
   std::vector<float> policy, value;  // by token of all answers
 };
 
-TokenWeights token_weights(const WrittenBatch& batch, const std::vector<size_t>& answers,
+TokenWeights token_weights(const RolloutBatch& batch, const std::vector<size_t>& answers,
                            const PolicyTraining& training) {
   double tokens = 0, trained_tokens = 0;
   for (const size_t i : answers) {
@@ -112,15 +112,15 @@ PolicyClip clip_of(const PolicyTraining& training) {
 }
 
 // Returns log softmax(logits / temperature)[label] of each label, without storing large logits.
-Tensor log_probabilities(const model::Transformer& model, const HeadInputs& asked,
+Tensor log_probabilities(const model::Transformer& model, const HeadInputs& inputs,
                          double temperature) {
-  if (temperature == 1) return model.log_probabilities(asked.hidden, asked.labels);
+  if (temperature == 1) return model.log_probabilities(inputs.hidden, inputs.labels);
   const auto factor = static_cast<float>(1 / temperature);
   if (recording())
-    return log_probability(scale(model.logits(asked.hidden, asked.valid), factor), asked.labels);
-  const Tensor log_p = empty({asked.labels.size()}, DType::f32);
-  each_block_of_logits(model, asked, [&](const Tensor& block, int64_t begin, int64_t end) {
-    const Tensor found = log_probability(scale(block, factor), asked.labels.rows(begin, end));
+    return log_probability(scale(model.logits(inputs.hidden, inputs.valid), factor), inputs.labels);
+  const Tensor log_p = empty({inputs.labels.size()}, DType::f32);
+  each_block_of_logits(model, inputs, [&](const Tensor& block, int64_t begin, int64_t end) {
+    const Tensor found = log_probability(scale(block, factor), inputs.labels.rows(begin, end));
     copy_bytes(log_p, begin * 4, found, 0, (end - begin) * 4);
   });
   return log_p;
@@ -130,10 +130,11 @@ Tensor log_probabilities(const model::Transformer& model, const HeadInputs& aske
 
 PolicyOutputs policy_outputs(const model::Transformer& model, const model::Linear* value_head,
                              const Batch& batch, const PolicyTraining& training) {
-  const HeadInputs asked = head_inputs(model, batch, policy_pass(training));
-  PolicyOutputs outputs{log_probabilities(model, asked, training.options.sampling_temperature), {}};
+  const HeadInputs inputs = head_inputs(model, batch, policy_pass(training));
+  PolicyOutputs outputs{log_probabilities(model, inputs, training.options.sampling_temperature),
+                        {}};
   if (value_head != nullptr) {
-    const Tensor values = linear(asked.hidden, value_head->weight.value, value_head->bias.value,
+    const Tensor values = linear(inputs.hidden, value_head->weight.value, value_head->bias.value,
                                  outputs.log_p.dtype());
     outputs.values = values.view({values.size()});
   }
@@ -153,7 +154,7 @@ PolicyLosses policy_losses(const PolicyOutputs& outputs, const PolicyTargets& ta
 }
 
 TokenNumbers read_tokens(const model::Transformer& model, const model::Linear* value_head,
-                         const WrittenBatch& batch, const PolicyTraining& training) {
+                         const RolloutBatch& batch, const PolicyTraining& training) {
   const NoGradient off;
   const std::vector<int64_t> starts = batch.starts();
   TokenNumbers found;
@@ -164,7 +165,7 @@ TokenNumbers read_tokens(const model::Transformer& model, const model::Linear* v
   for (const std::vector<size_t>& answers : passes_of(batch, all, training.batch)) {
     const Batch inputs = batch.batch_of(answers, training.padding);
     const PolicyOutputs outputs = policy_outputs(model, value_head, inputs, training);
-    const auto place = [&](const Tensor& numbers, std::vector<float>& into) {
+    const auto put = [&](const Tensor& numbers, std::vector<float>& into) {
       const HostValues<float> of_tokens(numbers);
       auto next = of_tokens.begin();
       for (const size_t i : answers) {
@@ -172,14 +173,14 @@ TokenNumbers read_tokens(const model::Transformer& model, const model::Linear* v
         next += batch.length(i);
       }
     };
-    place(outputs.log_p, found.log_p);
-    if (value_head != nullptr) place(outputs.values, found.values);
+    put(outputs.log_p, found.log_p);
+    if (value_head != nullptr) put(outputs.values, found.values);
   }
   return found;
 }
 
 TrainingTask::StepLoss backward_on_batch(const model::Transformer& model,
-                                         const model::Linear* value_head, const WrittenBatch& batch,
+                                         const model::Linear* value_head, const RolloutBatch& batch,
                                          int64_t n, int64_t update,
                                          const PolicyTraining& training) {
   const std::vector<size_t> chosen = answers_of_update(batch, n, update, training);

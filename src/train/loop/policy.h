@@ -4,7 +4,7 @@
 
 #include "fovea/train/reinforcement.h"
 #include "loop/passes.h"
-#include "loop/written_batch.h"
+#include "loop/rollout_batch.h"
 #include "losses/policy_loss.h"
 
 namespace fovea::train {
@@ -47,13 +47,13 @@ struct TokenNumbers {
   std::vector<float> log_p, values;
 };
 TokenNumbers read_tokens(const model::Transformer& model, const model::Linear* value_head,
-                         const WrittenBatch& batch, const PolicyTraining& training);
+                         const RolloutBatch& batch, const PolicyTraining& training);
 
 // Adds the gradients of update `update` (from 0) on the batch, the n-th of the run. If the old
 // log-probabilities are unknown, those of this update's own forward pass take their place: the
 // ratio is 1.
 TrainingTask::StepLoss backward_on_batch(const model::Transformer& model,
-                                         const model::Linear* value_head, const WrittenBatch& batch,
+                                         const model::Linear* value_head, const RolloutBatch& batch,
                                          int64_t n, int64_t update, const PolicyTraining& training);
 
 }  // namespace fovea::train

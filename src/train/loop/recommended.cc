@@ -28,14 +28,14 @@ constexpr std::array kRows = {
     Row{Objective::pairs, "pairs", 5e-5, 2e-4, 3},
     Row{Objective::labels, "labels", 2e-5, 2e-4, 3},
     Row{Objective::chats, "conversations", 2e-5, 2e-4, 3},
-    Row{Objective::contrastive, "pictures with captions", 1e-5, 1e-4, 3},
+    Row{Objective::contrastive, "images with captions", 1e-5, 1e-4, 3},
     Row{Objective::reward, "rewards", 1e-5, 1e-4, 1},
     Row{Objective::dpo, "preferences", 1e-6, 2e-5, 1},
     Row{Objective::kto, "preferences", 1e-6, 2e-5, 1},
     Row{Objective::simpo, "preferences", 1e-6, 2e-5, 1},
     Row{Objective::orpo, "preferences", 5e-6, 2e-5, 1},
-    Row{Objective::ppo, "rewards of written answers", 1e-6, 2e-5, 1},
-    Row{Objective::grpo, "rewards of written answers", 1e-6, 2e-5, 1},
+    Row{Objective::ppo, "rewards of generated answers", 1e-6, 2e-5, 1},
+    Row{Objective::grpo, "rewards of generated answers", 1e-6, 2e-5, 1},
     // A table has no layers that could break, and each step changes few of its rows.
     Row{Objective::skip_gram, "neighbouring tokens", 1e-3, 1e-3, 3},
 };

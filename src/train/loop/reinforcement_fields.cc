@@ -11,11 +11,11 @@ void visit_answers_and_rewards(ReinforcementOptions& o, bool used, OptionVisitor
   v.integer({"evaluation_prompts", "ppo, grpo: held-out prompts per evaluation; 0 = all", used},
             o.evaluation_prompts, 0, kMost);
   v.integer({"prompts", "ppo, grpo: prompts per batch of answers", used}, o.prompts, 1, kMost);
-  v.integer({"answers", "ppo, grpo: answers to each prompt", used}, o.answers, 1, 4096);
+  v.integer({"generations", "ppo, grpo: answers to each prompt", used}, o.generations, 1, 4096);
   v.integer({"answer_tokens", "ppo, grpo: maximum tokens of an answer", used}, o.answer_tokens, 1,
             kMost);
-  v.number({"sampling_temperature", "ppo, grpo: divisor of the logits, in writing and in training",
-            used},
+  v.number({"sampling_temperature",
+            "ppo, grpo: divisor of the logits, in generation and in training", used},
            o.sampling_temperature, 0.01, 100);
   v.integer({"batch_epochs",
              "ppo, grpo: passes over each batch of answers; 0 = 1 for grpo, 4 for ppo", used},

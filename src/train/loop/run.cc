@@ -33,15 +33,15 @@ double seconds_of_step(Job& job) {
   choose_trained(job, scratch);
   Stepper step(scratch, *job.task, job.options, job.compute);
   // Steps of varying length are taken from the whole run.
-  const auto place = [&](int64_t i) {
+  const auto step_number = [&](int64_t i) {
     return i * job.options.steps / (kUnmeasured + kMostMeasured);
   };
-  for (int64_t i = 0; i < kUnmeasured; ++i) step(place(i));
+  for (int64_t i = 0; i < kUnmeasured; ++i) step(step_number(i));
   const auto start = std::chrono::steady_clock::now();
   double seconds = 0;
   int64_t measured = 0;
   while (measured < kMostMeasured && seconds < kMeasuredSeconds) {
-    step(place(kUnmeasured + measured++));
+    step(step_number(kUnmeasured + measured++));
     seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
   return seconds / static_cast<double>(measured);

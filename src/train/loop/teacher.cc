@@ -42,9 +42,9 @@ struct TokenRange {
 class InputHash {
  public:
   void number(int64_t value) { hasher_.add({reinterpret_cast<const char*>(&value), sizeof value}); }
-  // Adds the ids, types and places of some tokens.
+  // Adds the ids, types and positions of some tokens.
   void tokens(const model::Sequence& sequence, const TokenRange& range) {
-    for (const Tensor* part : {&sequence.ids, &sequence.types, &sequence.places}) {
+    for (const Tensor* part : {&sequence.ids, &sequence.types, &sequence.positions}) {
       number(*part ? range.end - range.begin : -1);
       if (!*part) continue;
       const HostValues<int32_t> all(*part);
@@ -79,7 +79,7 @@ uint64_t key_of_row(const Batch& batch, int64_t row) {
 // Tokens of a row that attend to no others of the row, for a head with an output for each token. A
 // decoder's outputs do not depend on the tokens after the last label.
 uint64_t key_of_tokens(const Batch& batch, const TokenRange& tokens,
-                       const std::vector<int64_t>& places, const std::vector<int64_t>& starts) {
+                       const std::vector<int64_t>& positions, const std::vector<int64_t>& starts) {
   InputHash hash;
   const bool decoder = static_cast<bool>(batch.target.ids),
              encoder = static_cast<bool>(batch.source.ids);
@@ -87,19 +87,19 @@ uint64_t key_of_tokens(const Batch& batch, const TokenRange& tokens,
   const TokenRange valid = decoder ? valid_tokens(batch.target, batch.target_valid, tokens.row)
                                    : valid_tokens(batch.source, batch.source_valid, tokens.row);
   range.begin = std::max(range.begin, valid.begin);
-  range.end = std::min({range.end, valid.end, decoder ? places.back() + 1 : tokens.end});
+  range.end = std::min({range.end, valid.end, decoder ? positions.back() + 1 : tokens.end});
   if (decoder && encoder)
     hash.tokens(batch.source, valid_tokens(batch.source, batch.source_valid, tokens.row));
   hash.tokens(decoder ? batch.target : batch.source, range);
   for (const int64_t start : starts)
     if (start >= range.begin && start < range.end) hash.number(start - range.begin);
   hash.number(-1);
-  for (const int64_t place : places) hash.number(place - range.begin);
+  for (const int64_t position : positions) hash.number(position - range.begin);
   return hash.hash();
 }
 
 // Divides a row where a document begins at a multiple of a tile: its results do not depend on its
-// place in the row.
+// position in the row.
 std::vector<TokenRange> parts_of_row(const std::vector<int64_t>& starts, int64_t row,
                                      int64_t length) {
   std::vector<TokenRange> parts = {{row, 0, length}};
@@ -121,18 +121,18 @@ std::vector<Segment> segments_of(const Batch& batch, bool each_token) {
   }
   const HostValues<int32_t> labels(batch.labels);
   const int64_t length = batch.labels.dim(1);
-  int64_t asked = 0;
+  int64_t row_begin = 0;
   for (int64_t row = 0; row < rows; ++row) {
     const std::vector<int64_t> starts =
         batch.documents ? (*batch.documents)[static_cast<size_t>(row)] : std::vector<int64_t>();
     for (const TokenRange& part : parts_of_row(starts, row, length)) {
-      std::vector<int64_t> places;
+      std::vector<int64_t> positions;
       for (int64_t t = part.begin; t < part.end; ++t)
-        if (labels[row * length + t] >= 0) places.push_back(t);
-      if (places.empty()) continue;
-      const int64_t end = asked + std::ssize(places);
-      segments.push_back({asked, end, key_of_tokens(batch, part, places, starts)});
-      asked = end;
+        if (labels[row * length + t] >= 0) positions.push_back(t);
+      if (positions.empty()) continue;
+      const int64_t end = row_begin + std::ssize(positions);
+      segments.push_back({row_begin, end, key_of_tokens(batch, part, positions, starts)});
+      row_begin = end;
     }
   }
   return segments;
@@ -256,8 +256,8 @@ void Teacher::compute(const Batch& batch, const TopProbabilities& p) const {
 }
 
 TopProbabilities Teacher::operator()(const Batch& batch) {
-  const bool each_token = by_token(model_.spec), none = batch.asked == 0;
-  const int64_t rows = each_token && !none ? batch.asked : batch.labels.size();
+  const bool each_token = by_token(model_.spec), none = batch.predictions == 0;
+  const int64_t rows = each_token && !none ? batch.predictions : batch.labels.size();
   const int64_t k = options_.top;
   const TopProbabilities p{full({rows, k}, -1, DType::i32), zeros({rows, k + 1})};
   if (none) return p;

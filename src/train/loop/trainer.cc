@@ -259,7 +259,9 @@ std::string Trainer::last_good() const {
   return saved_step_ >= 0 ? model::snapshot_path(options_.out, saved_step_) : "none";
 }
 
-model::Transformer& Trainer::judged() { return average_ ? average_->mean() : job_.model; }
+model::Transformer& Trainer::evaluated_weights() {
+  return average_ ? average_->mean() : job_.model;
+}
 
 void Trainer::evaluate() {
   const bool evaluates = job_.task->evaluates();
@@ -267,7 +269,7 @@ void Trainer::evaluate() {
   if (average_)
     average_->add(ranks ? merit(measure(job_.model)) : static_cast<double>(progress_.step));
   if (!evaluates) return;
-  keep_if_best(judged());
+  keep_if_best(evaluated_weights());
 }
 
 void Trainer::evaluate_start() {
@@ -344,7 +346,7 @@ void Trainer::save() {
   require_finite();
   // Before the first evaluation, the directory contains the newest weights. They are written before
   // the snapshot, so that the snapshot of the last step implies a complete directory.
-  if (!best_) write_model(judged());
+  if (!best_) write_model(evaluated_weights());
   nlohmann::ordered_json state;
   state["step"] = progress_.step;
   if (std::isfinite(progress_.loss)) state["loss"] = progress_.loss;

@@ -46,7 +46,7 @@ class Trainer {
   void warn(const std::string& text);
   std::string kept_start() const;
   void require_finite() const;
-  model::Transformer& judged();  // the weights that are evaluated and written
+  model::Transformer& evaluated_weights();  // the weights that are evaluated and written
   std::string last_good() const;
   void pause(Pause kind, const std::function<void()>& work);
   void take_sample();

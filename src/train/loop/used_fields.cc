@@ -114,7 +114,7 @@ const std::vector<Rule>& pass_rules() {
       {{"bleu_lines"}, [](const Run& r) { return r.is({pairs}); }, "`pairs`, or recordings"},
       {{"window_from"},
        [](const Run& r) { return !r.is({contrastive, skip_gram, ppo, grpo}); },
-       "an objective of given texts or pictures"},
+       "an objective of given texts or images"},
       {{"label_smoothing"},
        [](const Run& r) { return !r.is({contrastive, skip_gram, replaced_tokens, ppo, grpo}); },
        "an objective that predicts tokens or labels"},
@@ -125,7 +125,7 @@ const std::vector<Rule>& pass_rules() {
        "fp32, in which this objective always computes"},
       {{"embedding_dropout", "attention_dropout", "residual_dropout"},
        [](const Run& r) { return !r.is({contrastive, skip_gram}); },
-       "an objective of one model of texts, sound or pictures"},
+       "an objective of one model of texts, audio or images"},
   };
   return all;
 }
@@ -158,13 +158,13 @@ const std::vector<Rule>& objective_rules() {
          return r.is({kto}) || (r.is({dpo}) && !r.options.preferences.reference_free);
        },
        "`objective` dpo or kto with a reference"},
-      {{"validation_prompts", "evaluation_prompts", "prompts", "answers", "answer_tokens",
+      {{"validation_prompts", "evaluation_prompts", "prompts", "generations", "answer_tokens",
         "sampling_temperature", "batch_epochs", "minibatches", "mask_truncated", "rewards",
         "reward_command", "kl_weight"},
-       [](const Run& r) { return writes_answers(r.objective); },
+       [](const Run& r) { return is_reinforcement(r.objective); },
        "`objective` ppo or grpo"},
       {{"clip_ratio", "clip_ratio_high"},
-       [](const Run& r) { return writes_answers(r.objective) && r.steps_of_answers() > 1; },
+       [](const Run& r) { return is_reinforcement(r.objective) && r.steps_of_answers() > 1; },
        "`objective` ppo or grpo with `batch_epochs` or `minibatches` above 1"},
       {{"reward_timeout"},
        [](const Run& r) { return !r.options.reinforcement.reward_command.empty(); },

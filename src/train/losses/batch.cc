@@ -34,24 +34,24 @@ std::vector<Interval> head_reads(const model::Transformer& model, const Batch& b
 }
 
 // The positions with labels, these labels, and the units to which they belong.
-struct Asked {
-  Tensor places, labels;  // i32 [batch.asked]
+struct LabelledRows {
+  Tensor indices, labels;  // i32 [batch.predictions]
   RowUnits units;
 };
-Asked asked_of(const Batch& batch, int64_t units) {
+LabelledRows labelled_rows(const Batch& batch, int64_t units) {
   const HostValues<int32_t> all(batch.labels);
   const int64_t rows = all.size() / units;
   std::vector<int64_t> starts;
-  std::vector<int32_t> places, labels;
+  std::vector<int32_t> indices, labels;
   for (int64_t i = 0; i < all.size(); ++i) {
-    if (i % rows == 0) starts.push_back(std::ssize(places));
+    if (i % rows == 0) starts.push_back(std::ssize(indices));
     if (all[i] < 0) continue;
-    places.push_back(static_cast<int32_t>(i));
+    indices.push_back(static_cast<int32_t>(i));
     labels.push_back(all[i]);
   }
-  starts.push_back(std::ssize(places));
-  return {tensor_of(places, {batch.asked}),
-          tensor_of(labels, {batch.asked}),
+  starts.push_back(std::ssize(indices));
+  return {tensor_of(indices, {batch.predictions}),
+          tensor_of(labels, {batch.predictions}),
           {units, std::make_shared<const std::vector<int64_t>>(std::move(starts))}};
 }
 
@@ -63,22 +63,23 @@ HeadInputs head_inputs(const model::Transformer& model, const Batch& batch, mode
   const Tensor hidden = hidden_of(model, batch, pass);
   const model::HeadKind kind = model.spec.head.kind;
   const bool by_token = kind == model::HeadKind::language_model || kind == model::HeadKind::token;
-  if (!by_token || batch.asked == batch.labels.size() || batch.asked == 0)
+  if (!by_token || batch.predictions == batch.labels.size() || batch.predictions == 0)
     return {hidden, batch.labels, units, head_reads(model, batch, pass)};
-  const Asked asked = asked_of(batch, units.count);
-  const UnitScope of_asked(asked.units);
+  const LabelledRows inputs = labelled_rows(batch, units.count);
+  const UnitScope of_rows(inputs.units);
   const int64_t C = hidden.dim(-1);
-  return {gather(asked.places, hidden.view({hidden.size() / C, C})), asked.labels, asked.units, {}};
+  return {
+      gather(inputs.indices, hidden.view({hidden.size() / C, C})), inputs.labels, inputs.units, {}};
 }
 
 void each_block_of_logits(
-    const model::Transformer& model, const HeadInputs& asked,
+    const model::Transformer& model, const HeadInputs& inputs,
     const std::function<void(const Tensor& logits, int64_t begin, int64_t end)>& use) {
-  const int64_t rows = asked.labels.size(), C = asked.hidden.dim(-1);
+  const int64_t rows = inputs.labels.size(), C = inputs.hidden.dim(-1);
   const model::HeadKind kind = model.spec.head.kind;
   if (kind != model::HeadKind::language_model)
-    return use(model.logits(asked.hidden, asked.valid), 0, rows);
-  const Tensor hidden = asked.hidden.view({rows, C});
+    return use(model.logits(inputs.hidden, inputs.valid), 0, rows);
+  const Tensor hidden = inputs.hidden.view({rows, C});
   const int64_t block = logit_blocks(rows, model.spec.vocabulary).rows;
   for (int64_t begin = 0; begin < rows; begin += block) {
     const int64_t end = std::min(begin + block, rows);
@@ -87,9 +88,9 @@ void each_block_of_logits(
 }
 
 Tensor all_logits(const model::Transformer& model, const Batch& batch, const model::Pass& pass) {
-  const HeadInputs asked = head_inputs(model, batch, pass);
-  const UnitScope units(asked.units);
-  return model.logits(asked.hidden, asked.valid);
+  const HeadInputs inputs = head_inputs(model, batch, pass);
+  const UnitScope units(inputs.units);
+  return model.logits(inputs.hidden, inputs.valid);
 }
 
 namespace {
@@ -101,10 +102,10 @@ Tensor with_side_losses(const model::Transformer& model, const Batch& batch, mod
                         double divisor, Loss&& loss_of) {
   std::vector<Tensor> side_losses;
   if (pass.training) pass.side_losses = &side_losses;
-  const HeadInputs asked = head_inputs(model, batch, pass);
-  const UnitScope units(asked.units);
-  Tensor loss = loss_of(asked);
-  const auto share = static_cast<float>(static_cast<double>(batch.asked) / divisor);
+  const HeadInputs inputs = head_inputs(model, batch, pass);
+  const UnitScope units(inputs.units);
+  Tensor loss = loss_of(inputs);
+  const auto share = static_cast<float>(static_cast<double>(batch.predictions) / divisor);
   for (const Tensor& side : side_losses) loss = add(loss, scale(side, share));
   return loss;
 }
@@ -113,20 +114,20 @@ Tensor with_side_losses(const model::Transformer& model, const Batch& batch, mod
 
 Tensor label_loss(const model::Transformer& model, const Batch& batch, const model::Pass& pass,
                   double divisor, float smoothing, const Distillation* distillation) {
-  return with_side_losses(model, batch, pass, divisor, [&](const HeadInputs& asked) {
-    return has_target_loss(batch)
-               ? target_loss(model.logits(asked.hidden, asked.valid), asked.labels, batch, divisor)
-               : model.loss(asked.hidden, asked.valid, asked.labels,
-                            {divisor, smoothing, distillation});
+  return with_side_losses(model, batch, pass, divisor, [&](const HeadInputs& inputs) {
+    return has_target_loss(batch) ? target_loss(model.logits(inputs.hidden, inputs.valid),
+                                                inputs.labels, batch, divisor)
+                                  : model.loss(inputs.hidden, inputs.valid, inputs.labels,
+                                               {divisor, smoothing, distillation});
   });
 }
 
 Tensor label_loss(const model::Transformer& model, const Batch& batch, const model::Pass& pass,
                   double divisor, const LabelLoss& own) {
-  return with_side_losses(model, batch, pass, divisor, [&](const HeadInputs& asked) {
-    const Tensor logits = model.logits(asked.hidden, asked.valid);
-    const int64_t rows = asked.labels.size();
-    const Tensor sum = own(logits.view({rows, logits.dim(-1)}), asked.labels.view({rows}));
+  return with_side_losses(model, batch, pass, divisor, [&](const HeadInputs& inputs) {
+    const Tensor logits = model.logits(inputs.hidden, inputs.valid);
+    const int64_t rows = inputs.labels.size();
+    const Tensor sum = own(logits.view({rows, logits.dim(-1)}), inputs.labels.view({rows}));
     check(sum && sum.size() == 1 && (sum.dtype() == DType::f32 || sum.dtype() == DType::f64),
           "loss: the function returned a tensor {} of {}; expected [1] of fp32 or fp64",
           describe(sum.shape()), name_of(sum.dtype()));

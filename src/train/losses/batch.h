@@ -41,8 +41,8 @@ struct DrawnTokens {
 // For objectives of whole texts: the texts in the order of the rows of HeadInputs.
 struct WholeTexts {
   struct Text {
-    int64_t number;  // in the data
-    int64_t asked;   // number of its labels that are not below 0
+    int64_t number;       // in the data
+    int64_t predictions;  // number of its labels that are not below 0
   };
   std::vector<Text> texts;
 };
@@ -60,9 +60,9 @@ struct Batch {
   // i32: [B, T] if the head has an output for each token, [B] if it has one for each sequence, [B,
   // 2] (the first and the last token of the answer) for a span; below 0 = no prediction.
   Tensor labels;
-  Meaning meaning = {};  // with LabelSets and Numbers, the labels are 0
-  int64_t asked = 0;     // number of labels that are not below 0
-  int64_t tokens = 0;    // number of tokens, without padding
+  Meaning meaning = {};     // with LabelSets and Numbers, the labels are 0
+  int64_t predictions = 0;  // number of labels that are not below 0
+  int64_t tokens = 0;       // number of tokens, without padding
   // The number of sequences of equal length, each of which is a unit (see Units in kernels.h); 0 =
   // lengths differ from pass to pass, and the entire pass is one unit.
   int64_t units = 0;
@@ -87,7 +87,7 @@ HeadInputs head_inputs(const model::Transformer& model, const Batch& batch, mode
 // Calls use(logits, begin, end) with the head's outputs for consecutive rows, in blocks that take
 // little memory; not for training.
 void each_block_of_logits(
-    const model::Transformer& model, const HeadInputs& asked,
+    const model::Transformer& model, const HeadInputs& inputs,
     const std::function<void(const Tensor& logits, int64_t begin, int64_t end)>& use);
 
 // The outputs of the head for all rows of HeadInputs.
@@ -99,7 +99,8 @@ using LabelLoss = std::function<Tensor(const Tensor& logits, const Tensor& label
 // (target_loss.h), divided by `divisor`: f64 [1]. Large logits are not stored. `smoothing` is the
 // probability that label smoothing spreads over all labels. With a distillation, whose rows are
 // those of HeadInputs, the loss has a share of it. If the pass is for training, adds the side
-// losses of the layers, such as the balance of experts, each multiplied by batch.asked / divisor.
+// losses of the layers, such as the balance of experts, each multiplied by batch.predictions /
+// divisor.
 Tensor label_loss(const model::Transformer& model, const Batch& batch, const model::Pass& pass,
                   double divisor, float smoothing = 0, const Distillation* distillation = nullptr);
 // The same with a loss of the caller, as in TrainOptions::loss.

@@ -16,13 +16,13 @@ Tensor repeated(const Tensor& x, int64_t count) {
 
 }  // namespace
 
-Tensor contrastive_loss(const Tensor& pictures, const Tensor& texts, const Tensor& scale,
+Tensor contrastive_loss(const Tensor& images, const Tensor& texts, const Tensor& scale,
                         const Tensor& bias) {
-  const int64_t B = pictures.dim(0), C = pictures.dim(1);
-  check(texts.shape() == pictures.shape(),
-        "contrastive_loss: pictures are {}, texts {}; expected equal shapes [B, C]",
-        describe(pictures.shape()), describe(texts.shape()));
-  const Tensor x = scale_columns(infer::unit_length(pictures), repeated(exp(scale), C));
+  const int64_t B = images.dim(0), C = images.dim(1);
+  check(texts.shape() == images.shape(),
+        "contrastive_loss: images are {}, texts {}; expected equal shapes [B, C]",
+        describe(images.shape()), describe(texts.shape()));
+  const Tensor x = scale_columns(infer::unit_length(images), repeated(exp(scale), C));
   const Tensor y = infer::unit_length(texts);
   if (bias) {
     const Tensor logits = linear(x, y, repeated(bias, B));  // [B, B]

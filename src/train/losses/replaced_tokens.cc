@@ -24,12 +24,12 @@ int32_t draw(std::span<const float> logits, float number) {
   return static_cast<int32_t>(logits.size() - 1);
 }
 
-// Returns the places of the labels.
-std::vector<int64_t> labelled_places(const HostValues<int32_t>& labels) {
-  std::vector<int64_t> places;
+// Returns the positions of the labels.
+std::vector<int64_t> labelled_positions(const HostValues<int32_t>& labels) {
+  std::vector<int64_t> positions;
   for (int64_t i = 0; i < labels.size(); ++i)
-    if (labels[i] >= 0) places.push_back(i);
-  return places;
+    if (labels[i] >= 0) positions.push_back(i);
+  return positions;
 }
 
 }  // namespace
@@ -69,33 +69,33 @@ std::vector<model::NamedParameter> own_parameters_of(model::Transformer& generat
 
 ReplacedTokens replace_tokens(const model::Transformer& generator, const Batch& batch,
                               const model::Pass& pass, double divisor) {
-  const HeadInputs asked = head_inputs(generator, batch, pass);
+  const HeadInputs inputs = head_inputs(generator, batch, pass);
   ReplacedTokens result;
   {
-    const UnitScope units(asked.units);
-    result.generator_loss = generator.loss(asked.hidden, asked.valid, asked.labels, {divisor});
+    const UnitScope units(inputs.units);
+    result.generator_loss = generator.loss(inputs.hidden, inputs.valid, inputs.labels, {divisor});
   }
   const HostValues<int32_t> original(batch.labels), given(batch.source.ids);
   const HostValues<float> numbers(std::get<DrawnTokens>(batch.meaning).numbers);
-  const std::vector<int64_t> places = labelled_places(original);
+  const std::vector<int64_t> positions = labelled_positions(original);
   std::vector<int32_t> ids(given.begin(), given.end()), replaced(ids.size());
   const NoGradient off;
-  const bool all = asked.labels.size() == batch.labels.size();  // the rows are those of all tokens
-  each_block_of_logits(generator, asked, [&](const Tensor& logits, int64_t begin, int64_t end) {
+  const bool all = inputs.labels.size() == batch.labels.size();  // the rows are those of all tokens
+  each_block_of_logits(generator, inputs, [&](const Tensor& logits, int64_t begin, int64_t end) {
     const HostValues<float> z(logits);
     for (int64_t row = begin; row < end; ++row) {
-      const int64_t place = all ? row : places[static_cast<size_t>(row)];
-      if (original[place] < 0) continue;
-      const int32_t drawn = draw(z.row(row - begin), numbers[place]);
-      ids[static_cast<size_t>(place)] = drawn;
-      replaced[static_cast<size_t>(place)] = drawn != original[place];
+      const int64_t position = all ? row : positions[static_cast<size_t>(row)];
+      if (original[position] < 0) continue;
+      const int32_t drawn = draw(z.row(row - begin), numbers[position]);
+      ids[static_cast<size_t>(position)] = drawn;
+      replaced[static_cast<size_t>(position)] = drawn != original[position];
     }
   });
   Batch& next = result.batch = batch;
   next.meaning = {};
   next.source.ids = tensor_of(ids, batch.source.ids.shape());
   next.labels = tensor_of(replaced, batch.labels.shape());
-  next.asked = next.labels.size();
+  next.predictions = next.labels.size();
   return result;
 }
 

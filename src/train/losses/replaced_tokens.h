@@ -1,7 +1,7 @@
 #pragma once
 
 // Replaced-token detection (Clark et al. 2020, arXiv:2003.10555): a generator predicts masked
-// tokens, and the model tells which tokens of its input were drawn from these predictions.
+// tokens, and the model predicts which tokens of its input were drawn from these predictions.
 
 #include <vector>
 

@@ -13,12 +13,12 @@ SequenceLogProbabilities sequence_log_probabilities(const model::Transformer& mo
   std::vector<Tensor> side_losses;
   model::Pass pass = given;
   if (pass.training) pass.side_losses = &side_losses;
-  const HeadInputs asked = head_inputs(model, batch, pass);
-  const UnitScope units(asked.units);
+  const HeadInputs inputs = head_inputs(model, batch, pass);
+  const UnitScope units(inputs.units);
   std::vector<int64_t> counts;
-  for (const WholeTexts::Text& text : whole->texts) counts.push_back(text.asked);
+  for (const WholeTexts::Text& text : whole->texts) counts.push_back(text.predictions);
   SequenceLogProbabilities found;
-  found.tokens = model.log_probabilities(asked.hidden, asked.labels);
+  found.tokens = model.log_probabilities(inputs.hidden, inputs.labels);
   found.sums = segment_sums(found.tokens, counts);
   for (const Tensor& side : side_losses) {
     const Tensor each = add(full({1}, 0, DType::f64, side.device()), side);
@@ -30,7 +30,7 @@ SequenceLogProbabilities sequence_log_probabilities(const model::Transformer& mo
 Tensor label_counts(const Batch& batch) {
   const auto& texts = std::get<WholeTexts>(batch.meaning).texts;
   return tensor_from<double>({std::ssize(texts)},
-                             [&](int64_t n) { return texts[static_cast<size_t>(n)].asked; });
+                             [&](int64_t n) { return texts[static_cast<size_t>(n)].predictions; });
 }
 
 }  // namespace fovea::train

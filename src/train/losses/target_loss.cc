@@ -37,14 +37,14 @@ Tensor weights_of_labels(const Tensor& labels, const std::vector<float>& of_labe
 Tensor span_logits(const Tensor& logits, const std::vector<Interval>& valid) {
   const int64_t B = logits.dim(0), T = logits.dim(1);
   // Element i of [B, 2, T] is that of text b, side i / T % 2 and token t.
-  const Tensor places = tensor_from<int32_t>({B * 2 * T}, [&](int64_t i) {
+  const Tensor indices = tensor_from<int32_t>({B * 2 * T}, [&](int64_t i) {
     const int64_t b = i / (2 * T), side = i / T % 2, t = i % T;
     return (b * T + t) * 2 + side;
   });
   const Tensor padding = tensor_from<float>({B * 2, T}, [&](int64_t i) {
     return i % T >= valid[static_cast<size_t>(i / (2 * T))].end ? kNoToken : 0;
   });
-  const Tensor turned = gather(places, logits.view({B * T * 2, 1})).view({B * 2, T});
+  const Tensor turned = gather(indices, logits.view({B * T * 2, 1})).view({B * 2, T});
   return add(turned, cast(padding.to(logits.device()), logits.dtype()));
 }
 

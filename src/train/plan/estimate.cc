@@ -20,7 +20,7 @@ int64_t further_uses(const model::Spec& s) {
 
 // Returns the number of sums of each use of a parameter.
 int64_t sums_of(int64_t passes, const Savings& savings) {
-  return savings.added_passes ? 1 : SumTree::places_if_merged(passes);
+  return savings.added_passes ? 1 : SumTree::slots_if_merged(passes);
 }
 
 // Returns the bytes of gradients. Those of one pass are summed in place; those of several passes

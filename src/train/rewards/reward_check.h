@@ -7,14 +7,14 @@ namespace fovea::train {
 // A check of each answer alone: 1 if it holds, else 0.
 class Check : public Reward {
  public:
-  std::vector<double> operator()(const std::vector<WrittenAnswer>& answers) override {
+  std::vector<double> operator()(const std::vector<GeneratedAnswer>& answers) override {
     std::vector<double> found;
-    for (const WrittenAnswer& answer : answers) found.push_back(holds(answer) ? 1 : 0);
+    for (const GeneratedAnswer& answer : answers) found.push_back(holds(answer) ? 1 : 0);
     return found;
   }
 
  private:
-  virtual bool holds(const WrittenAnswer& answer) = 0;
+  virtual bool holds(const GeneratedAnswer& answer) = 0;
 };
 
 // Compares answers with a text, in which {{item.KEY}} is a value of the record: "OPERATION:TEXT".

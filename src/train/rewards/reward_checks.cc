@@ -34,24 +34,24 @@ class ValueCheck : public Check {
     const std::string value = value_of(prompt);
     if (numeric_ && !last_number(value))
       fail(ErrorKind::BadFile, "{}: {} is \"{}\"; expected a number, for the reward numeric",
-           prompt.conversation.place, key_, value);
+           prompt.conversation.location, key_, value);
   }
 
  private:
   std::string value_of(const Prompt& prompt) const {
     const nlohmann::ordered_json record =
-        parse_ordered_json(prompt.record, prompt.conversation.place);
+        parse_ordered_json(prompt.record, prompt.conversation.location);
     const auto found = record.find(key_);
     const bool plain =
         found != record.end() && (found->is_string() || found->is_number() || found->is_boolean());
     if (!plain)
       fail(ErrorKind::BadFile, "{}: {} is {}; expected a text or a number, for the reward {}",
-           prompt.conversation.place, key_, found == record.end() ? "missing" : "another value",
+           prompt.conversation.location, key_, found == record.end() ? "missing" : "another value",
            numeric_ ? "numeric" : "exact");
     return found->is_string() ? found->get<std::string>() : found->dump();
   }
 
-  bool holds(const WrittenAnswer& answer) override {
+  bool holds(const GeneratedAnswer& answer) override {
     const std::string expected = value_of(*answer.prompt);
     if (!numeric_) return without_space(answer.text) == without_space(expected);
     const std::optional<double> one = last_number(answer.text), other = last_number(expected);
@@ -68,7 +68,7 @@ class PatternCheck : public Check {
       : pattern_(text::Pattern::regex(pattern, "rewards: " + pattern)) {}
 
  private:
-  bool holds(const WrittenAnswer& answer) override try {
+  bool holds(const GeneratedAnswer& answer) override try {
     std::vector<text::Stretch> stretches;
     pattern_.find(answer.text, stretches);
     return std::any_of(stretches.begin(), stretches.end(),
@@ -92,7 +92,7 @@ class SchemaCheck : public Check {
     fail_field(error.kind(), "rewards", "{}: {}", path, error.what());
   }
 
-  bool holds(const WrittenAnswer& answer) override try {
+  bool holds(const GeneratedAnswer& answer) override try {
     text::GrammarAutomaton automaton(grammar_.grammar, grammar_.root);
     int32_t state = automaton.start();
     for (const char c : without_space(answer.text)) {
@@ -123,7 +123,7 @@ class LengthCheck : public Check {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     return error == std::errc() && end == text.data() + text.size() && number >= 0;
   }
-  bool holds(const WrittenAnswer& answer) override {
+  bool holds(const GeneratedAnswer& answer) override {
     return answer.tokens >= least_ && answer.tokens <= most_;
   }
   int64_t least_ = 0, most_ = 0;

@@ -31,7 +31,7 @@ class RewardModel : public Reward {
                    : std::nullopt),
         hash_(model::model_fingerprint(folder)) {}
 
-  std::vector<double> operator()(const std::vector<WrittenAnswer>& answers) override {
+  std::vector<double> operator()(const std::vector<GeneratedAnswer>& answers) override {
     const NoGradient off;
     std::vector<double> rewards;
     for (size_t begin = 0; begin < answers.size(); begin += kTextsAtOnce) {
@@ -64,7 +64,7 @@ class RewardModel : public Reward {
 
   // As in training, an encoder without a template reads the prompt and the answer as a pair of
   // texts. Of a longer text of a decoder, it reads the end, as much as the context holds.
-  infer::TokenizedText tokens_of(const WrittenAnswer& answer) const {
+  infer::TokenizedText tokens_of(const GeneratedAnswer& answer) const {
     Conversation whole = answer.prompt->conversation;
     if (pairs_ && whole.plain)
       return pairs_->pair(pairs_->own_ids(whole.plain->prompt), answer.text);

@@ -120,17 +120,17 @@ class RewardProgram : public Reward {
   RewardProgram(std::string command, double seconds, std::function<bool()> stop)
       : command_(std::move(command)), seconds_(seconds), stop_(std::move(stop)) {}
 
-  std::vector<double> operator()(const std::vector<WrittenAnswer>& answers) override {
+  std::vector<double> operator()(const std::vector<GeneratedAnswer>& answers) override {
     std::string lines;
-    for (const WrittenAnswer& answer : answers) lines += line_of(answer);
+    for (const GeneratedAnswer& answer : answers) lines += line_of(answer);
     return rewards_in(output_for(lines, answers.size()), answers.size());
   }
 
  private:
   // The record, with the answer.
-  static std::string line_of(const WrittenAnswer& answer) {
+  static std::string line_of(const GeneratedAnswer& answer) {
     nlohmann::ordered_json record =
-        parse_ordered_json(answer.prompt->record, answer.prompt->conversation.place);
+        parse_ordered_json(answer.prompt->record, answer.prompt->conversation.location);
     record["completion"] = answer.text;
     record["completion_tokens"] = answer.tokens;
     return json_line(record) + "\n";

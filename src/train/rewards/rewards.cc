@@ -13,26 +13,26 @@ namespace {
 constexpr double kMostWeight = 1e6;  // sums of larger ones are lost in rounding, or infinite
 
 // A reward as the options write it: "0.5*regex:[0-9]+".
-struct AskedReward {
+struct ParsedReward {
   double weight = 1;
   std::string kind, argument;
 };
 
-AskedReward asked_reward(const std::string& given) {
-  AskedReward asked;
+ParsedReward parse_reward(const std::string& given) {
+  ParsedReward reward;
   std::string_view rest = given;
   const size_t star = rest.find('*');
   double weight = 0;
   const char* const end = rest.data() + (star == rest.npos ? 0 : star);
   const auto [read, error] = std::from_chars(rest.data(), end, weight);
   if (star != rest.npos && error == std::errc() && read == end) {
-    asked.weight = weight;
+    reward.weight = weight;
     rest.remove_prefix(star + 1);
   }
   const size_t colon = rest.find(':');
-  asked.kind = rest.substr(0, colon);
-  if (colon != rest.npos) asked.argument = rest.substr(colon + 1);
-  return asked;
+  reward.kind = rest.substr(0, colon);
+  if (colon != rest.npos) reward.argument = rest.substr(colon + 1);
+  return reward;
 }
 
 }  // namespace
@@ -47,7 +47,7 @@ Rewards::Rewards(const ReinforcementOptions& options, DType compute) {
     all_.push_back(std::move(reward));
   };
   for (const std::string& given : options.rewards) {
-    const auto [weight, kind, argument] = asked_reward(given);
+    const auto [weight, kind, argument] = parse_reward(given);
     check_field(std::abs(weight) <= kMostWeight, "rewards",
                 "{} has the weight {}; expected a number from -{:g} to {:g}", given, weight,
                 kMostWeight, kMostWeight);
@@ -65,7 +65,7 @@ Rewards::Rewards(const ReinforcementOptions& options, DType compute) {
         make_reward_program(options.reward_command, options.reward_timeout, options.stop));
 }
 
-Rewards::Scores Rewards::operator()(const std::vector<WrittenAnswer>& answers) const {
+Rewards::Scores Rewards::operator()(const std::vector<GeneratedAnswer>& answers) const {
   Scores scores;
   scores.total.resize(answers.size());
   for (size_t i = 0; i < all_.size(); ++i) {

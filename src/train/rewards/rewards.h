@@ -12,8 +12,8 @@
 
 namespace fovea::train {
 
-// An answer that a model has written.
-struct WrittenAnswer {
+// An answer that a model has generated.
+struct GeneratedAnswer {
   const Prompt* prompt = nullptr;
   std::string text;
   int64_t tokens = 0;  // without the end token
@@ -23,7 +23,7 @@ struct WrittenAnswer {
 class Reward {
  public:
   virtual ~Reward() = default;
-  virtual std::vector<double> operator()(const std::vector<WrittenAnswer>& answers) = 0;
+  virtual std::vector<double> operator()(const std::vector<GeneratedAnswer>& answers) = 0;
   // Throws BadFile, naming the record, if it lacks a key that the reward reads.
   virtual void require(const Prompt&) const {}
   // A hash of the files that the reward reads; 0 = none.
@@ -43,7 +43,7 @@ class Rewards {
     std::vector<std::vector<double>> by_name;  // by reward, then by answer; without weights
   };
   // Throws Failed if a program fails, and RewardsStopped.
-  Scores operator()(const std::vector<WrittenAnswer>& answers) const;
+  Scores operator()(const std::vector<GeneratedAnswer>& answers) const;
   void require(const Prompt& prompt) const;
   const std::vector<std::string>& names() const { return names_; }
   uint64_t hash() const;

@@ -44,10 +44,11 @@ class RecordTemplate {
 
   // Returns the text for a record. Throws BadFile if it lacks a key.
   std::string operator()(const Prompt& prompt) const {
-    const auto record = parse_ordered_json(prompt.record, prompt.conversation.place);
+    const auto record = parse_ordered_json(prompt.record, prompt.conversation.location);
     std::string text;
     for (const Part& part : parts_)
-      text += part.path.empty() ? part.text : value(record, part.path, prompt.conversation.place);
+      text +=
+          part.path.empty() ? part.text : value(record, part.path, prompt.conversation.location);
     return text;
   }
 
@@ -63,7 +64,7 @@ class RecordTemplate {
   }
 
   static std::string value(const nlohmann::ordered_json& record, const std::string& path,
-                           const std::string& place) {
+                           const std::string& location) {
     const nlohmann::ordered_json* at = &record;
     for (std::string_view rest = path; at != nullptr && !rest.empty();) {
       const std::string key(rest.substr(0, rest.find('.')));
@@ -76,7 +77,7 @@ class RecordTemplate {
       fail(ErrorKind::BadFile,
            "{}: {} is {}; expected a text or a number, for the reward "
            "string_check",
-           place, path, at == nullptr ? "missing" : "another value");
+           location, path, at == nullptr ? "missing" : "another value");
     return at->is_string() ? at->get<std::string>() : at->dump();
   }
 
@@ -103,7 +104,7 @@ class StringCheck : public Check {
     return static_cast<Operation>(found - std::begin(names));
   }
 
-  bool holds(const WrittenAnswer& answer) override {
+  bool holds(const GeneratedAnswer& answer) override {
     const std::string expected = reference_(*answer.prompt);
     switch (operation_) {
       case Operation::equal: return answer.text == expected;

@@ -89,7 +89,7 @@ infer::Evaluation evaluate_next_tokens(const model::Model& model,
     tokens.copy(start + 1, rows * length, labels.row(0));
     batch.target.ids = ids.tensor();
     batch.labels = labels.tensor();
-    batch.asked = batch.tokens = rows * length;
+    batch.predictions = batch.tokens = rows * length;
     return batch;
   };
   const int64_t rows = std::max<int64_t>(1, kTokensAtOnce / context);

@@ -192,14 +192,14 @@ void add_teacher(Job& job, ExamplesTask& task, const model::Spec& spec,
   task.learn_from(std::move(teacher));
 }
 
-// Adds the passes of a step, and the memory of the task's own models and of writing answers.
+// Adds the passes of a step, and the memory of the task's own models and of generating answers.
 void add_own_cost(Job& job, const ExamplesTask& task) {
   const PlannedWork work = task.planned_work();
   job.plan.flops_per_step *=
       work.passes_per_step * mean_passes(job.options) / static_cast<double>(job.options.accumulate);
   job.plan.weight_bytes += work.other_bytes;
   // Keys and values of answers are freed before the first pass of a step.
-  job.plan.activation_bytes = std::max(job.plan.activation_bytes, work.writing_bytes);
+  job.plan.activation_bytes = std::max(job.plan.activation_bytes, work.generation_bytes);
 }
 
 void plan_data(Job& job, const model::Spec& spec, const Examples& examples, const Say& say) {

@@ -39,10 +39,10 @@ class AnswersTask : public ExamplesTask {
     if (purpose == Purpose::measure) return;
     for (const bool given : {!options.class_weights.empty(), options.label_smoothing != 0,
                              options.problem_type != model::ProblemType::automatic,
-                             !options.distillation.teacher.empty()})
+                             !options.distillation.teacher.empty(), options.loss != nullptr})
       check_field(!given, "labels",
                   "questions are given with an option of labels (`class_weights`, "
-                  "`label_smoothing`, `problem_type` or `teacher`); expected none of them");
+                  "`label_smoothing`, `loss`, `problem_type` or `teacher`); expected none of them");
     if (!options.validation_labels.empty()) {
       check_field(hold_questions(options.validation_labels), "validation_labels",
                   "has no questions, but `labels` has; expected the same kind");
@@ -87,10 +87,10 @@ class AnswersTask : public ExamplesTask {
     const infer::TextFormat format =
         infer::TextFormat::of(tokenizers.source, spec, options_.length);
     std::vector<Window> windows;
-    const int64_t asked = std::ssize(training_.questions);
+    const int64_t questions = std::ssize(training_.questions);
     LabelledTokens learnt = windows_of(training_, format, windows);
-    if (windows.size() > static_cast<size_t>(asked))
-      say(fmt::format("{} questions are read in {} windows of at most {} tokens", asked,
+    if (windows.size() > static_cast<size_t>(questions))
+      say(fmt::format("{} questions are read in {} windows of at most {} tokens", questions,
                       windows.size(), format.most()));
     windows_.clear();
     LabelledTokens held_out = windows_of(held_out_, format, windows_);
@@ -166,10 +166,10 @@ class AnswersTask : public ExamplesTask {
     LabelledTokens tokens;
     for (size_t i = 0; i < set.questions.size(); ++i) {
       const LabelledQuestion& question = set.questions[i];
-      const std::vector<int32_t> asked = format.own_ids(question.text);
+      const std::vector<int32_t> question_ids = format.own_ids(question.text);
       const text::Encoding context = format.tokenizer().encoding(
           set.contexts[question.context], {.add_special_tokens = false, .truncate_and_pad = false});
-      const int64_t around = std::ssize(asked) + format.added_to_pair();
+      const int64_t around = std::ssize(question_ids) + format.added_to_pair();
       const int64_t room = format.most() - around;
       check_field(room >= 8, "length",
                   "the question {} and the special tokens take {} tokens of {}; expected longer "
@@ -179,10 +179,10 @@ class AnswersTask : public ExamplesTask {
       for (size_t begin = 0;; begin += step) {
         const size_t end = std::min(context.ids.size(), begin + static_cast<size_t>(room));
         const infer::TokenizedText read =
-            format.framed(asked, std::span(context.ids).subspan(begin, end - begin));
+            format.framed(question_ids, std::span(context.ids).subspan(begin, end - begin));
         const auto& bytes = context.byte_offsets;
         Window window{i,
-                      format.before_second() + std::ssize(asked),
+                      format.before_second() + std::ssize(question_ids),
                       {bytes.begin() + std::ptrdiff_t(begin), bytes.begin() + std::ptrdiff_t(end)}};
         tokens.ids.add(read.ids);
         tokens.types.add(read.all_types());

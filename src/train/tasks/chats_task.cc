@@ -83,7 +83,7 @@ class ChatsTask : public ConversationsTask {
     }
     for (const Conversation& record : validation_.records) add(record, true);
     if (purpose_ == Purpose::train)
-      say(fmt::format("the first record ({}) is {}", data_.records.front().place,
+      say(fmt::format("the first record ({}) is {}", data_.records.front().location,
                       summary_of(data_.records.front())));
     report(longest_row(spec), say);
     say_names(names, say);

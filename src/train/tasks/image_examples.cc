@@ -54,7 +54,7 @@ Random ImageExamples::random_of(int64_t pass, int64_t row) const {
 
 void ImageExamples::mix(Batch& batch, int64_t pass) const {
   const int64_t B = batch.labels.dim(0);
-  Random random = random_of(pass, B);  // no picture's row
+  Random random = random_of(pass, B);  // no image's row
   const auto share = static_cast<float>(beta_sample(settings_.augmentation.mixup, random));
   const HostValues<int32_t> labels(batch.labels);
   batch.meaning = MixedLabels{
@@ -99,7 +99,7 @@ Batch ImageExamples::of(const ImageFiles& files, const std::vector<int64_t>& sam
   });
   batch.source.signal = tensor_of(pixels, {B, 3, S, S});
   batch.labels = tensor_of(labels, {B});
-  batch.asked = B;
+  batch.predictions = B;
   batch.tokens = B * settings_.tokens;
   if (pass >= 0 && settings_.augmentation.mixup > 0) mix(batch, pass);
   return batch;

@@ -12,7 +12,7 @@
 namespace fovea::train {
 namespace {
 
-// Predicts the label of a picture.
+// Predicts the label of an image.
 class ImagesTask : public ExamplesTask {
  public:
   ImagesTask(const TrainOptions& options, Purpose purpose)
@@ -38,9 +38,9 @@ class ImagesTask : public ExamplesTask {
   void shape(model::Spec& spec, const text::Tokenizer&, const model::Origin& origin,
              const Say& say) override {
     const bool image = spec.input.kind == model::InputKind::image && !spec.decoder;
-    check_field(image, "images", "the model does not read pictures; expected an encoder of images");
+    check_field(image, "images", "the model does not read images; expected an encoder of images");
     check_field(spec.input.channels == 3, "images",
-                "the model reads pictures with {} channels; expected 3", spec.input.channels);
+                "the model reads images with {} channels; expected 3", spec.input.channels);
     const bool fresh = origin.family == nullptr;
     if (!fresh && spec.head.kind == model::HeadKind::sequence && takes_over(origin)) return;
     spec.head = model::head_of(fresh ? model::family_for(model::validated(spec)) : *origin.family,
@@ -64,7 +64,7 @@ class ImagesTask : public ExamplesTask {
     else
       processor_ = media::ImageProcessor::open(options_.from);
     check_field(processor_.height() == side && processor_.width() == side, "from",
-                "its preprocessor_config.json makes pictures of {} x {} pixels; expected {} x {}, "
+                "its preprocessor_config.json makes images of {} x {} pixels; expected {} x {}, "
                 "as the model reads",
                 processor_.width(), processor_.height(), side, side);
     const ImageExamples::Settings settings{processor_, options_.augmentation, options_.batch,
@@ -85,9 +85,9 @@ class ImagesTask : public ExamplesTask {
               double divisor) const override {
     const auto* const mixed = batch.as<MixedLabels>();
     if (mixed == nullptr) return ExamplesTask::loss(model, batch, pass, divisor);
-    const HeadInputs asked = head_inputs(model, batch, pass);
-    const UnitScope units(asked.units);
-    const Tensor logits = model.logits(asked.hidden, asked.valid);
+    const HeadInputs inputs = head_inputs(model, batch, pass);
+    const UnitScope units(inputs.units);
+    const Tensor logits = model.logits(inputs.hidden, inputs.valid);
     const LossOptions options{divisor, static_cast<float>(options_.label_smoothing)};
     return add(scale(cross_entropy(logits, batch.labels, options), mixed->first_share),
                scale(cross_entropy(logits, mixed->second, options), 1 - mixed->first_share));
@@ -110,7 +110,7 @@ class ImagesTask : public ExamplesTask {
     for (size_t i = 0; i < images.labels.size(); ++i) {
       const auto found = std::find(names_.begin(), names_.end(), images.labels[i]);
       check_field(found != names_.end(), "validation_images",
-                  "{} has the label {}, which no picture of training has; expected one of them",
+                  "{} has the label {}, which no image of training has; expected one of them",
                   images.files[i], excerpt(images.labels[i]));
       files.labels.push_back(static_cast<int32_t>(found - names_.begin()));
     }

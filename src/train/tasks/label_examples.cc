@@ -69,7 +69,7 @@ Batch LabelExamples::of(const LabelledTokens& texts, const std::vector<int64_t>&
   } else if (texts.label_weights) {
     batch.meaning = WeightedLabels{texts.label_weights};
   }
-  for (const int32_t label : HostValues<int32_t>(batch.labels)) batch.asked += label >= 0;
+  for (const int32_t label : HostValues<int32_t>(batch.labels)) batch.predictions += label >= 0;
   for (const int64_t i : samples) batch.tokens += texts.ids.length(i);
   if (texts.targets.empty()) return batch;
   std::vector<float> targets;

@@ -17,7 +17,7 @@ LabelledTokens LabelTokens::operator()(const LabelledTexts& texts) {
     std::vector<int32_t> labels = {0};
     const infer::TokenizedText found = texts.by_word ? words_of(row, labels) : tokens_of(row);
     if (!texts.by_word && texts.problem == model::ProblemType::single_label)
-      labels = {number_of(row.label, row.place)};
+      labels = {number_of(row.label, row.location)};
     else if (!texts.by_word)
       add_targets(row, texts.problem, tokens.targets);
     cut_ += found.cut > 0;
@@ -28,11 +28,12 @@ LabelledTokens LabelTokens::operator()(const LabelledTexts& texts) {
   return tokens;
 }
 
-int32_t LabelTokens::number_of(const std::string& label, const std::string& place) const {
+int32_t LabelTokens::number_of(const std::string& label, const std::string& location) const {
   const auto at = std::find(names_.begin(), names_.end(), label);
   if (at == names_.end()) {
     fail_field(ErrorKind::BadFile, "validation_labels",
-               "{}: the label \"{}\" is not in `labels`; expected one of {}", place, excerpt(label),
+               "{}: the label \"{}\" is not in `labels`; expected one of {}", location,
+               excerpt(label),
                fmt::join(names_.begin(),
                          names_.begin() + std::min<std::ptrdiff_t>(9, std::ssize(names_)), ", "));
   }
@@ -46,7 +47,7 @@ void LabelTokens::add_targets(const LabelledText& row, model::ProblemType proble
   const size_t first = targets.size();
   targets.resize(first + names_.size(), -1.0f);
   for (const std::string& label : row.labels)
-    targets[first + static_cast<size_t>(number_of(label, row.place))] = 1;
+    targets[first + static_cast<size_t>(number_of(label, row.location))] = 1;
 }
 
 infer::TokenizedText LabelTokens::tokens_of(const LabelledText& row) const {
@@ -78,7 +79,7 @@ std::vector<int32_t> LabelTokens::labels_of_words(const LabelledText& row,
     const size_t end = begin + row.words[word].size();
     while (token < labels.size() && found.byte_offsets[token].end <= begin) ++token;
     if (token < labels.size() && found.byte_offsets[token].begin < end)
-      labels[token++] = number_of(row.labels[word], row.place);
+      labels[token++] = number_of(row.labels[word], row.location);
     begin = end + 1;
   }
   return labels;
@@ -116,13 +117,13 @@ std::vector<float> balanced_weights(size_t outputs, const LabelledTokens& texts)
 
 }  // namespace
 
-std::vector<float> class_weights(const std::string& asked, const std::vector<std::string>& names,
+std::vector<float> class_weights(const std::string& given, const std::vector<std::string>& names,
                                  const LabelledTokens& texts) {
-  if (asked == "balanced") return balanced_weights(names.size(), texts);
+  if (given == "balanced") return balanced_weights(names.size(), texts);
   std::vector<float> weights(names.size(), 1.0f);
-  for (size_t begin = 0; begin < asked.size();) {
-    const size_t end = std::min(asked.find(',', begin), asked.size());
-    const std::string item = asked.substr(begin, end - begin);
+  for (size_t begin = 0; begin < given.size();) {
+    const size_t end = std::min(given.find(',', begin), given.size());
+    const std::string item = given.substr(begin, end - begin);
     begin = end + 1;
     const size_t sign = item.rfind('=');
     const double weight =

@@ -17,7 +17,7 @@ class LabelTokens {
   int64_t cut() const { return cut_; }  // number of truncated texts so far
 
  private:
-  int32_t number_of(const std::string& label, const std::string& place) const;
+  int32_t number_of(const std::string& label, const std::string& location) const;
   infer::TokenizedText tokens_of(const LabelledText& row) const;
   // Sets the labels too: those of the tokens that are kept, and none for special tokens.
   infer::TokenizedText words_of(const LabelledText& row, std::vector<int32_t>& labels) const;
@@ -32,7 +32,7 @@ class LabelTokens {
 
 // Returns the weight of each label that TrainOptions::class_weights asks for. Throws
 // InvalidArgument if it is malformed or names an unknown label.
-std::vector<float> class_weights(const std::string& asked, const std::vector<std::string>& names,
+std::vector<float> class_weights(const std::string& given, const std::vector<std::string>& names,
                                  const LabelledTokens& texts);
 
 }  // namespace fovea::train

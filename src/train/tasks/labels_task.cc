@@ -170,9 +170,10 @@ class LabelsTask : public ExamplesTask {
                 "given for {}; expected 0, or one label per text", kind);
     check_field(one || options_.distillation.teacher.empty(), "teacher",
                 "given for {}; expected one label per text", kind);
-    const model::ProblemType asked = options_.problem_type;
-    check_field(!training_.by_word || asked == model::ProblemType::automatic ||
-                    asked == model::ProblemType::single_label,
+    check_field(one || !options_.loss, "loss", "given for {}; expected one label per text", kind);
+    const model::ProblemType problem = options_.problem_type;
+    check_field(!training_.by_word || problem == model::ProblemType::automatic ||
+                    problem == model::ProblemType::single_label,
                 "problem_type", "given for {}; expected automatic", kind);
     check_field(!has_weights || training_.problem != model::ProblemType::regression,
                 "class_weights", "given for {}; expected labels", kind);
@@ -180,6 +181,8 @@ class LabelsTask : public ExamplesTask {
                 "given with `label_smoothing`; expected one of them");
     check_field(!has_weights || options_.distillation.teacher.empty(), "class_weights",
                 "given with `teacher`; expected one of them");
+    check_field(!has_weights || !options_.loss, "class_weights",
+                "given with `loss`; expected one of them");
   }
 
   void say_names_of_tokens(const text::Tokenizer& tokenizer, const Say& say) const {

@@ -70,7 +70,7 @@ std::vector<float> scores_of(const std::vector<float>& weights) {
   return scores;
 }
 
-// Rewrites modules.json: `change` receives the list and the place of the pooling.
+// Rewrites modules.json: `change` receives the list and the index of the pooling.
 template <class Change>
 void change_modules(const std::string& folder, const Change& change) {
   const std::string file = folder + "/modules.json";

@@ -23,7 +23,7 @@ int64_t count_labels(const int32_t* labels, int64_t count) {
 Examples::Part part_of(const LabelledSequences& texts) {
   Examples::Part part{texts.ids.count(), texts.ids.total(), 0, 0};
   for (int64_t i = 0; i < texts.labels.count(); ++i)
-    part.asked += count_labels(texts.labels[i], texts.labels.length(i));
+    part.predictions += count_labels(texts.labels[i], texts.labels.length(i));
   return part;
 }
 
@@ -51,7 +51,7 @@ Batch packed_batch(const LabelledSequences& texts, const std::vector<std::vector
       const int64_t start = PackedRows::next_start(used), tokens = texts.ids.length(text);
       std::copy_n(texts.ids[text], tokens, ids.row(row) + start);
       std::copy_n(texts.labels[text], tokens, labels.row(row) + start);
-      batch.asked += count_labels(texts.labels[text], tokens);
+      batch.predictions += count_labels(texts.labels[text], tokens);
       batch.tokens += tokens;
       starts[r].push_back(start);
       used = start + tokens;

@@ -66,10 +66,10 @@ class PairExamples : public LengthExamples<TokenPairs> {
     batch.labels = pairs.targets.rows(samples, T, -1);
     batch.target.ids = pairs.targets.shifted_rows(samples, T, tokens_.padding, tokens_.start);
     for (const int64_t i : samples) {
-      const int64_t read = pairs.sources.length(i), said = pairs.targets.length(i);
+      const int64_t read = pairs.sources.length(i), predicted = pairs.targets.length(i);
       batch.source_valid.push_back({0, read});
-      batch.asked += said;
-      batch.tokens += read + said;
+      batch.predictions += predicted;
+      batch.tokens += read + predicted;
     }
     return batch;
   }

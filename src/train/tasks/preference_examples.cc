@@ -51,7 +51,7 @@ PreferenceExamples::PreferenceExamples(PreferenceTexts texts, int64_t held,
   for (const WeightedGroup& group : all_.groups) {
     const Part part = part_of(group.begin, group.end);
     learnt.sequences += part.sequences;
-    learnt.asked += part.asked;
+    learnt.predictions += part.predictions;
     learnt.tokens += std::llround(group.weight * static_cast<double>(part.tokens));
   }
 }
@@ -62,13 +62,13 @@ Examples::Part PreferenceExamples::part_of(int64_t begin, int64_t end) const {
     ++part.sequences;
     for (int64_t text = 2 * record; text < 2 * record + (options_.judged ? 1 : 2); ++text) {
       part.tokens += all_.texts.ids.length(text);
-      part.asked += asked(text);
+      part.predictions += predictions(text);
     }
   }
   return part;
 }
 
-int64_t PreferenceExamples::asked(int64_t text) const {
+int64_t PreferenceExamples::predictions(int64_t text) const {
   const int32_t* labels = all_.texts.labels[text];
   return std::count_if(labels, labels + all_.texts.labels.length(text),
                        [](int32_t label) { return label >= 0; });
@@ -156,18 +156,18 @@ Batch PreferenceExamples::of_texts(const std::vector<int64_t>& numbers) const {
 Batch PreferenceExamples::shared_rows(const std::vector<int64_t>& numbers) const {
   const Sequences& ids = all_.texts.ids;
   std::vector<int32_t> lengths;
-  std::vector<int64_t> places;  // in `lengths`
+  std::vector<int64_t> order;  // in `lengths`
   for (const int64_t number : numbers) {
-    places.push_back(std::ssize(places));
+    order.push_back(std::ssize(order));
     lengths.push_back(static_cast<int32_t>(ids.length(number)));
   }
   auto [rows, length] =
-      smallest_rows(lengths, places, PackedRows::next_start(ids.longest(numbers)), options_.length);
+      smallest_rows(lengths, order, PackedRows::next_start(ids.longest(numbers)), options_.length);
   WholeTexts whole;
   for (std::vector<int64_t>& row : rows) {
     for (int64_t& text : row) {
       text = numbers[static_cast<size_t>(text)];
-      whole.texts.push_back({text, asked(text)});
+      whole.texts.push_back({text, predictions(text)});
     }
   }
   Batch batch = packed_batch(all_.texts, rows, length, options_.padding);
@@ -186,8 +186,8 @@ Batch PreferenceExamples::translated_rows(const std::vector<int64_t>& numbers) c
   WholeTexts whole;
   for (const int64_t number : numbers) {
     batch.source_valid.push_back({0, sources.length(number)});
-    whole.texts.push_back({number, asked(number)});
-    batch.asked += whole.texts.back().asked;
+    whole.texts.push_back({number, predictions(number)});
+    batch.predictions += whole.texts.back().predictions;
     batch.tokens += sources.length(number) + targets.length(number);
   }
   batch.meaning = std::move(whole);
@@ -202,7 +202,7 @@ Batch PreferenceExamples::padded_rows(const std::vector<int64_t>& numbers) const
   read.ids = ids.rows(numbers, T, options_.padding);
   if (all_.types.count() > 0) read.types = all_.types.rows(numbers, T, 0);
   batch.labels = full({std::ssize(numbers)}, 0, DType::i32);
-  batch.asked = std::ssize(numbers);
+  batch.predictions = std::ssize(numbers);
   WholeTexts whole;
   for (const int64_t number : numbers) {
     (options_.decodes ? batch.target_valid : batch.source_valid).push_back({0, ids.length(number)});

@@ -61,7 +61,7 @@ class PreferenceExamples : public Examples {
   Batch shared_rows(const std::vector<int64_t>& numbers) const;
   Batch padded_rows(const std::vector<int64_t>& numbers) const;
   Batch translated_rows(const std::vector<int64_t>& numbers) const;
-  int64_t asked(int64_t text) const;
+  int64_t predictions(int64_t text) const;
 
   PreferenceTexts all_;
   int64_t trained_;                     // number of records for training

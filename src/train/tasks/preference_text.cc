@@ -18,7 +18,7 @@ PreferenceTextMaker::PreferenceTextMaker(const std::optional<text::ModelChat>& c
 TrainedText PreferenceTextMaker::target_of(const Conversation& conversation) const {
   check(conversation.plain.has_value(),
         "{}: has messages; expected texts, since the model is an encoder-decoder",
-        conversation.place);
+        conversation.location);
   TrainedText made{{options_.start}, {}};
   const std::vector<int32_t> ids =
       translation_ids(options_.translation->target, conversation.plain->completion);
@@ -44,7 +44,7 @@ TrainedText PreferenceTextMaker::text_of(const Conversation& conversation,
     check_field(conversation.plain.has_value(), "chat_template",
                 "not given, but {} is a conversation and the model has no template; expected {}, "
                 "or a file",
-                conversation.place, text::builtin_template_names());
+                conversation.location, text::builtin_template_names());
     const infer::TextFormat& format = *options_.pairs;
     infer::TokenizedText found =
         format.pair(format.own_ids(conversation.plain->prompt), conversation.plain->completion);
@@ -56,7 +56,7 @@ TrainedText PreferenceTextMaker::text_of(const Conversation& conversation,
   check(texts.size() == 1,
         "{}: the chat template changes earlier answers when others follow, so the answers are {} "
         "texts; expected one answer after the prompt",
-        conversation.place, texts.size());
+        conversation.location, texts.size());
   types.assign(texts.front().ids.size(), 0);
   return std::move(texts.front());
 }

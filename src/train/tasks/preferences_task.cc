@@ -187,7 +187,7 @@ class PreferencesTask : public ConversationsTask {
         fail(ErrorKind::BadFile,
              "{}: chosen is missing; expected \"chosen\" and \"rejected\" for the objective {}, or "
              "the objective kto",
-             record.chosen.place, name_of(objective_));
+             record.chosen.location, name_of(objective_));
   }
 
   // Gives the model a head with one output, unless it has one.
@@ -265,8 +265,8 @@ class PreferencesTask : public ConversationsTask {
     const std::string other =
         first.rejected ? "rejected: " + summary_of(*first.rejected)
                        : fmt::format("which is {}desirable", first.desirable ? "" : "not ");
-    say(fmt::format("the first record ({}) is {}, {}", first.chosen.place, summary_of(first.chosen),
-                    other));
+    say(fmt::format("the first record ({}) is {}, {}", first.chosen.location,
+                    summary_of(first.chosen), other));
   }
 
   // Returns the index of the file of each record that is added.
@@ -364,9 +364,9 @@ class PreferencesTask : public ConversationsTask {
 
   Scores score_rewards(const model::Transformer& model, const Batch& batch,
                        const model::Pass& given, PairRewards& rewards) const {
-    const HeadInputs asked = head_inputs(model, batch, given);
-    const UnitScope units(asked.units);
-    const Tensor outputs = model.logits(asked.hidden, asked.valid);
+    const HeadInputs inputs = head_inputs(model, batch, given);
+    const UnitScope units(inputs.units);
+    const Tensor outputs = model.logits(inputs.hidden, inputs.valid);
     const std::vector<int64_t> ones(std::get<WholeTexts>(batch.meaning).texts.size(), 1);
     const auto [chosen, rejected] = alternating(segment_sums(outputs, ones));
     add_pairs(chosen, rejected, rewards);

@@ -20,7 +20,8 @@ class PromptReader {
   // Adds a prompt to a part, unless it is too long. Returns whether it does.
   bool add(Prompt prompt, std::vector<PromptText>& part) {
     std::vector<int32_t> ids = ids_of(prompt.conversation);
-    check(!ids.empty(), "{}: the prompt has no tokens; expected a text", prompt.conversation.place);
+    check(!ids.empty(), "{}: the prompt has no tokens; expected a text",
+          prompt.conversation.location);
     const int64_t most = spec_.encoder ? spec_.context : spec_.context - 1;
     if (std::ssize(ids) > most) {
       ++long_;
@@ -38,13 +39,13 @@ class PromptReader {
     if (spec_.encoder) {
       check(conversation.plain.has_value(),
             "{}: has messages; expected a text, since the model is an encoder-decoder",
-            conversation.place);
+            conversation.location);
       return translation_ids(tokenizer_, conversation.plain->prompt);
     }
     check_field(chat_.has_value() || conversation.plain.has_value(), "chat_template",
                 "not given, but {} is a conversation and the model has no template; expected {}, "
                 "or a file",
-                conversation.place, text::builtin_template_names());
+                conversation.location, text::builtin_template_names());
     return text_.prompt(conversation);
   }
 

@@ -29,24 +29,24 @@ std::vector<WindowPart> all_tokens(int64_t count, int64_t window, int64_t batch)
 }
 
 // Returns one copy of the window for each requested token, with that token replaced by the mask.
-Batch masked_one_by_one(const TokenSpan& tokens, const WindowPart& asked, const Around& around,
+Batch masked_one_by_one(const TokenSpan& tokens, const WindowPart& masked, const Around& around,
                         int32_t mask) {
   const int64_t begin = std::ssize(around.before),
-                T = begin + asked.length + std::ssize(around.after);
+                T = begin + masked.length + std::ssize(around.after);
   Batch batch;
-  TokenRows ids(asked.rows, T), labels(asked.rows, T, -1);
-  for (int64_t r = 0; r < asked.rows; ++r) {
+  TokenRows ids(masked.rows, T), labels(masked.rows, T, -1);
+  for (int64_t r = 0; r < masked.rows; ++r) {
     int32_t* const row = ids.row(r);
     std::copy(around.before.begin(), around.before.end(), row);
-    tokens.copy(asked.start, asked.length, row + begin);
-    std::copy(around.after.begin(), around.after.end(), row + begin + asked.length);
-    const int64_t at = begin + asked.first + r;
+    tokens.copy(masked.start, masked.length, row + begin);
+    std::copy(around.after.begin(), around.after.end(), row + begin + masked.length);
+    const int64_t at = begin + masked.first + r;
     labels.row(r)[at] = std::exchange(row[at], mask);
   }
   batch.source.ids = ids.tensor();
   batch.labels = labels.tensor();
-  batch.asked = asked.rows;
-  batch.tokens = asked.rows * T;
+  batch.predictions = masked.rows;
+  batch.tokens = masked.rows * T;
   return batch;
 }
 

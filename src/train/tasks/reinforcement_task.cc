@@ -10,9 +10,9 @@
 #include "loop/adapters.h"
 #include "loop/conversation_text.h"
 #include "loop/examples_task.h"
+#include "loop/generate_answers.h"
 #include "loop/policy.h"
 #include "loop/special_tokens.h"
-#include "loop/write_answers.h"
 #include "losses/advantages.h"
 #include "metrics/correlation.h"
 #include "open/directory.h"
@@ -33,7 +33,7 @@ uint64_t seed_of_answers(uint64_t seed, uint64_t n) {
 
 // What changes from step to step besides the weights.
 struct ReinforcementState {
-  WrittenBatch batch;
+  RolloutBatch batch;
   int64_t left = 0;  // steps on `batch` that are still to be taken
   double kl_weight = 0;
   std::optional<model::Transformer> reference;
@@ -90,22 +90,22 @@ class ReinforcementTask : public ExamplesTask {
   PassSize pass_size(const model::Spec& spec) const override {
     const int64_t length = translates_ ? std::max(texts_.longest, o_.answer_tokens + 1)
                                        : texts_.longest + o_.answer_tokens;
-    const int64_t answers = std::min(options_.batch, o_.prompts * o_.answers);
+    const int64_t answers = std::min(options_.batch, o_.prompts * o_.generations);
     return {.batch = answers,
             .length = std::min(spec.context, length),
             .outputs = answers * (o_.answer_tokens + 1)};  // with an end token
   }
   PassSize loaded_size(const model::Spec& spec) const override { return pass_size(spec); }
   PlannedWork planned_work() const override {
-    const auto answers = static_cast<double>(o_.prompts * o_.answers),
+    const auto answers = static_cast<double>(o_.prompts * o_.generations),
                updates = static_cast<double>(training().updates());
-    const double forward = 1.0 / 3;  // of the time of a pass: writing, and each reading
+    const double forward = 1.0 / 3;  // of the time of a pass: generation, and each reading
     const double passes = answers / static_cast<double>(pass_size(setting().spec).batch) *
                           (1 / static_cast<double>(o_.minibatches) + 2 * forward / updates);
     const bool copies = training().kl_weight() > 0 && options_.lora.rank == 0;
     return {.passes_per_step = passes,
             .other_bytes = rewards_->bytes() + (copies ? copy_bytes_ : 0),
-            .writing_bytes = writing_bytes_};
+            .generation_bytes = generation_bytes_};
   }
 
   std::unique_ptr<Examples> examples(const model::Spec& spec,
@@ -121,14 +121,14 @@ class ReinforcementTask : public ExamplesTask {
     if (ppo_) add_value_head(spec);
     model::Transformer shapes(spec);
     copy_bytes_ = static_cast<uint64_t>(model::parameter_count(shapes)) * sizeof(float);
-    writing_bytes_ = std::max(
-        train::writing_bytes(shapes, o_.prompts, texts_.longest, sampling()),
-        train::writing_bytes(shapes, std::ssize(held_out_asked()), texts_.longest, greedy()));
+    generation_bytes_ = std::max(
+        train::generation_bytes(shapes, o_.prompts, texts_.longest, sampling()),
+        train::generation_bytes(shapes, std::ssize(held_out_prompts()), texts_.longest, greedy()));
     auto examples = std::make_unique<PromptExamples>(texts_.groups, o_.prompts,
                                                      training().updates(), options_.seed);
     examples->learnt = {
         .sequences = std::ssize(texts_.training),
-        .tokens = (texts_.tokens() + examples->per_epoch() * o_.answer_tokens) * o_.answers};
+        .tokens = (texts_.tokens() + examples->per_epoch() * o_.answer_tokens) * o_.generations};
     examples->held_out.sequences = std::ssize(texts_.held_out);
     for (const PromptText& each : texts_.held_out)
       examples->held_out.tokens += std::ssize(each.ids) + o_.answer_tokens;
@@ -138,7 +138,7 @@ class ReinforcementTask : public ExamplesTask {
   }
 
   infer::EvaluationTask evaluation() const override {
-    return infer::evaluation_task("written_answers");
+    return infer::evaluation_task("generated_answers");
   }
   bool evaluates() const override { return !texts_.held_out.empty(); }
   std::vector<model::NamedParameter> own_parameters() const override {
@@ -157,17 +157,17 @@ class ReinforcementTask : public ExamplesTask {
     state_->kl_weight = number_of(snapshot.tensors.tensor("answers.kl_weight"));
     const int64_t updates = training().updates(), taken = snapshot.step % updates;
     state_->left = taken == 0 ? 0 : updates - taken;
-    if (taken > 0) state_->batch = WrittenBatch::restored(snapshot);
+    if (taken > 0) state_->batch = RolloutBatch::restored(snapshot);
   }
 
   StepLoss backward(const model::Transformer& model, int64_t step) const override {
     const int64_t updates = training().updates(), n = step / updates;
-    infer::MetricValues written;
-    if (step % updates == 0) written = explore(model, n);
+    infer::MetricValues generated;
+    if (step % updates == 0) generated = explore(model, n);
     state_->left = updates - step % updates - 1;
     StepLoss found = backward_on_batch(model, ppo_ ? &state_->value_head : nullptr, state_->batch,
                                        n, step % updates, training());
-    found.metrics.insert(found.metrics.begin(), written.begin(), written.end());
+    found.metrics.insert(found.metrics.begin(), generated.begin(), generated.end());
     return found;
   }
   std::string first_bad_tensor(model::Transformer& model, int64_t step) const override {
@@ -176,11 +176,11 @@ class ReinforcementTask : public ExamplesTask {
   }
 
   infer::Predictions predict(const model::Transformer& model) const override {
-    const std::vector<const PromptText*> asked = held_out_asked();
+    const std::vector<const PromptText*> prompts = held_out_prompts();
     const std::vector<infer::Generation> answers =
-        written(model, asked, std::vector<uint64_t>(asked.size()), greedy());
+        generated(model, prompts, std::vector<uint64_t>(prompts.size()), greedy());
     infer::Predictions found;
-    found.written_rewards = (*rewards_)(judged(asked, answers)).total;
+    found.generated_rewards = (*rewards_)(judged(prompts, answers)).total;
     double tokens = 0;
     for (const infer::Generation& answer : answers)
       tokens += static_cast<double>(length_of(answer));
@@ -195,9 +195,9 @@ class ReinforcementTask : public ExamplesTask {
     if (options_.sample_tokens <= 0) return {};
     const PromptText& first =
         texts_.held_out.empty() ? texts_.training.front() : texts_.held_out.front();
-    Writing writing = greedy();
-    writing.tokens = std::min(writing.tokens, options_.sample_tokens);
-    const std::vector<infer::Generation> answers = written(model, {&first}, {0}, writing);
+    AnswerSettings settings = greedy();
+    settings.tokens = std::min(settings.tokens, options_.sample_tokens);
+    const std::vector<infer::Generation> answers = generated(model, {&first}, {0}, settings);
     const std::string prompt = setting().tokenizers.source.decode(first.ids);
     return prompt + (translates_ ? "\n" : "") + answers[0].text;
   }
@@ -253,24 +253,24 @@ class ReinforcementTask : public ExamplesTask {
     return std::ssize(answer.ids) - forced();
   }
 
-  Writing sampling() const {
-    return {.answers = o_.answers,
+  AnswerSettings sampling() const {
+    return {.generations = o_.generations,
             .tokens = o_.answer_tokens + forced(),
             .temperature = o_.sampling_temperature,
             .compute = compute()};
   }
-  Writing greedy() const {
+  AnswerSettings greedy() const {
     return {.tokens = o_.answer_tokens + forced(), .temperature = 0, .compute = compute()};
   }
 
   // Returns the prompts of an evaluation.
-  std::vector<const PromptText*> held_out_asked() const {
-    std::vector<const PromptText*> asked;
+  std::vector<const PromptText*> held_out_prompts() const {
+    std::vector<const PromptText*> prompts;
     const int64_t all = std::ssize(texts_.held_out),
                   most = o_.evaluation_prompts > 0 ? std::min(o_.evaluation_prompts, all) : all;
     for (int64_t i = 0; i < most; ++i)
-      asked.push_back(&texts_.held_out[static_cast<size_t>(i * all / most)]);
-    return asked;
+      prompts.push_back(&texts_.held_out[static_cast<size_t>(i * all / most)]);
+    return prompts;
   }
 
   void add_value_head(const model::Spec& spec) const {
@@ -279,19 +279,19 @@ class ReinforcementTask : public ExamplesTask {
     state_->value_head.bias.value = zeros({1});
   }
 
-  std::vector<infer::Generation> written(const model::Transformer& model,
-                                         const std::vector<const PromptText*>& prompts,
-                                         const std::vector<uint64_t>& seeds,
-                                         const Writing& writing) const {
+  std::vector<infer::Generation> generated(const model::Transformer& model,
+                                           const std::vector<const PromptText*>& prompts,
+                                           const std::vector<uint64_t>& seeds,
+                                           const AnswerSettings& settings) const {
     std::vector<const std::vector<int32_t>*> ids;
     for (const PromptText* each : prompts) ids.push_back(&each->ids);
-    return write_answers(model, setting().tokenizers.target, rules_, ids, seeds, writing);
+    return generate_answers(model, setting().tokenizers.target, rules_, ids, seeds, settings);
   }
 
-  std::vector<WrittenAnswer> judged(const std::vector<const PromptText*>& prompts,
-                                    const std::vector<infer::Generation>& answers) const {
+  std::vector<GeneratedAnswer> judged(const std::vector<const PromptText*>& prompts,
+                                      const std::vector<infer::Generation>& answers) const {
     const size_t each = answers.size() / prompts.size();
-    std::vector<WrittenAnswer> all;
+    std::vector<GeneratedAnswer> all;
     for (size_t i = 0; i < answers.size(); ++i)
       all.push_back({&prompts[i / each]->prompt, answers[i].text, length_of(answers[i])});
     return all;
@@ -307,9 +307,9 @@ class ReinforcementTask : public ExamplesTask {
                                       static_cast<uint64_t>(n * o_.prompts + std::ssize(prompts))));
       prompts.push_back(&texts_.training[i]);
     }
-    const std::vector<infer::Generation> answers = written(model, prompts, seeds, sampling());
+    const std::vector<infer::Generation> answers = generated(model, prompts, seeds, sampling());
     const Rewards::Scores scores = (*rewards_)(judged(prompts, answers));
-    WrittenBatch& batch = state_->batch;
+    RolloutBatch& batch = state_->batch;
     batch = collected(prompts, answers);
     read(model, batch);
     infer::MetricValues metrics = metrics_of(scores, answers);
@@ -321,10 +321,10 @@ class ReinforcementTask : public ExamplesTask {
     return metrics;
   }
 
-  WrittenBatch collected(const std::vector<const PromptText*>& prompts,
+  RolloutBatch collected(const std::vector<const PromptText*>& prompts,
                          const std::vector<infer::Generation>& answers) const {
     const size_t each = answers.size() / prompts.size();
-    WrittenBatch batch;
+    RolloutBatch batch;
     for (size_t i = 0; i < answers.size(); ++i) {
       const infer::Generation& answer = answers[i];
       const std::vector<int32_t>& prompt = prompts[i / each]->ids;
@@ -343,7 +343,7 @@ class ReinforcementTask : public ExamplesTask {
 
   // Reads the answers with the policy, if its numbers are needed before the first step, and with
   // the reference.
-  void read(const model::Transformer& model, WrittenBatch& batch) const {
+  void read(const model::Transformer& model, RolloutBatch& batch) const {
     if (ppo_ || training().updates() > 1) {
       TokenNumbers found =
           read_tokens(model, ppo_ ? &state_->value_head : nullptr, batch, training());
@@ -364,8 +364,8 @@ class ReinforcementTask : public ExamplesTask {
     return *state_->reference;
   }
 
-  void set_group_advantages(const std::vector<double>& rewards, WrittenBatch& batch) const {
-    const std::vector<double> advantages = group_advantages(rewards, o_.answers, o_.advantage);
+  void set_group_advantages(const std::vector<double>& rewards, RolloutBatch& batch) const {
+    const std::vector<double> advantages = group_advantages(rewards, o_.generations, o_.advantage);
     for (size_t i = 0; i < batch.count(); ++i)
       batch.advantages.insert(batch.advantages.end(), static_cast<size_t>(batch.length(i)),
                               static_cast<float>(advantages[i]));
@@ -373,7 +373,7 @@ class ReinforcementTask : public ExamplesTask {
 
   // The reward of a token is -kl_weight (log policy - log reference), and the last one of an answer
   // also has the answer's reward.
-  void set_advantages_by_token(const std::vector<double>& rewards, WrittenBatch& batch) const {
+  void set_advantages_by_token(const std::vector<double>& rewards, RolloutBatch& batch) const {
     const auto limited = [](double x, double most) {
       return most > 0 ? std::clamp(x, -most, most) : x;
     };
@@ -435,8 +435,8 @@ class ReinforcementTask : public ExamplesTask {
   infer::GenerationRules rules_;
   int32_t padding_ = 0;
   uint64_t data_hash_ = 0;
-  uint64_t copy_bytes_ = 0;     // of a second copy of the weights
-  uint64_t writing_bytes_ = 0;  // of keys and values, and a step of writing
+  uint64_t copy_bytes_ = 0;        // of a second copy of the weights
+  uint64_t generation_bytes_ = 0;  // of keys and values, and a step of generation
   std::unique_ptr<ReinforcementState> state_;
 };
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint32_t kDrawnSubstream = 19;  // of Stream::shuffle: numbers that draw tokens
 
-// Masked tokens, with the numbers that draw tokens in their places.
+// Masked tokens, with the numbers that draw the tokens that replace them.
 class ReplacedExamples : public MaskedExamples {
  public:
   using MaskedExamples::MaskedExamples;

@@ -42,7 +42,7 @@ class SkipGramExamples : public WindowExamples {
     Batch batch;
     batch.source.ids = tensor_of(pairs.tokens, {N});
     batch.labels = tensor_of(pairs.others, {N, K});
-    batch.asked = N;
+    batch.predictions = N;
     batch.tokens = ids.size();
     return batch;
   }
@@ -85,7 +85,7 @@ class SkipGramTask : public TextTask {
     for (int64_t n = 0; n < count; ++n) {
       const Batch next = batch(n);
       found.loss += number_of(loss_of(model, next, 1));
-      found.labels += next.asked;
+      found.labels += next.predictions;
     }
     found.loss /= static_cast<double>(std::max<int64_t>(1, found.labels));
     return found;

@@ -4,10 +4,10 @@
 #include <limits>
 #include <numeric>
 
-#include "audio/convert_sound.h"
+#include "audio/convert_audio.h"
 #include "audio/log_mel.h"
 #include "base/threads.h"
-#include "fovea/media/sound.h"
+#include "fovea/media/audio.h"
 
 namespace fovea::train {
 namespace {
@@ -22,12 +22,12 @@ LengthBatches batches_of(const SpeechPairs& pairs, int64_t batch, uint64_t seed)
 }  // namespace
 
 std::vector<float> spectrogram_of_file(const std::string& file, int64_t bins, int64_t frames) {
-  return media::log_mel(media::first_samples(media::open_sound(file), frames * media::kHop), bins,
+  return media::log_mel(media::first_samples(media::open_audio(file), frames * media::kHop), bins,
                         frames);
 }
 
 bool fits_in_window(const std::string& file, int64_t frames) {
-  return std::ssize(media::first_samples(media::open_sound(file), frames * media::kHop + 1)) <=
+  return std::ssize(media::first_samples(media::open_audio(file), frames * media::kHop + 1)) <=
          frames * media::kHop;
 }
 
@@ -73,9 +73,9 @@ Batch SpeechExamples::of(const SpeechPairs& pairs, const std::vector<int64_t>& s
   batch.labels = pairs.labels.rows(samples, T, -1);
   batch.target.ids = pairs.labels.shifted_rows(samples, T, settings_.padding, settings_.start);
   for (const int64_t i : samples) {
-    const int64_t said = pairs.labels.length(i);
-    batch.asked += said;
-    batch.tokens += settings_.frames / 2 + said;
+    const int64_t predicted = pairs.labels.length(i);
+    batch.predictions += predicted;
+    batch.tokens += settings_.frames / 2 + predicted;
   }
   return batch;
 }

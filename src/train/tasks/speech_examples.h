@@ -9,20 +9,20 @@
 
 namespace fovea::train {
 
-// Files of sound of at most a window each, and the tokens that the decoder learns.
+// Files of audio of at most a window each, and the tokens that the decoder learns.
 struct SpeechPairs {
   std::vector<std::string> files;
   Sequences labels;
   int64_t bytes = 0;  // of the texts
 };
 
-// Sounds with their texts. The sounds are read again for each batch, so that their number is not
-// limited by memory.
+// Recordings with their texts. The recordings are read again for each batch, so that their number
+// is not limited by memory.
 class SpeechExamples : public Examples {
  public:
   struct Settings {
     int64_t bins = 0, frames = 0;  // of a spectrogram
-    int64_t batch = 1;             // sounds in a forward pass
+    int64_t batch = 1;             // recordings in a forward pass
     int32_t start = 0, padding = 0;
     uint64_t seed = 0;
   };
@@ -43,7 +43,7 @@ class SpeechExamples : public Examples {
 
 // Returns the scaled spectrogram of a file that is padded with silence: [bins, frames].
 std::vector<float> spectrogram_of_file(const std::string& file, int64_t bins, int64_t frames);
-// Returns whether a file has at most this number of frames of sound.
+// Returns whether a file has at most this number of frames of audio.
 bool fits_in_window(const std::string& file, int64_t frames);
 
 }  // namespace fovea::train

@@ -23,7 +23,7 @@ constexpr const char* kPreprocessor = "preprocessor_config.json";
 
 void move_recording(Recordings& from, size_t i, Recordings& to) {
   for (auto list :
-       {&Recordings::files, &Recordings::texts, &Recordings::languages, &Recordings::places})
+       {&Recordings::files, &Recordings::texts, &Recordings::languages, &Recordings::locations})
     (to.*list).push_back(std::move((from.*list)[i]));
 }
 
@@ -39,7 +39,7 @@ void settle_languages(const infer::SpeechTokens& tokens, Recordings& recordings)
     if (!code || !tokens.languages.contains(*code))
       fail(
           ErrorKind::BadFile, "{}: {}; expected a language of the model, which knows {}",
-          recordings.places[i],
+          recordings.locations[i],
           language.empty() ? "has no language" : excerpt(language) + " is no language of the model",
           tokens.languages.size());
     language = *code;
@@ -79,7 +79,7 @@ infer::TranscribeOptions options_of_windows(int64_t beams) {
   return options;
 }
 
-// Predicts the text that is spoken in a sound.
+// Predicts the text that is spoken in a recording.
 class SpeechTask : public ExamplesTask {
  public:
   SpeechTask(const TrainOptions& options, Purpose purpose)
@@ -94,18 +94,18 @@ class SpeechTask : public ExamplesTask {
 
   text::Tokenizer make_tokenizer(const model::Spec&) override {
     fail_field(ErrorKind::InvalidArgument, "from",
-               "not given; expected a model that reads sound, with its tokenizer");
+               "not given; expected a model that reads audio, with its tokenizer");
   }
 
   void shape(model::Spec& spec, const text::Tokenizer&, const model::Origin& origin,
              const Say&) override {
     check_field(origin.family != nullptr, "from",
-                "not given; expected a model that reads sound, with its tokenizer");
+                "not given; expected a model that reads audio, with its tokenizer");
     check_field(spec.decoder && spec.head.kind == model::HeadKind::language_model, "from",
-                "the model writes no text; expected one that transcribes sound");
+                "the model writes no text; expected one that transcribes audio");
   }
 
-  // The sound is what the encoder reads, and the plan counts it.
+  // The audio is what the encoder reads, and the plan counts it.
   PassSize pass_size(const model::Spec& spec) const override {
     return {options_.batch, std::min(spec.context, kUsualTranscript)};
   }
@@ -145,7 +145,8 @@ class SpeechTask : public ExamplesTask {
     check(learnt.labels.count() > 0,
           "{}: no recordings are left; expected at least one of at most {} s, the window of the "
           "model",
-          training_.places.empty() ? "data" : training_.places.front(), spec.input.frames / 50);
+          training_.locations.empty() ? "data" : training_.locations.front(),
+          spec.input.frames / 50);
     auto examples =
         std::make_unique<SpeechExamples>(std::move(learnt), std::move(held_out), settings);
     examples->hash = training_.hash ^ validation_.hash;
@@ -241,7 +242,7 @@ void add_transcripts(const infer::Generator& generator, const model::Origin& ori
     for (size_t n = first; n < last; ++n)
       spectrograms.push_back(
           spectrogram_of_file(settled.files[n], spec.input.bins, 2 * spec.input.frames));
-    const std::vector<infer::EncodedSound> encoded = decoder.encode(spectrograms);
+    const std::vector<infer::EncodedAudio> encoded = decoder.encode(spectrograms);
     std::vector<infer::SpeechWindow> windows;
     for (size_t n = first; n < last; ++n) {
       infer::SpeechWindow window{encoded[n - first], {tokens.start}, 0};

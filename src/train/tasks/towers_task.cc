@@ -37,7 +37,7 @@ struct PairBatch {
   infer::TokenBatch texts;
 };
 
-// Trains an encoder of pictures and a model of texts on pairs of a picture and its caption.
+// Trains an encoder of images and a model of texts on pairs of an image and its caption.
 class TowersTask : public TrainingTask {
  public:
   struct Data {
@@ -87,7 +87,7 @@ class TowersTask : public TrainingTask {
   static ImageFiles files_of(const LabelledImages& images) {
     return {images.files, std::vector<int32_t>(images.files.size())};
   }
-  Tensor pictures(const model::Transformer& model, const Tensor& pixels) const {
+  Tensor images(const model::Transformer& model, const Tensor& pixels) const {
     model::Sequence sequence;
     sequence.signal = pixels;
     return model.logits(model.encode(sequence, model::Pass()));
@@ -101,8 +101,8 @@ class TowersTask : public TrainingTask {
     const auto value = static_cast<float>(number_of(scale_.value));
     copy_elements(scale_.value, 0, full({1}, std::min(value, math::log(kMost))), 0, 1);
   }
-  Tensor loss(const Tensor& pictures, const Tensor& texts) const {
-    return contrastive_loss(pictures, texts, scale_.value, text_.sigmoid ? bias_.value : Tensor());
+  Tensor loss(const Tensor& images, const Tensor& texts) const {
+    return contrastive_loss(images, texts, scale_.value, text_.sigmoid ? bias_.value : Tensor());
   }
   double cached_backward(const model::Transformer& model,
                          const std::vector<PairBatch>& passes) const;
@@ -146,7 +146,7 @@ TrainingTask::StepLoss TowersTask::backward(const model::Transformer& model, int
     result.loss = cached_backward(model, passes);
     return result;
   }
-  const Tensor total = loss(pictures(model, passes[0].pixels), text_.vectors(passes[0].texts));
+  const Tensor total = loss(images(model, passes[0].pixels), text_.vectors(passes[0].texts));
   fovea::backward(total);
   result.loss = number_of(total);
   return result;
@@ -157,7 +157,7 @@ double TowersTask::cached_backward(const model::Transformer& model,
   std::vector<float> values[2];
   for (const PairBatch& pass : passes) {
     const NoGradient no_gradient;
-    const std::vector<float> both[] = {to_floats(pictures(model, pass.pixels)),
+    const std::vector<float> both[] = {to_floats(images(model, pass.pixels)),
                                        to_floats(text_.vectors(pass.texts))};
     for (int side : {0, 1})
       values[side].insert(values[side].end(), both[side].begin(), both[side].end());
@@ -174,7 +174,7 @@ double TowersTask::cached_backward(const model::Transformer& model,
   for (const PairBatch& pass : passes) {
     const int64_t end = first + pass.pixels.dim(0);
     fovea::backward(
-        infer::inner_product(pictures(model, pass.pixels), vectors[0].gradient().rows(first, end)));
+        infer::inner_product(images(model, pass.pixels), vectors[0].gradient().rows(first, end)));
     fovea::backward(
         infer::inner_product(text_.vectors(pass.texts), vectors[1].gradient().rows(first, end)));
     first = end;
@@ -191,7 +191,7 @@ infer::Predictions TowersTask::predict(const model::Transformer& model) const {
     const Tensor pixels = order_.validation(n).source.signal;
     std::vector<int64_t> rows(static_cast<size_t>(pixels.dim(0)));
     for (size_t i = 0; i < rows.size(); ++i) rows[i] = n * options_.batch + static_cast<int64_t>(i);
-    const Tensor x = pictures(model, pixels), y = text_.vectors(texts_of(data_.validation, rows));
+    const Tensor x = images(model, pixels), y = text_.vectors(texts_of(data_.validation, rows));
     sum += number_of(loss(x, y));
     all.add(infer::unit_length(x), infer::unit_length(y));
   }
@@ -226,11 +226,10 @@ void TowersTask::write_model(const std::string& folder, model::Transformer& mode
 void check_towers(const TrainOptions& o) {
   check_options(o);
   check_field(o.objective == Objective::automatic || o.objective == Objective::contrastive,
-              "objective", "{} for a model of pictures and texts; expected contrastive",
+              "objective", "{} for a model of images and texts; expected contrastive",
               name_of(o.objective));
-  check_field(o.lora.rank == 0, "lora",
-              "given for a model of pictures and texts; expected `freeze`");
-  check_field(o.average == 1, "average", "{} for a model of pictures and texts; expected 1",
+  check_field(o.lora.rank == 0, "lora", "given for a model of images and texts; expected `freeze`");
+  check_field(o.average == 1, "average", "{} for a model of images and texts; expected 1",
               o.average);
   check_field(o.batch * o.accumulate >= 2, "batch",
               "1, but a pair is compared with the others of its step; expected at least 2");
@@ -256,7 +255,7 @@ nlohmann::ordered_json settings(const Job& job, const TowersTask& task) {
   return s;
 }
 
-// Adds the cost of the model of texts to that of the encoder of pictures.
+// Adds the cost of the model of texts to that of the encoder of images.
 void add_text(Job& job, const infer::TextTower& text) {
   model::Transformer model = text.transformer;
   const model::Spec& spec = model.spec;
@@ -334,7 +333,7 @@ Job prepare_towers(const model::Spec& given, const TrainOptions& options, const 
   const model::Spec spec = model.spec;
   refuse_unused(options, Objective::contrastive, options.from.empty() ? given : spec);
   check_field(processor.height() == spec.input.size && processor.width() == spec.input.size, "from",
-              "its preprocessor_config.json makes pictures of {} x {} pixels; expected {} x {}, "
+              "its preprocessor_config.json makes images of {} x {} pixels; expected {} x {}, "
               "as the model reads",
               processor.width(), processor.height(), spec.input.size, spec.input.size);
   job.family = &model::family_to_save(spec, towers.image.origin);

@@ -9,7 +9,7 @@ namespace fovea::train {
 std::vector<ExamplePart> training_example(const TrainOptions& options) {
   const Objective given = options.objective;
   check_field(holds_conversations(options.data) || preference_form(options.data) ||
-                  given == Objective::chats || learns_preferences(given) || writes_answers(given),
+                  given == Objective::chats || learns_preferences(given) || is_reinforcement(given),
               "data", "holds no conversations; expected a file of them");
   model::ModelFiles files = model::open_model_files(options.from, model::Weights::mapped);
   model::Spec spec = files.model.spec;

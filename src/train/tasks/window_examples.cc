@@ -58,7 +58,7 @@ Batch NextTokenExamples::make(const TokenRows& ids, const TokenRows& next, int64
   batch.target.ids = ids.tensor();
   batch.documents = documents(ids);
   batch.labels = next.tensor();
-  batch.asked = batch.tokens = ids.size();
+  batch.predictions = batch.tokens = ids.size();
   batch.units = ids.rows();
   return batch;
 }
@@ -82,10 +82,11 @@ Batch MaskedExamples::make(const TokenRows& ids, const TokenRows&, int64_t first
   TokenRows read(rows, T), labels(rows, T, -1);
   for (int64_t r = 0; r < rows; ++r) {
     int32_t* const window = std::ranges::copy(before_, read.row(r)).out;
-    int32_t* const asked = labels.row(r) + begin;
+    int32_t* const predicted = labels.row(r) + begin;
     std::ranges::copy(after_, std::copy_n(ids.row(r), L, window));
-    mask_tokens(masking_, options_.seed, first + r, L, window, asked);
-    batch.asked += std::count_if(asked, asked + L, [](int32_t label) { return label >= 0; });
+    mask_tokens(masking_, options_.seed, first + r, L, window, predicted);
+    batch.predictions +=
+        std::count_if(predicted, predicted + L, [](int32_t label) { return label >= 0; });
   }
   batch.source.ids = read.tensor();
   batch.labels = labels.tensor();
@@ -110,7 +111,7 @@ Batch SpanExamples::make(const TokenRows& ids, const TokenRows&, int64_t first) 
   batch.source.ids = source.tensor();
   batch.target.ids = labels.shifted(start_).tensor();
   batch.labels = labels.tensor();
-  batch.asked = rows * T;
+  batch.predictions = rows * T;
   batch.tokens = rows * (S + T);
   batch.units = rows;
   return batch;

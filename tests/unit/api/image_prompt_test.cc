@@ -1,4 +1,4 @@
-// Compares models of texts with pictures with transformers, on the files of
+// Compares models of texts with images with transformers, on the files of
 // tools/goldens/make_image_text.py.
 
 #include "fovea/infer/image_prompt.h"
@@ -28,7 +28,7 @@ namespace {
 const std::string kFolder = "tests/goldens/image_text/";
 
 infer::ImagePrompt prompt_of(const model::Model& model, const nlohmann::json& golden) {
-  const auto names = golden["pictures"].get<std::vector<std::string>>();
+  const auto names = golden["images"].get<std::vector<std::string>>();
   return infer::image_prompt(
       model, golden["text"], names.size(),
       [&](size_t i) { return media::read_image("tests/goldens/images/" + names[i]); },
@@ -82,7 +82,7 @@ TEST_P(ImageTextGoldens, LogitsAreThoseOfTransformers) {
   for (size_t i = 0; i < golden_["cases"].size(); ++i) {
     const Tensor wanted = expected.tensor(fmt::format("logits.{}", i));
     const infer::ImagePrompt prompt = prompt_of(model_, golden_["cases"][i]);
-    for (const int64_t step : {int64_t{1000}, int64_t{7}}) {  // at once, and pictures in pieces
+    for (const int64_t step : {int64_t{1000}, int64_t{7}}) {  // at once, and images in pieces
       const Tensor found = last_logits(model_, prompt, wanted.dim(0), step);
       double worst = 0, scale = 0;
       for (int64_t k = 0; k < wanted.size(); ++k) {
@@ -108,7 +108,7 @@ TEST_P(ImageTextGoldens, ContinuationsAreThoseOfTransformers) {
 TEST_P(ImageTextGoldens, LabelsHaveTheProbabilitiesOfTransformers) {
   const nlohmann::json& asked = golden_["cases"][0];
   const media::Image image =
-      media::read_image("tests/goldens/images/" + asked["pictures"][0].get<std::string>());
+      media::read_image("tests/goldens/images/" + asked["images"][0].get<std::string>());
   const infer::ImageQuestion question{asked["text"]};
   std::vector<std::string> labels;
   std::vector<double> expected;
@@ -128,7 +128,7 @@ TEST_P(ImageTextGoldens, LabelsHaveTheProbabilitiesOfTransformers) {
                [&] { infer::label_logprobs(model_, question, image, {}); });
   expect_error(ErrorKind::InvalidArgument, {"score:", "tokens; expected at most 513"},
                [&] { infer::label_logprobs(model_, question, image, {std::string(2000, 'y')}); });
-  expect_error(ErrorKind::InvalidArgument, {"marks <image> for 1 pictures"},
+  expect_error(ErrorKind::InvalidArgument, {"marks <image> for 1 images"},
                [&] { infer::label_logprobs(model_, {"what?"}, image, labels); });
 }
 
@@ -142,10 +142,10 @@ infer::GenerateOptions greedy_tokens(int64_t most) {
   return options;
 }
 
-infer::ImagePrompt about(const model::Model& model, const std::string& picture) {
+infer::ImagePrompt about(const model::Model& model, const std::string& image) {
   return infer::image_prompt(
       model, "<image>" + std::string(120, 'y'), 1,
-      [&](size_t) { return media::read_image("tests/goldens/images/" + picture); },
+      [&](size_t) { return media::read_image("tests/goldens/images/" + image); },
       text::SpecialTokens::parsed);
 }
 
@@ -159,36 +159,36 @@ infer::Generation answered(infer::Engine& engine, const infer::ImagePrompt& prom
   return promise.get_future().get();
 }
 
-// Prompts of equal tokens about different pictures, by one engine with a cache of prefixes.
-TEST(ImagePrompts, EqualTokensNeverShareThePicturesOfOthers) {
+// Prompts of equal tokens about different images, by one engine with a cache of prefixes.
+TEST(ImagePrompts, EqualTokensNeverShareTheImagesOfOthers) {
   const model::Model model = model::Model::open(kFolder + "llava");
   infer::Engine engine(model);
-  const std::vector<std::string> pictures = {"005.png", "009.png", "003.png", "011.jpg"};
+  const std::vector<std::string> images = {"005.png", "009.png", "003.png", "011.jpg"};
   std::set<std::vector<int32_t>> different;
   for (const bool again : {false, true}) {
-    for (const std::string& picture : pictures) {
-      const infer::ImagePrompt prompt = about(model, picture);
-      EXPECT_EQ(prompt.ids, about(model, pictures[0]).ids);
+    for (const std::string& image : images) {
+      const infer::ImagePrompt prompt = about(model, image);
+      EXPECT_EQ(prompt.ids, about(model, images[0]).ids);
       const infer::Generation found = answered(engine, prompt);
-      EXPECT_EQ(found.ids, infer::generate(model, prompt, greedy_tokens(12))[0].ids) << picture;
-      EXPECT_EQ(found.cached_tokens, again ? 128 : 0) << picture;
+      EXPECT_EQ(found.ids, infer::generate(model, prompt, greedy_tokens(12))[0].ids) << image;
+      EXPECT_EQ(found.cached_tokens, again ? 128 : 0) << image;
       different.insert(found.ids);
     }
   }
   EXPECT_GT(different.size(), 1);
 }
 
-TEST(ImagePrompts, RefuseOtherNumbersOfPicturesAndModelsOfTexts) {
+TEST(ImagePrompts, RefuseOtherNumbersOfImagesAndModelsOfTexts) {
   const model::Model model = model::Model::open(kFolder + "llava");
   const auto none = [](size_t) { return media::Image(); };
-  expect_error(ErrorKind::InvalidArgument, {"prompt: 1 marks <image> for 0 pictures"}, [&] {
+  expect_error(ErrorKind::InvalidArgument, {"prompt: 1 marks <image> for 0 images"}, [&] {
     infer::image_prompt(model, "<image>", 0, none, text::SpecialTokens::parsed);
   });
-  expect_error(ErrorKind::InvalidArgument, {"prompt: 0 marks <image> for 2 pictures"},
+  expect_error(ErrorKind::InvalidArgument, {"prompt: 0 marks <image> for 2 images"},
                [&] { infer::image_prompt(model, "x", 2, none, text::SpecialTokens::parsed); });
   const model::Model text = model::Model::open("tests/goldens/starcoder2");
   EXPECT_FALSE(infer::reads_images(text));
-  expect_error(ErrorKind::InvalidArgument, {"reads no pictures"},
+  expect_error(ErrorKind::InvalidArgument, {"reads no images"},
                [&] { infer::image_prompt(text, "x", 0, none, text::SpecialTokens::parsed); });
   expect_error(ErrorKind::Unsupported, {"cannot be saved"}, [&] { model.save("out"); });
 }
@@ -205,7 +205,7 @@ TEST(ImagePrompts, MarksInTheTextOfAUserArePlainText) {
   EXPECT_EQ(std::count(prompt.ids.begin(), prompt.ids.end(), token), 9);
 }
 
-// A prompt that does not fit is refused; one without pictures would lose its beginning.
+// A prompt that does not fit is refused; one without images would lose its beginning.
 TEST(ImagePrompts, AreNotCut) {
   const model::Model model = model::Model::open(kFolder + "llava");
   infer::ImagePrompt prompt = about(model, "005.png");

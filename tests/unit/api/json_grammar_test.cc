@@ -186,7 +186,7 @@ TEST(JsonGrammar, CountsAndNamesProperties) {
   expect_reads(R"({"properties": {"a": false, "b": {}}})", R"({"b":1};{})", R"({"a":1})");
 }
 
-TEST(JsonGrammar, ReadsItemsAtTheirPlaces) {
+TEST(JsonGrammar, ReadsItemsAtTheirIndices) {
   expect_reads(
       R"({"prefixItems": [{"type": "null"}], "items": {"type": "integer"}, "minItems": 0})",
       "[];[null];[null, 1, 2]", "[1];[null, null]");

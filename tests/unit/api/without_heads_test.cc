@@ -34,7 +34,7 @@ class WithoutHeads : public testing::Test {
   std::optional<text::Tokenizer> tokenizer_;
 };
 
-study::InspectInput input_of(const model::Spec& spec, std::vector<model::HeadPlace> muted) {
+study::InspectInput input_of(const model::Spec& spec, std::vector<model::HeadIndex> muted) {
   study::InspectInput input;
   input.ids = {1, 5, 2, 9, 5};
   if (spec.encoder && spec.decoder) input.target_ids = {0, 3, 7};
@@ -42,7 +42,7 @@ study::InspectInput input_of(const model::Spec& spec, std::vector<model::HeadPla
   return input;
 }
 
-std::vector<model::HeadPlace> some_heads(const model::Spec& spec) {
+std::vector<model::HeadIndex> some_heads(const model::Spec& spec) {
   if (spec.encoder && spec.decoder)
     return {{model::AttentionKind::self, 0, 1},
             {model::AttentionKind::encoder, 1, 0},
@@ -54,7 +54,7 @@ TEST_F(WithoutHeads, EqualsInspectionsWithoutThem) {
   for (const auto& [name, spec] : study::kinds()) {
     SCOPED_TRACE(name);
     const model::Model model = made(spec);
-    const std::vector<model::HeadPlace> heads = some_heads(spec);
+    const std::vector<model::HeadIndex> heads = some_heads(spec);
     if (name.find("recurrent") != name.npos) continue;
     const int64_t last = spec.encoder && spec.decoder ? 2 : 4;
     const std::vector<float>

@@ -12,7 +12,7 @@ namespace {
 bool stops() {
   std::this_thread::sleep_for(std::chrono::milliseconds(6));  // it asks at most every 5 ms
   try {
-    stop_if_asked();
+    stop_if_requested();
   } catch (const Stopped&) {
     return true;
   }
@@ -43,7 +43,7 @@ TEST(Stop, IsAskedOfEachScopeOfTheThread) {
 TEST(Stop, IsNotAskedInEachIterationOfALoop) {
   int asked = 0;
   const StopScope scope([&] { return ++asked > 1'000'000; });
-  for (int i = 0; i < 1000; ++i) stop_if_asked();
+  for (int i = 0; i < 1000; ++i) stop_if_requested();
   EXPECT_LT(asked, 100);
 }
 

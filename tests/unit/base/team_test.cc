@@ -95,7 +95,7 @@ TEST(Team, FreeThreadsTakePiecesOfOthers) {
 }
 
 // Two long pieces end milliseconds apart. The caller then sent the other thread away for up to a
-// second, so that batches of pictures were computed at half the speed.
+// second, so that batches of images were computed at half the speed.
 TEST(Team, LongPiecesOfDifferentLengthKeepAllThreads) {
   Team team;
   ASSERT_EQ(team.grow(2), 2);

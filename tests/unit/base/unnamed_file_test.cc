@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The spectrogram of a sound was always written to /tmp.
+// The spectrogram of a recording was always written to /tmp.
 TEST(UnnamedFile, IsInTheDirectoryOfTMPDIR) {
   TemporaryFolder folder;
   const char* const before = getenv("TMPDIR");

@@ -328,9 +328,9 @@ std::vector<std::string> missing_fields(const std::string& name) {
 }
 
 TEST(CLibrary, HasEveryOptionOfTheCppInterface) {
-  // A call of the C interface returns one generation, so `answers` is missing.
+  // A call of the C interface returns one generation, so `generations` is missing.
   EXPECT_EQ(missing_fields<infer::GenerateOptions>("fovea_generate_options"),
-            (std::vector<std::string>{"answers"}));
+            (std::vector<std::string>{"generations"}));
   EXPECT_EQ(missing_fields<infer::EmbedOptions>("fovea_embed_options"), std::vector<std::string>{});
 }
 

@@ -294,7 +294,7 @@ TEST(PrefixCaches, KeepKindsApart) {
   }
 }
 
-// Equal tokens stand for different pictures; the pages before a picture are shared.
+// Equal tokens stand for different images; the pages before an image are shared.
 TEST(PrefixCaches, KeepContentsOfPagesApart) {
   PagePool pool(mixed(), {.pages = 100});
   PrefixCache prefixes(pool);
@@ -316,7 +316,7 @@ TEST(PrefixCaches, KeepContentsOfPagesApart) {
   EXPECT_EQ(found(dog), 64);
   EXPECT_EQ(found({}), 64);
   EXPECT_EQ(found({{1, "cat"}}), 128);
-  EXPECT_EQ(std::ssize(prefixes.contents(ids).tokens), 64);  // a file has no pictures
+  EXPECT_EQ(std::ssize(prefixes.contents(ids).tokens), 64);  // a file has no images
 }
 
 // The pages that a file keeps for a later process.

@@ -104,8 +104,8 @@ TEST(Classifier, JoinsEntitiesLikeTransformers) {
       ASSERT_EQ(found[i].size(), wanted.size()) << names[joining] << ": " << texts[i];
       for (size_t j = 0; j < wanted.size(); ++j) {
         EXPECT_EQ(found[i][j].label, wanted[j]["label"].get<std::string>());
-        EXPECT_EQ(found[i][j].place.begin, wanted[j]["start"].get<int64_t>());
-        EXPECT_EQ(found[i][j].place.end, wanted[j]["end"].get<int64_t>());
+        EXPECT_EQ(found[i][j].span.begin, wanted[j]["start"].get<int64_t>());
+        EXPECT_EQ(found[i][j].span.end, wanted[j]["end"].get<int64_t>());
         EXPECT_NEAR(found[i][j].score, wanted[j]["score"].get<double>(), kWithin);
       }
     }
@@ -120,9 +120,9 @@ TEST(Classifier, ReadsLongTextsInWindows) {
   options.joining = EntityJoining::none;
   const auto entities = classifier.find_entities({text}, options)[0];
   ASSERT_FALSE(entities.empty());
-  EXPECT_GT(entities.back().place.end, 600) << "the last window is read";
+  EXPECT_GT(entities.back().span.end, 600) << "the last window is read";
   for (size_t i = 1; i < entities.size(); ++i)
-    EXPECT_GE(entities[i].place.begin, entities[i - 1].place.end) << "each token once";
+    EXPECT_GE(entities[i].span.begin, entities[i - 1].span.end) << "each token once";
   EXPECT_TRUE(classifier.find_entities({"  "}, options)[0].empty());
 }
 
@@ -149,7 +149,7 @@ TEST(Classifier, FindsAnswersLikeTransformers) {
       ASSERT_EQ(answers.size(), wanted.size());
       for (size_t j = 0; j < wanted.size(); ++j) {
         EXPECT_EQ(answers[j].text, wanted[j]["answer"].get<std::string>());
-        EXPECT_EQ(answers[j].place.begin, wanted[j]["start"].get<int64_t>());
+        EXPECT_EQ(answers[j].span.begin, wanted[j]["start"].get<int64_t>());
         EXPECT_NEAR(answers[j].score, wanted[j]["score"].get<double>(), kWithin);
       }
     }

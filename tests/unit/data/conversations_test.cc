@@ -42,7 +42,7 @@ TEST_F(ReadConversations, KeepsTheKeysOfMessagesInTheirOrder) {
   EXPECT_TRUE(one.messages[1].answer);
   EXPECT_EQ(one.tools, R"([{"b":1,"a":2}])");
   EXPECT_EQ(one.first_trained, 0u);
-  EXPECT_EQ(one.place, path_ + ":1");
+  EXPECT_EQ(one.location, path_ + ":1");
   EXPECT_EQ(
       record(R"({"messages": [{"role": "user", "content": ""}], "tools": "[{\"b\": 1}]"})").tools,
       R"([{"b":1}])");
@@ -68,7 +68,7 @@ TEST_F(ReadConversations, RecognisesEachKindOfRecordInOneFile) {
   EXPECT_EQ(all.records[1].messages.size(), 4u);
   EXPECT_EQ(all.records[1].first_trained, 3u);
   EXPECT_FALSE(all.records[1].plain);
-  EXPECT_EQ(all.records[1].place, path_ + ":3");
+  EXPECT_EQ(all.records[1].location, path_ + ":3");
   EXPECT_EQ(messages(all.records[2]),
             (std::vector<std::string>{R"({"role":"system","content":"S"})",
                                       R"({"role":"user","content":"Add.\n1 2"})",

@@ -178,8 +178,8 @@ TEST_F(CorpusTest, LocatesInvalidUtf8) {
 TEST_F(CorpusTest, RefusesBinaryAndCompressedFiles) {
   write("nul.txt", "ab\nc\0d"s);
   refused("nul.txt", ":2:2: looks binary (a NUL byte); expected UTF-8 text");
-  write("picture.txt", "\x89PNG\r\n\x1A\n\0\0"s);
-  refused("picture.txt", ":3:1: looks binary (a NUL byte)");
+  write("image.txt", "\x89PNG\r\n\x1A\n\0\0"s);
+  refused("image.txt", ":3:1: looks binary (a NUL byte)");
   write("a.txt", "\x1F\x8B\x08\0\0"s);
   refused("a.txt", ": is compressed by gzip (byte 1); expected plain text: gunzip it first");
 }

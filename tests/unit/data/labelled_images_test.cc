@@ -34,7 +34,7 @@ TEST_F(LabelledImageFiles, FoldersAreLabels) {
   EXPECT_NE(read_labelled_images({folder_ / "data"}).hash, before);
 }
 
-TEST_F(LabelledImageFiles, TablesNamePicturesAndLabels) {
+TEST_F(LabelledImageFiles, TablesNameImagesAndLabels) {
   put("a.png");
   put("b,c.png");
   const std::string csv = put("table.csv", "file,label\na.png,cat\n\n\"b,c.png\",\"big dog\"\n");
@@ -47,22 +47,22 @@ TEST_F(LabelledImageFiles, TablesNamePicturesAndLabels) {
             (std::vector<std::string>{"cat"}));
 }
 
-TEST_F(LabelledImageFiles, ErrorsNameThePlace) {
+TEST_F(LabelledImageFiles, ErrorsNameTheLocation) {
   const auto refused = [](std::initializer_list<std::string> texts, const std::string& path) {
     expect_error(ErrorKind::BadFile, texts, [&] { read_labelled_images({path}); });
   };
   put("a.png");
   make_directories(folder_ / "empty");
-  refused({"empty: no folders; expected a folder of pictures for each label"}, folder_ / "empty");
+  refused({"empty: no folders; expected a folder of images for each label"}, folder_ / "empty");
   make_directories(folder_ / "bare/cat");
-  refused({"bare/cat: no pictures"}, folder_ / "bare");
+  refused({"bare/cat: no images"}, folder_ / "bare");
   put("bare/loose.png");
   refused({"loose.png is in no label's folder"}, folder_ / "bare");
-  refused({"t.csv:1", "expected a picture, a comma and a label"}, put("t.csv", "a.png\n"));
+  refused({"t.csv:1", "expected an image, a comma and a label"}, put("t.csv", "a.png\n"));
   refused({"t.csv:2", "none.png is missing"}, put("t.csv", "a.png,x\nnone.png,x\n"));
-  // The first row was dropped as names, since it names no picture that can be read.
+  // The first row was dropped as names, since it names no image that can be read.
   refused({"t.csv:1", "a.gif is missing"}, put("t.csv", "a.gif,x\na.png,x\n"));
-  refused({"t.csv: no pictures"}, put("t.csv", "file,label\n"));
+  refused({"t.csv: no images"}, put("t.csv", "file,label\n"));
   refused({"a.png: not a folder of labels"}, folder_ / "a.png");
 }
 

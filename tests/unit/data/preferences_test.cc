@@ -42,7 +42,7 @@ TEST_F(PreferencesInFiles, HaveTexts) {
   EXPECT_EQ(texts_of(made.chosen), "p|b");
   EXPECT_EQ(texts_of(*made.rejected), "p|c");
   EXPECT_EQ(made.margin, 2);
-  EXPECT_EQ(made.chosen.place, path_ + ":1");
+  EXPECT_EQ(made.chosen.location, path_ + ":1");
 }
 
 TEST_F(PreferencesInFiles, HaveMessages) {
@@ -161,7 +161,7 @@ TEST_F(PreferencesInFiles, MayHaveWeights) {
                [&] { read(":0"); });
 }
 
-TEST_F(PreferencesInFiles, AreRefusedWithTheirPlace) {
+TEST_F(PreferencesInFiles, AreRefusedWithTheirLocation) {
   const std::string user = kUser, good = kGood;
   expect_refused("{", "expected a JSON object");
   expect_refused("[]", "expected an object with \"prompt\", \"chosen\"");

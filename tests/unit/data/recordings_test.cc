@@ -11,7 +11,7 @@ namespace {
 
 class RecordingTables : public testing::Test {
  protected:
-  std::string put(const std::string& name, const std::string& content = "sound") const {
+  std::string put(const std::string& name, const std::string& content = "audio") const {
     write_file_atomically(folder_ / name, content);
     return folder_ / name;
   }
@@ -52,7 +52,7 @@ TEST_F(RecordingTables, ErrorsNameTheLine) {
   refused("a.csv", "file,text\na.wav,x\n", "a.csv:1: names no columns audio and text; expected");
   refused("b.csv", "audio,text\na.wav\n", "b.csv:2: has 1 column; expected 2");
   refused("c.csv", "audio,text\na.wav,\"x\n", "c.csv:2: has a quote that does not end");
-  refused("d.csv", "audio,text\nnone.wav,x\n", "none.wav is missing; expected a sound file");
+  refused("d.csv", "audio,text\nnone.wav,x\n", "none.wav is missing; expected an audio file");
   refused("e.jsonl", "{\"audio\": \"a.wav\"}\n", "e.jsonl:1: has no text; expected");
   refused("f.csv", "audio,text\n", "has no recordings; expected at least one");
   refused("g.txt", "a.wav", "is no table of recordings; expected a .csv, .tsv or .jsonl file");

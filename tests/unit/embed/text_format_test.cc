@@ -51,8 +51,8 @@ TEST_F(TextFormatTest, KeepsTheEndIfTheTokenizerTruncatesAtTheLeft) {
   const TextFormat short_texts(tokenizer, 4, text_settings_of(tokenizer));
   const std::string text = "the fox sees the bird";
   EXPECT_EQ(short_texts.text(text).ids, (Ids{2, 6, 10, 3}));
-  const text::Offsets place = short_texts.places(text)[2];
-  EXPECT_EQ(text.substr(place.begin, place.end - place.begin), "bird");
+  const text::Offsets span = short_texts.offsets(text)[2];
+  EXPECT_EQ(text.substr(span.begin, span.end - span.begin), "bird");
   const TextFormat pairs(tokenizer, 7, text_settings_of(tokenizer));
   EXPECT_EQ(pairs.pair(pairs.own_ids(text), "a bird").ids, (Ids{2, 6, 10, 3, 5, 10, 3}));
   folder_.set("tokenizer_config.json", "truncation_side", "middle");
@@ -61,11 +61,11 @@ TEST_F(TextFormatTest, KeepsTheEndIfTheTokenizerTruncatesAtTheLeft) {
 }
 
 // Regression: the byte ranges referred to the text in lower case, which may be longer or shorter.
-TEST_F(TextFormatTest, PlacesReferToTheOriginalText) {
+TEST_F(TextFormatTest, OffsetsReferToTheOriginalText) {
   const std::string text = "\u0130 The fox";  // U+0130 has 2 bytes, its lower case 3
   std::vector<std::string> covered;
-  for (const text::Offsets& place : format(100, true).places(text))
-    covered.push_back(text.substr(place.begin, place.end - place.begin));
+  for (const text::Offsets& span : format(100, true).offsets(text))
+    covered.push_back(text.substr(span.begin, span.end - span.begin));
   EXPECT_EQ(covered, (std::vector<std::string>{"", "\u0130", "The", "fox", ""}));
 }
 

@@ -198,10 +198,10 @@ TEST_F(TokenQueueTest, FailsOneBatchOnAnError) {
   let(false);
   auto first = occupy();
   auto poisoned = add({text_of(kPoison, 300)});
-  auto sound = add({text_of(4, 20)});
+  auto healthy = add({text_of(4, 20)});
   let(true);
   EXPECT_THROW(poisoned.get(), std::runtime_error);
-  EXPECT_EQ(sound.get(), (Rows{4, 20}));
+  EXPECT_EQ(healthy.get(), (Rows{4, 20}));
 }
 
 TEST_F(TokenQueueTest, PassesTheKindOfAnError) {

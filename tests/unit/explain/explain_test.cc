@@ -11,9 +11,9 @@
 
 #include "base/json.h"
 #include "base/threads.h"
-#include "explain/answers.h"
 #include "explain/deletion.h"
 #include "explain/gradients.h"
+#include "explain/outputs.h"
 #include "explain/rollout.h"
 #include "open/model_parts.h"
 #include "support/expect_error.h"
@@ -141,8 +141,8 @@ TEST(Explain, TakesStepsUntilTheScoresAddUp) {
   EXPECT_GT(one.completeness_error.value(), automatic.completeness_error.value());
 }
 
-// An answer that is linear in the embeddings: the sum over the tokens of w . x_t.
-ExplainedAnswer linear_answer(const ExactModel& model, const Tensor& w) {
+// An output that is linear in the embeddings: the sum over the tokens of w . x_t.
+ExplainedOutput linear_output(const ExactModel& model, const Tensor& w) {
   const auto values = [model, w](const infer::TokenBatch& batch, const model::Probe* probe) {
     Tensor x =
         model::token_vectors(*model, batch.sequence.ids, model->token_embedding);  // [B, T, C]
@@ -166,10 +166,10 @@ ExplainedText text_of(std::vector<int32_t> ids) {
   return {{std::move(ids), {}, 0}, std::vector<uint8_t>(count, 1)};
 }
 
-TEST(Gradients, OfALinearAnswerAreExact) {
+TEST(Gradients, OfALinearOutputAreExact) {
   const ExactModel model = small_model();
   const Tensor w = tensor_of({1, -2, 3, 0.5f, -1, 2, 0, 1}, {1, 8});
-  const ExplainedAnswer answer = linear_answer(model, w);
+  const ExplainedOutput answer = linear_output(model, w);
   ExplainedText text = text_of({1, 5, 7, 2});
   text.own[0] = 0;
   const std::vector<float> table = to_floats(model->token_embedding.value);
@@ -192,7 +192,7 @@ TEST(Gradients, OfALinearAnswerAreExact) {
 // Compares with the slope of the answer along the embedding of each token.
 TEST(Gradients, EqualFiniteDifferences) {
   const ExactModel model = small_model();
-  const ExplainedAnswer answer = token_answer(model, 6);
+  const ExplainedOutput answer = token_output(model, 6);
   const ExplainedText text = text_of({1, 5, 7, 2, 9});
   const auto gradient = gradient_input(answer, text);
   const auto value = [&](size_t token, float factor) {
@@ -237,7 +237,7 @@ TEST(Rollout, IsTheProductOfTheLayers) {
           },
       .wants_weights =
           [](const model::ProbePoint& p) { return p.what == model::ProbePoint::What::attention; }};
-  const ExplainedAnswer answer = token_answer(model, 6);
+  const ExplainedOutput answer = token_output(model, 6);
   answer.values(infer::token_batch({text.tokens}, {0}), &probe);
   clear_tape();
   const auto found = rollout(answer, text);
@@ -250,7 +250,7 @@ TEST(Rollout, IsTheProductOfTheLayers) {
 }
 
 // An answer that depends on one token only: 5 if the text has token 7, else 1.
-ExplainedAnswer one_token_answer(const ExactModel& model) {
+ExplainedOutput one_token_output(const ExactModel& model) {
   const auto values = [](const infer::TokenBatch& batch, const model::Probe*) {
     const Tensor y = empty({batch.sequence.ids.dim(0), 1});
     const int64_t T = batch.sequence.ids.dim(1);
@@ -264,7 +264,7 @@ ExplainedAnswer one_token_answer(const ExactModel& model) {
 }
 
 TEST(DeletionTests, ComparesTheBestTokensWithRandomOnes) {
-  const ExplainedAnswer answer = one_token_answer(small_model());
+  const ExplainedOutput answer = one_token_output(small_model());
   ExplainedText text = text_of({1, 5, 7, 2, 9, 3});
   text.own[0] = 0;  // 5 own tokens
   ExplainOptions options;
@@ -329,9 +329,9 @@ TEST(Explain, ReadsAClassifierThatWasOpenedAsAModel) {
   const Explanation b = explain(infer::Classifier::open(folder), {{input.text, {}}})[0];
   expect_same_bits(a, b);
   EXPECT_EQ(a.target, b.target);
-  ASSERT_EQ(a.answers.size(), 3u);
-  EXPECT_EQ(a.answers[0].name, a.target);
-  EXPECT_GE(a.answers[0].score, a.answers[1].score);
+  ASSERT_EQ(a.outputs.size(), 3u);
+  EXPECT_EQ(a.outputs[0].name, a.target);
+  EXPECT_GE(a.outputs[0].score, a.outputs[1].score);
   EXPECT_TRUE(a.tokens.front().special);
   EXPECT_FALSE(a.tokens[1].special);
 }
@@ -359,7 +359,7 @@ TEST(Explain, ExplainsCandidateLabels) {
   const Explanation found =
       explain(classifier, {{"the fox sees Anna", {}}}, options, candidates)[0];
   EXPECT_EQ(found.target, "night");
-  EXPECT_EQ(found.answers.size(), 2u);
+  EXPECT_EQ(found.outputs.size(), 2u);
   infer::ClassifyOptions raw;
   raw.raw = true;
   const infer::Classifications logits =
@@ -408,7 +408,7 @@ TEST(Explain, RefusesRolloutOfRecurrentLayers) {
   const ExactModel model = exact_copy(transformer);
   EXPECT_FALSE(has_rollout(*model));
   expect_error(ErrorKind::Unsupported, {"method", "layer 1 is recurrent", "gradient_input"},
-               [&] { rollout(token_answer(model, 1), text_of({1, 2, 3})); });
+               [&] { rollout(token_output(model, 1), text_of({1, 2, 3})); });
 }
 
 TEST(Explain, NamesTokensByTextOrId) {

@@ -179,9 +179,9 @@ TEST_F(RefusedDirectory, ScalingsThatPhi3Lacks) {
 
 TEST_F(RefusedDirectory, InvalidSpecOfFovea) {
   save([](Spec& s) { s.decoder->ffn.gated = true; });
-  const auto refused = [&](ErrorKind kind, const char* place, const nlohmann::json& value) {
+  const auto refused = [&](ErrorKind kind, const char* path, const nlohmann::json& value) {
     nlohmann::json config = config_;
-    config[nlohmann::json::json_pointer(place)] = value;
+    config[nlohmann::json::json_pointer(path)] = value;
     write_file_atomically(folder_ / "config.json", config.dump());
     expect_error(kind, {"config.json"}, [&] { open(); });
   };

@@ -47,11 +47,11 @@ struct Models {
   model::Transformer joined;
 };
 
-using Generations = std::map<std::pair<size_t, int64_t>, Generation>;  // by request and answer
+using Generations = std::map<std::pair<size_t, int64_t>, Generation>;  // by request and generation
 
 size_t adapter_of(size_t request) { return request * 7 % 3; }
 
-Generations alone(const Models& models, const std::vector<Asked>& requests,
+Generations alone(const Models& models, const std::vector<TestRequest>& requests,
                   const GenerationRules& rules) {
   Generations found;
   for (size_t i = 0; i < requests.size(); ++i) {
@@ -62,7 +62,7 @@ Generations alone(const Models& models, const std::vector<Asked>& requests,
   return found;
 }
 
-Generations together(const Models& models, const std::vector<Asked>& requests,
+Generations together(const Models& models, const std::vector<TestRequest>& requests,
                      const GenerationRules& rules, const SchedulerOptions& options, bool reversed) {
   Scheduler scheduler(models.joined, rules, nullptr, options);
   for (const size_t number : {1, 2}) EXPECT_EQ(scheduler.add_adapter(rules), number);
@@ -71,7 +71,7 @@ Generations together(const Models& models, const std::vector<Asked>& requests,
     const size_t i = reversed ? requests.size() - 1 - n : n;
     const auto sink = [&found, i](const Event& event) {
       EXPECT_EQ(event.error, nullptr) << event.error->what();
-      if (event.finished != nullptr) found[{i, event.answer}] = *event.finished;
+      if (event.finished != nullptr) found[{i, event.generation}] = *event.finished;
       return true;
     };
     scheduler.add(scheduler.request(
@@ -84,8 +84,8 @@ Generations together(const Models& models, const std::vector<Asked>& requests,
 }
 
 void expect_same_results(const Models& models, int64_t context, const GenerationRules& rules) {
-  std::vector<Asked> requests = some_requests(18, context);
-  for (Asked& asked : requests) {
+  std::vector<TestRequest> requests = some_requests(18, context);
+  for (TestRequest& asked : requests) {
     const int64_t room = context - std::ssize(asked.prompt);
     asked.options.max_tokens = std::min(asked.options.max_tokens, room);
     if (asked.options.beams == 1) asked.options.logprobs = 0;

@@ -32,18 +32,18 @@ struct Traced {
     model.hidden(x, pass);
   }
   // Returns the weights of one head for the token at a position: those above 0, by key.
-  std::map<int32_t, float> weights(int64_t layer, int64_t head, int64_t place) const {
+  std::map<int32_t, float> weights(int64_t layer, int64_t head, int64_t position) const {
     const Tensor& all = found.at(fmt::format("attention.{}", layer));  // [1, H, T, S]
     std::map<int32_t, float> seen;
-    for (int64_t s = 0; s <= place; ++s) {
-      const float w = all.data_as<float>()[(head * all.dim(2) + place) * all.dim(3) + s];
+    for (int64_t s = 0; s <= position; ++s) {
+      const float w = all.data_as<float>()[(head * all.dim(2) + position) * all.dim(3) + s];
       if (w > 0) seen[static_cast<int32_t>(s)] = w;
     }
     return seen;
   }
-  std::vector<float> hidden(int64_t layer, int64_t place) const {
+  std::vector<float> hidden(int64_t layer, int64_t position) const {
     const Tensor& x = found.at(fmt::format("hidden.{}", layer));  // [1, T, C]
-    return to_floats(x.view({x.dim(1), x.dim(2)}).rows(place, place + 1));
+    return to_floats(x.view({x.dim(1), x.dim(2)}).rows(position, position + 1));
   }
 };
 
@@ -56,8 +56,8 @@ GenerateOptions options_of(size_t i) {
   GenerateOptions options = test::greedy(12);
   options.sampling.temperature = i % 2 == 0 ? 0.0f : 1.0f;
   options.sampling.seed = i;
-  if (i % 3 == 1) options.answers = 2;
-  if (i % 4 > 1) options.guesses = i % 4 == 2 ? 3 : -1;
+  if (i % 3 == 1) options.generations = 2;
+  if (i % 4 > 1) options.speculative_tokens = i % 4 == 2 ? 3 : -1;
   return options;
 }
 
@@ -69,13 +69,13 @@ Ids prompt_of(size_t i) {
 }
 
 // Returns the first result of each request; if `trace`, every second request is traced.
-std::vector<Shown> answers(const model::Transformer& model, bool trace) {
+std::vector<Shown> generations(const model::Transformer& model, bool trace) {
   std::vector<Shown> all(8);
   Scheduler scheduler(model, {}, nullptr, {.pages = 40, .most_sequences = 16, .step_tokens = 32});
   for (size_t i = 0; i < all.size(); ++i) {
     Task task{i + 1, prompt_of(i), options_of(i), {}, false, {}};
     task.sink = [&all, i](const Event& event) {
-      if (event.answer != 0) return true;
+      if (event.generation != 0) return true;
       if (event.trace != nullptr) all[i].trace.push_back(*event.trace);
       if (event.finished != nullptr) all[i].ids = event.finished->ids;
       return true;
@@ -92,7 +92,7 @@ std::vector<Shown> answers(const model::Transformer& model, bool trace) {
 }
 
 void expect_traced(const model::Transformer& model, const std::string& name) {
-  const std::vector<Shown> plain = answers(model, false), shown = answers(model, true);
+  const std::vector<Shown> plain = generations(model, false), shown = generations(model, true);
   for (size_t i = 0; i < shown.size(); ++i) {
     EXPECT_EQ(shown[i].ids, plain[i].ids) << name;
     ASSERT_EQ(shown[i].trace.size(), i % 2 == 0 ? shown[i].ids.size() : 0) << name;
@@ -101,10 +101,11 @@ void expect_traced(const model::Transformer& model, const std::string& name) {
     whole.insert(whole.end(), shown[i].ids.begin(), shown[i].ids.end());
     const Traced traced(model, whole);
     for (size_t t = 0; t < shown[i].trace.size(); ++t) {
-      const int64_t place = first + static_cast<int64_t>(t), head = static_cast<int64_t>(i / 2) % 2;
+      const int64_t position = first + static_cast<int64_t>(t),
+                    head = static_cast<int64_t>(i / 2) % 2;
       const AttentionTrace& trace = shown[i].trace[t];
-      EXPECT_EQ(trace.hidden, traced.hidden(static_cast<int64_t>(i / 2) % 3, place)) << name;
-      const auto all = traced.weights(1, head, place);
+      EXPECT_EQ(trace.hidden, traced.hidden(static_cast<int64_t>(i / 2) % 3, position)) << name;
+      const auto all = traced.weights(1, head, position);
       const std::map<int32_t, float> found(trace.keys.begin(), trace.keys.end());
       if (i < 4) {
         EXPECT_EQ(found, all) << name;

@@ -56,14 +56,14 @@ TEST(Drafts, DoNotChangeTheResult) {
       options.sampling.presence_penalty = 0.1f;
       options.max_tokens = 130;  // the context is exceeded several times
       options.logprobs = 1;
-      options.guesses = 0;
+      options.speculative_tokens = 0;
       const Generation expected = continued({model}, prompt, options);
       for (size_t i = 0; i < std::size(drafts); ++i) {
-        for (const int64_t guesses : {-1, 1, 3, 64}) {
-          options.guesses = guesses;
+        for (const int64_t proposed : {-1, 1, 3, 64}) {
+          options.speculative_tokens = proposed;
           const Generator generator{.model = model, .draft = &drafts[i]};
           expect_same(continued(generator, prompt, options), expected,
-                      fmt::format("draft {}, {} speculative tokens", i, guesses));
+                      fmt::format("draft {}, {} speculative tokens", i, proposed));
         }
       }
     }
@@ -74,24 +74,24 @@ TEST(Drafts, DoNotChangeTheResult) {
 TEST(Drafts, EqualToTheModelAreAlwaysAccepted) {
   const model::Transformer model = small_model(90);
   for (const float temperature : {0.0f, 1.0f}) {
-    for (const int64_t answers : {1, 3}) {
+    for (const int64_t generations : {1, 3}) {
       GenerateOptions options;
       options.sampling.temperature = temperature;
       options.sampling.frequency_penalty = 0.5f;
       options.sampling.no_repeat_ngram = 3;
-      options.answers = answers;
+      options.generations = generations;
       options.max_tokens = 50;
       options.min_tokens = 20;
-      options.guesses = 0;
+      options.speculative_tokens = 0;
       const GenerationRules rules{.ends = {4}};
       const auto expected = generate({model, nullptr, rules}, {1, 2, 3}, options, {}, kPlenty);
-      options.guesses = 4;
+      options.speculative_tokens = 4;
       const auto found = generate({.model = model, .rules = rules, .draft = &model}, {1, 2, 3},
                                   options, {}, kPlenty);
       for (size_t i = 0; i < found.size(); ++i) {
         expect_same(found[i], expected[i], std::to_string(i));
-        EXPECT_GT(found[i].guessed_tokens, std::ssize(found[i].ids) / 2);
-        EXPECT_EQ(found[i].accepted_tokens, found[i].guessed_tokens);
+        EXPECT_GT(found[i].speculative_tokens, std::ssize(found[i].ids) / 2);
+        EXPECT_EQ(found[i].accepted_tokens, found[i].speculative_tokens);
       }
     }
   }
@@ -101,11 +101,11 @@ TEST(Drafts, AlwaysRejectedDoNotChangeTheResult) {
   const model::Transformer model = small_model(60), draft = opposite_of(model);
   GenerateOptions options = greedy(50);
   const Generation expected = continued({model}, {1, 2}, options);
-  options.guesses = 5;
+  options.speculative_tokens = 5;
   const Generation found = continued({.model = model, .draft = &draft}, {1, 2}, options);
   expect_same(found, expected, "opposite");
   // One speculative token is proposed per generated token, except for the first and the last.
-  EXPECT_EQ(found.guessed_tokens, 48);
+  EXPECT_EQ(found.speculative_tokens, 48);
   EXPECT_EQ(found.accepted_tokens, 0);
 }
 
@@ -123,14 +123,14 @@ TEST(Drafts, WorkWithTranslators) {
     GenerateOptions options = greedy(30);
     options.ignore_end = true;
     const Generation expected = continued({model, nullptr, rules}, source, options);
-    options.guesses = 3;
+    options.speculative_tokens = 3;
     for (const model::Transformer& draft : drafts) {
       const Generator generator{.model = model, .rules = rules, .draft = &draft};
       const Generation found = continued(generator, source, options);
       expect_same(found, expected, std::to_string(length));
       if (&draft == &drafts[0]) {
-        EXPECT_GT(found.guessed_tokens, 15);
-        EXPECT_EQ(found.accepted_tokens, found.guessed_tokens);
+        EXPECT_GT(found.speculative_tokens, 15);
+        EXPECT_EQ(found.accepted_tokens, found.speculative_tokens);
       }
     }
   }
@@ -145,13 +145,13 @@ TEST(Drafts, StopAtTheEndOfTheText) {
   GenerateOptions options;
   options.sampling.temperature = 2;
   options.max_tokens = 40;
-  options.guesses = 0;
+  options.speculative_tokens = 0;
   const std::string free = continued({model, &tokenizer}, prompt, options).text;
   for (size_t begin = 5; begin < 12; ++begin) {
     options.stop = {free.substr(begin, 3)};
-    options.guesses = 0;
+    options.speculative_tokens = 0;
     const Generation expected = continued({model, &tokenizer}, prompt, options);
-    options.guesses = 4;
+    options.speculative_tokens = 4;
     const Generator generator{.model = model, .tokenizer = &tokenizer, .draft = &model};
     std::string streamed;
     const Generation found = generate(
@@ -164,7 +164,7 @@ TEST(Drafts, StopAtTheEndOfTheText) {
     expect_same(found, expected, options.stop[0]);
     EXPECT_EQ(found.text, expected.text);
     EXPECT_EQ(streamed, expected.text);
-    EXPECT_EQ(found.accepted_tokens, found.guessed_tokens);
+    EXPECT_EQ(found.accepted_tokens, found.speculative_tokens);
   }
 }
 
@@ -173,14 +173,14 @@ TEST(Drafts, RespectAConstraint) {
   const model::Transformer model = small_model(60);
   GenerateOptions options;
   options.max_tokens = 40;
-  options.constrain = [](std::span<const int32_t> written, std::span<float> logits) {
+  options.constrain = [](std::span<const int32_t> generated, std::span<float> logits) {
     for (size_t id = 0; id < logits.size(); ++id)
-      if (id % 3 != written.size() % 3) logits[id] = -INFINITY;
+      if (id % 3 != generated.size() % 3) logits[id] = -INFINITY;
   };
-  options.guesses = 0;
+  options.speculative_tokens = 0;
   const Generation expected = continued({model}, {1, 2}, options);
-  for (const int64_t guesses : {-1, 5}) {
-    options.guesses = guesses;
+  for (const int64_t proposed : {-1, 5}) {
+    options.speculative_tokens = proposed;
     expect_same(continued({model}, {1, 2}, options), expected, "no draft");
     for (const model::Transformer& draft : {small_model(60), other_model(60)})
       expect_same(continued({.model = model, .draft = &draft}, {1, 2}, options), expected, "draft");
@@ -188,12 +188,13 @@ TEST(Drafts, RespectAConstraint) {
 }
 
 struct Outcome {
-  std::map<uint64_t, std::map<int64_t, Ids>> answers;
+  std::map<uint64_t, std::map<int64_t, Ids>> generations;
   EngineStatus status;
 };
 
 // Runs requests of several kinds; one arrives at each step.
-Outcome outcome(const model::Transformer& model, const SchedulerOptions& options, int64_t guesses) {
+Outcome outcome(const model::Transformer& model, const SchedulerOptions& options,
+                int64_t proposed) {
   Scheduler scheduler(model, {.ends = {4}}, nullptr, options);
   Outcome outcome;
   for (uint64_t number = 1; number <= 14; ++number) {
@@ -201,13 +202,14 @@ Outcome outcome(const model::Transformer& model, const SchedulerOptions& options
     asked.max_tokens = static_cast<int64_t>(5 + number * 3);
     asked.sampling.seed = number;
     asked.sampling.temperature = number % 2 == 0 ? 0.0f : 1.0f;
-    if (number % 4 == 1) asked.answers = 3;
+    if (number % 4 == 1) asked.generations = 3;
     if (number % 5 == 2) asked.beams = 3;
-    asked.guesses = guesses;
+    asked.speculative_tokens = proposed;
     const Ids prompt(number * 7 % 90 + 1, static_cast<int32_t>(number % 3));
     const auto sink = [&outcome, number](const Event& event) {
       EXPECT_EQ(event.error, nullptr) << event.error->what();
-      if (event.finished != nullptr) outcome.answers[number][event.answer] = event.finished->ids;
+      if (event.finished != nullptr)
+        outcome.generations[number][event.generation] = event.finished->ids;
       return true;
     };
     scheduler.add(scheduler.request({number, prompt, asked, sink, false}));
@@ -228,16 +230,16 @@ TEST(Drafts, DoNotChangeConcurrentRequests) {
       for (const int64_t most_sequences : {4, 16}) {
         const Outcome found =
             outcome(model, {.pages = pages, .most_sequences = most_sequences, .draft = &draft}, 4);
-        EXPECT_EQ(found.answers, expected.answers) << pages;
-        EXPECT_EQ(found.status.written_tokens, expected.status.written_tokens);
-        EXPECT_GT(found.status.guessed_tokens, 0);
+        EXPECT_EQ(found.generations, expected.generations) << pages;
+        EXPECT_EQ(found.status.generated_tokens, expected.status.generated_tokens);
+        EXPECT_GT(found.status.speculative_tokens, 0);
       }
     }
     SchedulerOptions few{.pages = 400, .most_sequences = 4};
     const int64_t steps = outcome(model, few, 0).status.steps;
     few.draft = &model;
     const Outcome same = outcome(model, few, 4);
-    EXPECT_EQ(same.status.accepted_tokens, same.status.guessed_tokens);
+    EXPECT_EQ(same.status.accepted_tokens, same.status.speculative_tokens);
     EXPECT_LT(same.status.steps, steps);
   }
 }
@@ -255,14 +257,14 @@ TEST(Drafts, DoNotChangeLongTexts) {
     GenerateOptions options;
     options.sampling.temperature = 0.7f;
     options.max_tokens = 250;  // the context is exceeded
-    options.guesses = 0;
+    options.speculative_tokens = 0;
     const Generation expected = continued({model}, prompt, options);
     for (size_t i = 0; i < std::size(drafts); ++i) {
-      for (const int64_t guesses : {-1, 3, 64}) {
-        options.guesses = guesses;
+      for (const int64_t proposed : {-1, 3, 64}) {
+        options.speculative_tokens = proposed;
         const Generation found = continued({.model = model, .draft = &drafts[i]}, prompt, options);
-        expect_same(found, expected, fmt::format("draft {}, {} tokens", i, guesses));
-        if (i + 1 == std::size(drafts) && guesses > 0) {
+        expect_same(found, expected, fmt::format("draft {}, {} speculative tokens", i, proposed));
+        if (i + 1 == std::size(drafts) && proposed > 0) {
           EXPECT_GT(found.accepted_tokens, 0);
         }
       }
@@ -281,11 +283,11 @@ TEST(Drafts, WorkWithoutSparePages) {
     return true;
   };
   GenerateOptions options = greedy(28);
-  options.guesses = 8;
+  options.speculative_tokens = 8;
   scheduler.add(scheduler.request({1, Ids(100, 1), options, sink, false}));
   while (scheduler.step()) {
   }
-  options.guesses = 0;
+  options.speculative_tokens = 0;
   EXPECT_EQ(result.ids, continued({model}, Ids(100, 1), options).ids);
 }
 
@@ -294,7 +296,7 @@ TEST(Drafts, AreNamedIfTheirLogitsAreNotFinite) {
   model::Transformer draft = other_model(60);
   draft.head.output.weight.value.data_as<float>()[0] = NAN;
   GenerateOptions options = greedy(10);
-  options.guesses = 2;
+  options.speculative_tokens = 2;
   expect_error(ErrorKind::Failed, {"draft", "NaN"},
                [&] { continued({.model = model, .draft = &draft}, {1, 2}, options); });
 }

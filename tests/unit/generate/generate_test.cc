@@ -27,16 +27,16 @@ TEST(Generating, ReleasesPagesWithoutEffect) {
   constexpr int64_t kContext = 310;
   for (const model::Transformer& model :
        {test::small_windowed_model(kContext), test::small_recurrent_model(kContext)}) {
-    Ids prompt, written;
+    Ids prompt, generated;
     for (int32_t i = 0; i < 290; ++i) prompt.push_back(i * i % 11);
-    for (Ids ids = prompt; written.size() < 60; ids.push_back(written.back())) {
+    for (Ids ids = prompt; generated.size() < 60; ids.push_back(generated.back())) {
       if (std::ssize(ids) > kContext) ids.erase(ids.begin(), ids.end() - kContext / 2);
-      written.push_back(most_likely(logits_after(model, ids)));
+      generated.push_back(most_likely(logits_after(model, ids)));
     }
     GenerateOptions options = greedy(60);
-    for (const int64_t guesses : {-1, 0, 64}) {
-      options.guesses = guesses;
-      EXPECT_EQ(continued({model}, prompt, options).ids, written) << guesses;
+    for (const int64_t proposed : {-1, 0, 64}) {
+      options.speculative_tokens = proposed;
+      EXPECT_EQ(continued({model}, prompt, options).ids, generated) << proposed;
     }
   }
 }
@@ -95,15 +95,15 @@ TEST(Generating, SamplesSeveralIndependentTexts) {
   const model::Transformer model = small_model(30);
   GenerateOptions options;
   options.max_tokens = 20;
-  options.answers = 5;
+  options.generations = 5;
   const auto five = generate({model}, {1, 2}, options, {}, kPlenty);
-  options.answers = 2;
+  options.generations = 2;
   const auto two = generate({model}, {1, 2}, options, {}, kPlenty);
   ASSERT_EQ(five.size(), 5u);
   EXPECT_EQ(five[0].ids, two[0].ids);
   EXPECT_EQ(five[1].ids, two[1].ids);
   std::set<Ids> distinct;
-  for (const Generation& answer : five) distinct.insert(answer.ids);
+  for (const Generation& generation : five) distinct.insert(generation.ids);
   EXPECT_EQ(distinct.size(), 5u);
 }
 

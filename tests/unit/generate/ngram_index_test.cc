@@ -11,7 +11,7 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 
-Ids guessed(const Ids& ids, int64_t count) {
+Ids proposed(const Ids& ids, int64_t count) {
   NgramIndex index;
   const auto found = index.find(ids);
   return found ? continuation(ids, found->next, count) : Ids{};
@@ -25,17 +25,17 @@ int64_t latest(const Ids& ids, int64_t n) {
 }
 
 TEST(NgramIndexes, ContinueAnEarlierOccurrence) {
-  EXPECT_EQ(guessed({5, 6, 7, 8, 9, 5, 6, 7}, 2), (Ids{8, 9}));
-  EXPECT_EQ(guessed({6, 7, 1, 5, 6, 7, 2, 6, 7}, 1), (Ids{2}));           // the latest occurrence
-  EXPECT_EQ(guessed({5, 6, 7, 1, 9, 6, 7, 2, 5, 6, 7}, 2), (Ids{1, 9}));  // the longest one
-  EXPECT_TRUE(guessed({1, 2, 3, 4}, 3).empty());
-  EXPECT_TRUE(guessed({1, 2, 1}, 3).empty());  // one equal token is not enough
-  for (const Ids& ids : {Ids{}, Ids{1}, Ids{1, 1}}) EXPECT_TRUE(guessed(ids, 3).empty());
+  EXPECT_EQ(proposed({5, 6, 7, 8, 9, 5, 6, 7}, 2), (Ids{8, 9}));
+  EXPECT_EQ(proposed({6, 7, 1, 5, 6, 7, 2, 6, 7}, 1), (Ids{2}));           // the latest occurrence
+  EXPECT_EQ(proposed({5, 6, 7, 1, 9, 6, 7, 2, 5, 6, 7}, 2), (Ids{1, 9}));  // the longest one
+  EXPECT_TRUE(proposed({1, 2, 3, 4}, 3).empty());
+  EXPECT_TRUE(proposed({1, 2, 1}, 3).empty());  // one equal token is not enough
+  for (const Ids& ids : {Ids{}, Ids{1}, Ids{1, 1}}) EXPECT_TRUE(proposed(ids, 3).empty());
 }
 
 TEST(NgramIndexes, ContinueARepetitionBeyondTheEnd) {
-  EXPECT_EQ(guessed({5, 6, 7, 8, 9, 5, 6, 7}, 9), (Ids{8, 9, 5, 6, 7, 8, 9, 5, 6}));
-  EXPECT_EQ(guessed({3, 3, 3}, 4), (Ids{3, 3, 3, 3}));
+  EXPECT_EQ(proposed({5, 6, 7, 8, 9, 5, 6, 7}, 9), (Ids{8, 9, 5, 6, 7, 8, 9, 5, 6}));
+  EXPECT_EQ(proposed({3, 3, 3}, 4), (Ids{3, 3, 3, 3}));
 }
 
 // Texts of few and of many different tokens, which grow by one or by several tokens.

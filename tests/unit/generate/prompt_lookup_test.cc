@@ -30,8 +30,8 @@ constexpr int64_t kNumbers[] = {-1, 1, 3, 64};
 GenerateOptions forced_text(int64_t tokens, const std::function<int64_t(int64_t n)>& token) {
   GenerateOptions options;
   options.max_tokens = tokens;
-  options.constrain = [token](std::span<const int32_t> written, std::span<float> logits) {
-    const auto next = static_cast<size_t>(token(std::ssize(written)));
+  options.constrain = [token](std::span<const int32_t> generated, std::span<float> logits) {
+    const auto next = static_cast<size_t>(token(std::ssize(generated)));
     for (size_t id = 0; id < logits.size(); ++id)
       if (id != next) logits[id] = -INFINITY;
   };
@@ -75,12 +75,12 @@ TEST(PromptLookup, DoesNotChangeTheResult) {
       options.sampling.repetition_penalty = 1.1f;
       options.max_tokens = 130;  // the context is exceeded several times
       options.logprobs = 1;
-      options.guesses = 0;
+      options.speculative_tokens = 0;
       const Generation expected = continued({model}, prompt, options);
-      EXPECT_EQ(expected.guessed_tokens, 0);
-      for (const int64_t guesses : kNumbers) {
-        options.guesses = guesses;
-        expect_same(continued({model}, prompt, options), expected, std::to_string(guesses));
+      EXPECT_EQ(expected.speculative_tokens, 0);
+      for (const int64_t proposed : kNumbers) {
+        options.speculative_tokens = proposed;
+        expect_same(continued({model}, prompt, options), expected, std::to_string(proposed));
       }
     }
   }
@@ -94,9 +94,9 @@ TEST(PromptLookup, DoesNotChangeTranslations) {
     options.sampling.temperature = temperature;
     options.ignore_end = true;
     const Generation expected = continued(generator, {1, 8, 4, 2}, options);
-    for (const int64_t guesses : kNumbers) {
-      options.guesses = guesses;
-      expect_same(continued(generator, {1, 8, 4, 2}, options), expected, std::to_string(guesses));
+    for (const int64_t proposed : kNumbers) {
+      options.speculative_tokens = proposed;
+      expect_same(continued(generator, {1, 8, 4, 2}, options), expected, std::to_string(proposed));
     }
   }
 }
@@ -110,14 +110,14 @@ TEST(PromptLookup, StopsAtTheEndOfTheText) {
   GenerateOptions options = forced_text(40, [&](int64_t n) {
     return letters[static_cast<size_t>(n < 20 ? n % 5 : n % 7)];  // the period changes
   });
-  options.guesses = 0;
+  options.speculative_tokens = 0;
   const std::string free = continued({model, &tokenizer}, tokenizer.encode("ab"), options).text;
   for (size_t begin = 17; begin < 27; ++begin) {
     options.stop = {free.substr(begin, 2) + "x", free.substr(begin, 6)};
-    options.guesses = 0;
+    options.speculative_tokens = 0;
     const Generation expected = continued({model, &tokenizer}, tokenizer.encode("ab"), options);
-    for (const int64_t guesses : kNumbers) {
-      options.guesses = guesses;
+    for (const int64_t proposed : kNumbers) {
+      options.speculative_tokens = proposed;
       std::string streamed;
       const auto sink = [&](std::string_view piece) {
         streamed += piece;
@@ -125,7 +125,7 @@ TEST(PromptLookup, StopsAtTheEndOfTheText) {
       };
       const Generation found =
           generate({model, &tokenizer}, tokenizer.encode("ab"), options, sink, kPlenty)[0];
-      expect_same(found, expected, std::to_string(guesses));
+      expect_same(found, expected, std::to_string(proposed));
       EXPECT_EQ(streamed, expected.text);
     }
   }
@@ -137,7 +137,7 @@ TEST(PromptLookup, DoesNotChangeConcurrentRequests) {
     auto requests = test::requests::some_requests(24, 150);
     for (auto& asked : requests) {
       asked.options.max_tokens = std::min(asked.options.max_tokens, 150 - std::ssize(asked.prompt));
-      if (asked.options.answers == 1) asked.options.guesses = -1;
+      if (asked.options.generations == 1) asked.options.speculative_tokens = -1;
     }
     const auto expected = test::requests::alone(model, requests, {});
     for (const int64_t pages : {9, 400}) {
@@ -155,20 +155,20 @@ TEST(PromptLookup, GeneratesSeveralTokensPerPassOfRepetitiveText) {
   EXPECT_EQ(std::ssize(found.generation.ids), 250);
   EXPECT_LT(found.status.steps, 250 / 5);
   EXPECT_GT(found.generation.accepted_tokens, 150);
-  EXPECT_EQ(found.status.guessed_tokens, found.generation.guessed_tokens);
+  EXPECT_EQ(found.status.speculative_tokens, found.generation.speculative_tokens);
   EXPECT_EQ(found.status.accepted_tokens, found.generation.accepted_tokens);
   // Each pass generates one token in addition to the accepted ones.
-  EXPECT_EQ(found.status.written_tokens, found.status.steps + found.generation.accepted_tokens);
+  EXPECT_EQ(found.status.generated_tokens, found.status.steps + found.generation.accepted_tokens);
 }
 
-TEST(PromptLookup, StopsGuessingInRandomText) {
+TEST(PromptLookup, StopsProposingInRandomText) {
   const model::Transformer model = small_model(1100);
   const Finished found = finished(model, forced_text(1000, random));
-  EXPECT_LT(found.generation.guessed_tokens, 100);
-  EXPECT_GT(found.generation.guessed_tokens, 0);
+  EXPECT_LT(found.generation.speculative_tokens, 100);
+  EXPECT_GT(found.generation.speculative_tokens, 0);
 }
 
-TEST(PromptLookup, GuessesLessIfMoreTextsShareAPass) {
+TEST(PromptLookup, ProposesLessIfMoreTextsShareAPass) {
   const model::Transformer model = small_model(300);
   int64_t previous = 200;
   for (const uint64_t others : {0, 3, 15}) {
@@ -185,35 +185,35 @@ TEST(PromptLookup, ChoosesTheNumberOfADraftModel) {
   const model::Transformer model = test::made(model::validated(spec));
   spec.decoder->layers = 1;
   const model::Transformer draft = test::made(model::validated(spec));
-  // The draft model follows the same constraint, so all its guesses are accepted.
+  // The draft model follows the same constraint, so all its speculative tokens are accepted.
   const GenerateOptions options = forced_text(200, random);
   const Finished small = finished(model, options, &draft), equal = finished(model, options, &model);
-  EXPECT_EQ(small.generation.accepted_tokens, small.generation.guessed_tokens);
+  EXPECT_EQ(small.generation.accepted_tokens, small.generation.speculative_tokens);
   EXPECT_LT(small.status.steps, 200 / 2);
-  EXPECT_EQ(equal.generation.guessed_tokens, 0);  // a draft as large as the model never pays
+  EXPECT_EQ(equal.generation.speculative_tokens, 0);  // a draft as large as the model never pays
 }
 
-// The pages of a text that fills the cache were stored with rejected guesses, which took a second
-// page: "the key-value cache is full".
+// The pages of a text that fills the cache were stored with rejected speculative tokens, which took
+// a second page: "the key-value cache is full".
 TEST(PromptLookup, NeedsNoMoreMemory) {
   const model::Transformer model = small_model(kPageTokens);
   const auto two_tokens = [](int64_t n) { return random(n) % 2; };
   GenerateOptions options = forced_text(400, two_tokens);
-  for (const int64_t guesses : {-1, 1, 3, 15}) {
-    options.guesses = guesses;
+  for (const int64_t proposed : {-1, 1, 3, 15}) {
+    options.speculative_tokens = proposed;
     const Generation found = continued({model}, {1, 2}, options);
-    EXPECT_EQ(std::ssize(found.ids), 400) << guesses;
-    EXPECT_GT(found.guessed_tokens, found.accepted_tokens) << guesses;
+    EXPECT_EQ(std::ssize(found.ids), 400) << proposed;
+    EXPECT_GT(found.speculative_tokens, found.accepted_tokens) << proposed;
   }
 }
 
 TEST(PromptLookup, RefusesOtherNumbers) {
   const model::Transformer model = small_model(30);
   GenerateOptions options = greedy(3);
-  for (const int64_t guesses : {-2, 65}) {
-    options.guesses = guesses;
+  for (const int64_t proposed : {-2, 65}) {
+    options.speculative_tokens = proposed;
     expect_error(ErrorKind::InvalidArgument,
-                 {"guesses: " + std::to_string(guesses), "expected -1 to 64"},
+                 {"speculative_tokens: " + std::to_string(proposed), "expected -1 to 64"},
                  [&] { continued({model}, {1, 2}, options); });
   }
 }

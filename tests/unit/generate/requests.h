@@ -12,18 +12,18 @@
 
 namespace fovea::test::requests {
 
-struct Asked {
+struct TestRequest {
   Ids prompt;
   infer::GenerateOptions options;
 };
 
 // Returns requests with prompts of many lengths, some with a common prefix, for greedy decoding,
 // one or several samples, and beam search.
-inline std::vector<Asked> some_requests(size_t count, int64_t context) {
+inline std::vector<TestRequest> some_requests(size_t count, int64_t context) {
   Random random(7, Stream::init);
-  std::vector<Asked> all;
+  std::vector<TestRequest> all;
   for (size_t i = 0; i < count; ++i) {
-    Asked asked;
+    TestRequest asked;
     const int64_t length = 1 + random.word() % (static_cast<uint32_t>(context) * 2 / 3);
     for (int64_t t = 0; t < length; ++t)
       asked.prompt.push_back(i % 3 == 0 ? static_cast<int32_t>(t % 11)
@@ -32,9 +32,9 @@ inline std::vector<Asked> some_requests(size_t count, int64_t context) {
     options.max_tokens = 1 + random.word() % 40;
     options.sampling.seed = i;
     options.sampling.temperature = i % 2 == 0 ? 0.0f : 1.0f;
-    if (i % 5 == 1) options.answers = 3;
-    if (i % 5 == 2) options.beams = 3, options.answers = 2;
-    options.guesses = i % 7 == 3 ? 4 : -1;
+    if (i % 5 == 1) options.generations = 3;
+    if (i % 5 == 2) options.beams = 3, options.generations = 2;
+    options.speculative_tokens = i % 7 == 3 ? 4 : -1;
     all.push_back(std::move(asked));
   }
   return all;
@@ -43,18 +43,18 @@ inline std::vector<Asked> some_requests(size_t count, int64_t context) {
 using Results = std::map<uint64_t, std::map<int64_t, Ids>>;
 
 // Submits one request every `every` steps and returns the results.
-inline Results answers_of(const model::Transformer& model, const std::vector<Asked>& requests,
+inline Results answers_of(const model::Transformer& model, const std::vector<TestRequest>& requests,
                           const infer::SchedulerOptions& options,
                           const infer::GenerationRules& rules, int every) {
   infer::Scheduler scheduler(model, rules, nullptr, options);
-  Results answers;
+  Results generations;
   size_t next = 0;
   for (int step = 0;; ++step) {
     if (next < requests.size() && step % every == 0) {
       const uint64_t number = next + 1;
-      const auto sink = [&answers, number](const infer::Event& event) {
+      const auto sink = [&generations, number](const infer::Event& event) {
         EXPECT_EQ(event.error, nullptr) << event.error->what();
-        if (event.finished != nullptr) answers[number][event.answer] = event.finished->ids;
+        if (event.finished != nullptr) generations[number][event.generation] = event.finished->ids;
         return true;
       };
       scheduler.add(
@@ -64,21 +64,21 @@ inline Results answers_of(const model::Transformer& model, const std::vector<Ask
     if (!scheduler.step() && next == requests.size()) break;
   }
   EXPECT_EQ(scheduler.status().running, 0);
-  return answers;
+  return generations;
 }
 
-inline Results alone(const model::Transformer& model, const std::vector<Asked>& requests,
+inline Results alone(const model::Transformer& model, const std::vector<TestRequest>& requests,
                      const infer::GenerationRules& rules, DType cache = DType::f32) {
-  Results answers;
+  Results generations;
   for (size_t i = 0; i < requests.size(); ++i) {
     infer::GenerateOptions options = requests[i].options;
-    options.guesses = 0;
+    options.speculative_tokens = 0;
     const auto results = infer::generate({model, nullptr, rules, DType::f32, cache},
                                          requests[i].prompt, options, {}, kPlenty);
     for (size_t a = 0; a < results.size(); ++a)
-      answers[i + 1][static_cast<int64_t>(a)] = results[a].ids;
+      generations[i + 1][static_cast<int64_t>(a)] = results[a].ids;
   }
-  return answers;
+  return generations;
 }
 
 }  // namespace fovea::test::requests

@@ -20,10 +20,10 @@ using Ids = std::vector<int32_t>;
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 
 Floats restrained(Floats logits, const GenerateOptions& options, const Ids& prompt,
-                  const Ids& written, const GenerationRules& rules = {}) {
+                  const Ids& generated, const GenerationRules& rules = {}) {
   TokenCounts counts(options.sampling, prompt);
-  counts.follow(written);
-  restrain(logits.data(), std::ssize(logits), {rules, options, prompt, counts}, written);
+  counts.follow(generated);
+  restrain(logits.data(), std::ssize(logits), {rules, options, prompt, counts}, generated);
   return logits;
 }
 
@@ -52,7 +52,7 @@ TEST(Rules, UpdateCountsLikeARecount) {
   options.sampling.presence_penalty = 0.2f;
   options.sampling.frequency_penalty = 0.1f;
   for (int text = 0; text < 20; ++text) {
-    Ids prompt, written;
+    Ids prompt, generated;
     while (std::ssize(prompt) < text) prompt.push_back(token());
     TokenCounts counts(options.sampling, prompt);
     for (int step = 0; step < 30; ++step) {
@@ -66,13 +66,13 @@ TEST(Rules, UpdateCountsLikeARecount) {
         EXPECT_EQ(found, restrained(logits, options, prompt, ids));
       };
       TokenCounts draft = counts;
-      Ids guessed = written;
-      for (int guess = 0; guess < step % 4; ++guess) {
-        guessed.push_back(token());
-        expect_recounted(draft, guessed);
+      Ids proposed = generated;
+      for (int proposal = 0; proposal < step % 4; ++proposal) {
+        proposed.push_back(token());
+        expect_recounted(draft, proposed);
       }
-      expect_recounted(counts, written);
-      for (int accepted = 0; accepted < 1 + step % 3; ++accepted) written.push_back(token());
+      expect_recounted(counts, generated);
+      for (int accepted = 0; accepted < 1 + step % 3; ++accepted) generated.push_back(token());
     }
   }
 }
@@ -114,9 +114,9 @@ TEST(Rules, DelayTheEndAndForceTokens) {
 
 TEST(Rules, ApplyAConstraint) {
   GenerateOptions options;
-  options.constrain = [](std::span<const int32_t> written, std::span<float> logits) {
+  options.constrain = [](std::span<const int32_t> generated, std::span<float> logits) {
     EXPECT_EQ(logits.size(), 3u);
-    logits[written.size()] = kNever;
+    logits[generated.size()] = kNever;
   };
   EXPECT_EQ(restrained({0, 0, 0}, options, {2}, {1}), (Floats{0, kNever, 0}));
 }
@@ -186,8 +186,8 @@ TEST(Rules, RefuseOptionsOutOfRange) {
                  [&] { check_options(options, 10); });
   };
   refused("max_tokens: -2", [](GenerateOptions& o) { o.max_tokens = -2; });
-  refused("answers: 0", [](GenerateOptions& o) { o.answers = 0; });
-  refused("answers: 3", [](GenerateOptions& o) { o.answers = 3, o.beams = 2; });
+  refused("generations: 0", [](GenerateOptions& o) { o.generations = 0; });
+  refused("generations: 3", [](GenerateOptions& o) { o.generations = 3, o.beams = 2; });
   refused("beams: 0", [](GenerateOptions& o) { o.beams = 0; });
   refused("logprobs: 11", [](GenerateOptions& o) { o.logprobs = 11; });
   for (const float bad : {-0.1f, 101.0f, NAN})

@@ -17,8 +17,8 @@ using test::Ids;
 
 // Limits max_tokens so that the text fits into the context, since these requests do not slide the
 // window.
-void limit(std::vector<Asked>& requests, int64_t context) {
-  for (Asked& asked : requests) {
+void limit(std::vector<TestRequest>& requests, int64_t context) {
+  for (TestRequest& asked : requests) {
     asked.options.max_tokens =
         std::min(asked.options.max_tokens, context - std::ssize(asked.prompt));
   }
@@ -27,7 +27,7 @@ void limit(std::vector<Asked>& requests, int64_t context) {
 TEST(Schedulers, GiveTheSameResultsAloneAndInABatch) {
   for (const model::Transformer& model :
        {test::small_model(150), test::small_recurrent_model(150), test::small_latent_model(150)}) {
-    std::vector<Asked> requests = some_requests(24, 150);
+    std::vector<TestRequest> requests = some_requests(24, 150);
     limit(requests, 150);
     const GenerationRules rules{.ends = {4}};
     const Results expected = alone(model, requests, rules);
@@ -50,7 +50,7 @@ TEST(Schedulers, GiveTheSameResultsAfterPagesWereReleased) {
   constexpr int64_t kContext = 400;
   for (const model::Transformer& model :
        {test::small_windowed_model(kContext), test::small_recurrent_model(kContext)}) {
-    std::vector<Asked> requests = some_requests(16, kContext);
+    std::vector<TestRequest> requests = some_requests(16, kContext);
     limit(requests, kContext);
     for (const DType cache : {DType::f32, DType::i8}) {
       const Results expected = alone(model, requests, {}, cache);
@@ -97,7 +97,7 @@ TEST(Schedulers, NeedNoMoreMemoryForLongerTextsIfAllLayersHaveLimitedReach) {
 TEST(Schedulers, GiveTheSameResultsFromARoundedCache) {
   for (const model::Transformer& model :
        {test::small_model(150), test::small_recurrent_model(150), test::small_latent_model(150)}) {
-    std::vector<Asked> requests = some_requests(24, 150);
+    std::vector<TestRequest> requests = some_requests(24, 150);
     limit(requests, 150);
     const GenerationRules rules{.ends = {4}};
     for (const DType cache : {DType::bf16, DType::i8}) {
@@ -114,8 +114,8 @@ TEST(Schedulers, GiveTheSameResultsFromARoundedCache) {
 
 TEST(Schedulers, TranslateTheSameAloneAndInABatch) {
   const model::Transformer model = test::small_translator();
-  std::vector<Asked> requests = some_requests(20, 40);
-  for (Asked& asked : requests) asked.options.max_tokens = 20;
+  std::vector<TestRequest> requests = some_requests(20, 40);
+  for (TestRequest& asked : requests) asked.options.max_tokens = 20;
   const GenerationRules rules{.ends = {4}, .start = 0};
   for (const DType cache : {DType::f32, DType::bf16, DType::i8}) {
     const Results expected = alone(model, requests, rules, cache);
@@ -160,7 +160,7 @@ TEST(Schedulers, FreeEveryPage) {
   const model::Transformer model = test::small_model(150);
   Scheduler scheduler(model, {}, nullptr, {.pages = 30});
   uint64_t number = 0;
-  for (const Asked& asked : some_requests(12, 100)) {
+  for (const TestRequest& asked : some_requests(12, 100)) {
     scheduler.add(scheduler.request({++number, asked.prompt, asked.options, {}, false}));
     scheduler.step();
     if (number % 3 == 0) scheduler.cancel(number);
@@ -193,8 +193,8 @@ TEST(Schedulers, RefuseRequestsThatCannotFit) {
   refused(Ids(128, 1), test::greedy(1),
           {"prompt: 128 tokens and the first generated tokens need 3 pages", "at most 2"});
   GenerateOptions many = test::greedy(1);
-  many.answers = 5;
-  refused({1}, many, {"5 answers or beams", "at most 4"});
+  many.generations = 5;
+  refused({1}, many, {"5 generations or beams", "at most 4"});
 }
 
 TEST(Schedulers, ReportAFullCache) {

@@ -36,10 +36,10 @@ TEST_F(SecondDevice, GeneratesTheTextsOfTheReference) {
     const model::Transformer other = on_second(model);
     for (const DType cache : {DType::f32, DType::bf16, DType::i8}) {
       const Ids prompt(70, 3);  // more than a page
-      const auto written = [&](const model::Transformer& by) {
+      const auto generated = [&](const model::Transformer& by) {
         return continued({by, nullptr, {}, DType::f32, cache}, prompt, greedy(20)).ids;
       };
-      EXPECT_EQ(written(other), written(model)) << name_of(cache);
+      EXPECT_EQ(generated(other), generated(model)) << name_of(cache);
     }
   }
 }
@@ -53,7 +53,7 @@ TEST_F(SecondDevice, ReadsNoReleasedPage) {
   }
 }
 
-// Samples, beams, guesses and shared prefixes.
+// Samples, beams, speculative tokens and shared prefixes.
 TEST_F(SecondDevice, AnswersManyRequestsTogether) {
   const model::Transformer model = small_model(40), other = on_second(model);
   const auto requests = some_requests(12, 40);
@@ -71,10 +71,10 @@ TEST_F(SecondDevice, GeneratesWithPackedWeights) {
       p.value = {};
     });
     const model::Transformer other = on_second(model);
-    const auto written = [&](const model::Transformer& by) {
+    const auto generated = [&](const model::Transformer& by) {
       return continued({by}, {1, 2, 3}, greedy(20)).ids;
     };
-    EXPECT_EQ(written(other), written(model));
+    EXPECT_EQ(generated(other), generated(model));
   }
 }
 

@@ -80,7 +80,7 @@ inline infer::GenerateOptions greedy(int64_t tokens) {
   infer::GenerateOptions options;
   options.sampling.temperature = 0;
   options.max_tokens = tokens;
-  options.guesses = 0;
+  options.speculative_tokens = 0;
   return options;
 }
 

@@ -15,18 +15,18 @@ namespace fovea::http {
 // Stores the response of a handler.
 class FakeExchange : public Exchange {
  public:
-  void send(Response response) override {
+  void send(Response given) override {
     const std::lock_guard lock(mutex_);
-    answer = std::move(response);
-    answered_.notify_all();
+    response = std::move(given);
+    responded_.notify_all();
   }
   // Waits for the response of a handler that responds on another thread.
   void wait() {
     std::unique_lock lock(mutex_);
-    EXPECT_TRUE(
-        answered_.wait_for(lock, std::chrono::seconds(30), [this] { return answer.status != 0; }));
+    EXPECT_TRUE(responded_.wait_for(lock, std::chrono::seconds(30),
+                                    [this] { return response.status != 0; }));
   }
-  void begin(Response head) override { answer = std::move(head), streamed = true; }
+  void begin(Response head) override { response = std::move(head), streamed = true; }
   bool write(std::string_view piece) override {
     pieces.emplace_back(piece);
     return !left;
@@ -42,7 +42,7 @@ class FakeExchange : public Exchange {
     if (leave_) leave_();
   }
 
-  Response answer{0, "", {}, ""};
+  Response response{0, "", {}, ""};
   std::vector<std::string> pieces;
   int64_t held = 0, most_held = INT64_MAX;
   bool streamed = false, finished = false, aborted = false, left = false;
@@ -50,7 +50,7 @@ class FakeExchange : public Exchange {
  private:
   std::function<void()> leave_;
   std::mutex mutex_;
-  std::condition_variable answered_;
+  std::condition_variable responded_;
 };
 
 }  // namespace fovea::http

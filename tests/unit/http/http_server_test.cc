@@ -209,7 +209,7 @@ TEST_F(HttpServerTest, AllowsAResponseFromAnotherThread) {
 }
 
 TEST_F(HttpServerTest, CancelsAResponseAfterTheTimeLimit) {
-  options_.times.answer = 100ms;
+  options_.times.response = 100ms;
   Client client(open());
   client.say(post("/hold", ""));
   const std::string heard = client.hear("--max-time");
@@ -222,7 +222,7 @@ TEST_F(HttpServerTest, CancelsAResponseAfterTheTimeLimit) {
 }
 
 TEST_F(HttpServerTest, DropsARequestThatWaitedTooLong) {
-  options_.times.answer = 200ms;
+  options_.times.response = 200ms;
   options_.handlers = 1;
   const uint16_t port = open();
   Client busy(port), waiting(port);
@@ -242,7 +242,7 @@ TEST_F(HttpServerTest, DropsARequestThatWaitedTooLong) {
 }
 
 TEST_F(HttpServerTest, LetsAStartedStreamFinish) {
-  options_.times.answer = 100ms;
+  options_.times.response = 100ms;
   Client client(open());
   client.say(post("/hold", ""));
   const auto exchange = held();

@@ -34,10 +34,10 @@ std::string found(Request asked) {
   if (const auto* route = std::get_if<const Route*>(&result)) {
     return (*route)->path + " " + asked.rest;
   }
-  const auto shown = [](const auto& answer) {
+  const auto shown = [](const auto& response) {
     std::string allow;
-    for (const auto& [name, value] : answer.headers) allow += name + "=" + value;
-    return std::to_string(answer.status) + " " + allow;
+    for (const auto& [name, value] : response.headers) allow += name + "=" + value;
+    return std::to_string(response.status) + " " + allow;
   };
   const auto* refusal = std::get_if<Refusal>(&result);
   return refusal != nullptr ? shown(*refusal) : shown(std::get<Response>(result));

@@ -28,7 +28,7 @@ TEST(Augment, PartsHaveTheAreaAndTheRatioOfTheirRange) {
   EXPECT_GT(most, 0.95);
 }
 
-TEST(Augment, SmallPicturesHavePartsToo) {
+TEST(Augment, SmallImagesHavePartsToo) {
   Random random(3, Stream::shuffle);
   for (int i = 0; i < 100; ++i) {
     const ImagePart part = random_part(1, 2, 0.1, random);

@@ -72,7 +72,7 @@ TEST(DecodeImage, EachPrefixOfAFileIsRefusedOrComplete) {
   }
 }
 
-TEST(DecodeImage, DamagedBytesGiveAPictureOrOneErrorLine) {
+TEST(DecodeImage, DamagedBytesGiveAnImageOrOneErrorLine) {
   for (const std::string& name : list_files(kGoldens)) {
     if (!is_image_name(name)) continue;
     const std::string bytes = read_file(kGoldens + name);
@@ -92,8 +92,7 @@ TEST(DecodeImage, RefusesSizesByTheHeader) {
   // Sums of chunks are wrong, so libpng reports those first; JPEG has none.
   expect_error(ErrorKind::BadFile, {"damaged PNG file"},
                [] { decode_image(png_header(65535, 65535), "x.png"); });
-  expect_error(ErrorKind::BadFile,
-               {"x.jpg: the picture has 65500 x 65500 pixels; expected at most"},
+  expect_error(ErrorKind::BadFile, {"x.jpg: the image has 65500 x 65500 pixels; expected at most"},
                [] { decode_image(jpeg_header(65500, 65500), "x.jpg"); });
   expect_error(ErrorKind::BadFile, {"x.jpg: damaged JPEG file"},
                [] { decode_image(jpeg_header(0, 5), "x.jpg"); });
@@ -116,10 +115,10 @@ TEST(DecodeImage, RefusesMorePixelsThanTheBytesAllow) {
 
 TEST(DecodeImage, RefusesOtherFormats) {
   for (const auto& [bytes, kind] : {std::pair("GIF89a", "GIF"), std::pair("BM", "BMP")})
-    expect_error(ErrorKind::BadFile, {fmt::format("x: a {} picture; expected a PNG, JPEG", kind)},
+    expect_error(ErrorKind::BadFile, {fmt::format("x: a {} image; expected a PNG, JPEG", kind)},
                  [&, data = bytes] { decode_image(data, "x"); });
   for (const char* bytes : {"", "<svg>", "RIFF....WAVE"})
-    expect_error(ErrorKind::BadFile, {"x: not a picture; expected a PNG, JPEG or WebP file"},
+    expect_error(ErrorKind::BadFile, {"x: not an image; expected a PNG, JPEG or WebP file"},
                  [&] { decode_image(bytes, "x"); });
 }
 
@@ -159,7 +158,7 @@ TEST(ImageProcessor, RefusesASideRatioThatNeedsTooManyPixels) {
   processor.resize = {0, 0, 224};
   processor.crop = {224, 224, 0};
   const Image line{100'000, 1, std::vector<uint8_t>(300'000)};
-  expect_error(ErrorKind::BadFile, {"line.png: the picture has 1 x 100000 pixels, resized to"},
+  expect_error(ErrorKind::BadFile, {"line.png: the image has 1 x 100000 pixels, resized to"},
                [&] { processor.fitted(line, "line.png"); });
   processor.resize = {224, 224, 0};
   EXPECT_EQ(processor.fitted(line, "line.png").pixels.size(), size_t{224 * 224 * 3});
@@ -193,7 +192,7 @@ TEST(ImageProcessor, RefusesConfigsByFileAndKey) {
                open(R"({"size": {"longest_edge": 3}})"));
   expect_error(ErrorKind::BadFile, {"image_std"}, open(R"({"image_std": [0, 1, 1]})"));
   expect_error(ErrorKind::BadFile, {"resample"}, open(R"({"resample": 9})"));
-  expect_error(ErrorKind::Unsupported, {"the pictures keep different sizes"},
+  expect_error(ErrorKind::Unsupported, {"the images keep different sizes"},
                open(R"({"size": {"shortest_edge": 30}})"));
 }
 

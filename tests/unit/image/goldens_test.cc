@@ -33,7 +33,7 @@ Image image_of(const Json& json) {
   return {json["height"], json["width"], {rgb.begin(), rgb.end()}};
 }
 
-// Returns the largest difference of two samples; 255 for pictures of different sizes.
+// Returns the largest difference of two samples; 255 for images of different sizes.
 int difference(const Image& a, const Image& b) {
   if (a.height != b.height || a.width != b.width || a.pixels.size() != b.pixels.size()) return 255;
   int most = 0;
@@ -45,11 +45,11 @@ int difference(const Image& a, const Image& b) {
 TEST(ImageGoldens, FilesHaveThePixelsOfPillow) {
   const Json files = expected()["files"];
   EXPECT_GE(files.size(), 30u);
-  for (const auto& [name, picture] : files.items())
-    EXPECT_LE(difference(read_image(golden_folder() + "/" + name), image_of(picture)), 1) << name;
+  for (const auto& [name, image] : files.items())
+    EXPECT_LE(difference(read_image(golden_folder() + "/" + name), image_of(image)), 1) << name;
 }
 
-TEST(ImageGoldens, ResizedPicturesHaveTheBitsOfPillow) {
+TEST(ImageGoldens, ResizedImagesHaveTheBitsOfPillow) {
   const Json json = expected();
   const Image source = image_of(json["source"]);
   EXPECT_EQ(json["resized"].size(), 48u);

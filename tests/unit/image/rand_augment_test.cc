@@ -42,7 +42,7 @@ TEST(RandAugment, OperationsHaveTheBitsOfTorchvision) {
   }
 }
 
-TEST(RandAugment, PicturesOfOneColourAndOnePixelRemainPictures) {
+TEST(RandAugment, ImagesOfOneColourAndOnePixelRemainImages) {
   for (const int64_t side : {1, 2, 5}) {
     const Image x{side, side, std::vector<uint8_t>(static_cast<size_t>(side * side * 3), 77)};
     for (int i = 0; i < kImageOperations; ++i) {

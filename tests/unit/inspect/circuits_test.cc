@@ -182,8 +182,8 @@ TEST_F(PlainCircuits, MutedNeuronsGiveTheRunWithTheirActivationsAtZero) {
     for (const int64_t neuron : {3, 10}) hidden.data_as<float>()[t * F + neuron] = 0;
   const auto expected = traced(ids_, {{"mlp_hidden.1", hidden}});
   const Inspection without(std::make_unique<Inspection::State>(
-      model_, std::vector<int32_t>{}, ids_, std::vector<model::HeadPlace>{},
-      std::vector<NeuronPlace>{{model::AttentionKind::self, 1, 3},
+      model_, std::vector<int32_t>{}, ids_, std::vector<model::HeadIndex>{},
+      std::vector<NeuronIndex>{{model::AttentionKind::self, 1, 3},
                                {model::AttentionKind::self, 1, 10}}));
   for (int64_t t = 0; t < 7; ++t) {
     const float* const logits = expected.at("logits").data_as<float>() + t * kVocabulary;

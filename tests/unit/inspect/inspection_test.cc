@@ -24,7 +24,7 @@ class Inspecting : public testing::TestWithParam<size_t> {
     both_ = model_.spec.encoder && model_.spec.decoder;
   }
 
-  Inspection inspected(std::vector<model::HeadPlace> muted = {}) const {
+  Inspection inspected(std::vector<model::HeadIndex> muted = {}) const {
     return inspection_of(model_, ids_, both_ ? target_ : ids_, std::move(muted));
   }
 

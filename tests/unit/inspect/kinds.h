@@ -71,7 +71,7 @@ inline std::vector<std::pair<std::string, model::Spec>> kinds() {
 
 inline Inspection inspection_of(const model::Transformer& model, const std::vector<int32_t>& source,
                                 const std::vector<int32_t>& ids,
-                                std::vector<model::HeadPlace> muted = {}) {
+                                std::vector<model::HeadIndex> muted = {}) {
   return Inspection(std::make_unique<Inspection::State>(model, source, ids, std::move(muted)));
 }
 

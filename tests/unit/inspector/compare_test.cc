@@ -10,7 +10,7 @@ namespace {
 
 TEST_F(RoutesTest, WritesAnAnswer) {
   const auto ask = [&](const Json& body) {
-    return routes_.answer({"POST", "api/answer", {}, body.dump()});
+    return routes_.respond({"POST", "api/generation", {}, body.dump()});
   };
   const Json asked = {{"model", "0"}, {"prompt", "to be"}, {"tokens", 4}};
   const Json answer = Json::parse(ask(asked).body);
@@ -19,7 +19,7 @@ TEST_F(RoutesTest, WritesAnAnswer) {
   EXPECT_FALSE(answer["chat"]);
   EXPECT_EQ(Json::parse(ask(asked).body), answer);
   const Json again = Json::parse(
-      routes_.answer({"POST", "api/run", {}, Json({{"ids", answer["ids"]}}).dump()}).body);
+      routes_.respond({"POST", "api/run", {}, Json({{"ids", answer["ids"]}}).dump()}).body);
   std::string text;
   for (size_t t = 5; t < 9; ++t) text += again["tokens"][t]["text"].get<std::string>();
   EXPECT_EQ(text, answer["text"].get<std::string>());
@@ -44,7 +44,7 @@ TEST_F(RoutesTest, ComparesTwoRuns) {
   const Json found = Json::parse(compared(one, other).body);
   ASSERT_EQ(found.size(), 5u);
   const auto distribution = [&](const std::string& run) {
-    const std::string bytes = get("api/logits", {{"run", run}, {"place", "3"}}).body;
+    const std::string bytes = get("api/logits", {{"run", run}, {"position", "3"}}).body;
     std::vector<float> logits(bytes.size() / sizeof(float));
     std::memcpy(logits.data(), bytes.data(), bytes.size());
     std::vector<double> p;

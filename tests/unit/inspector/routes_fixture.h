@@ -33,18 +33,18 @@ class RoutesTest : public testing::Test {
  protected:
   RoutesTest() : routes_("small", small()) {}
 
-  Answer get(const std::string& path, const std::map<std::string, std::string>& query = {}) {
-    return routes_.answer({"GET", path, query, ""});
+  Response get(const std::string& path, const std::map<std::string, std::string>& query = {}) {
+    return routes_.respond({"GET", path, query, ""});
   }
-  Answer post(const std::string& body) { return routes_.answer({"POST", "api/run", {}, body}); }
+  Response post(const std::string& body) { return routes_.respond({"POST", "api/run", {}, body}); }
   Json run(const std::string& text) {
     return Json::parse(post(Json({{"model", "0"}, {"text", text}}).dump()).body);
   }
-  void refused(const Answer& answer, int status, const std::string& text) {
-    EXPECT_EQ(answer.status, status) << answer.body;
-    EXPECT_NE(Json::parse(answer.body)["error"]["message"].get<std::string>().find(text),
+  void refused(const Response& response, int status, const std::string& text) {
+    EXPECT_EQ(response.status, status) << response.body;
+    EXPECT_NE(Json::parse(response.body)["error"]["message"].get<std::string>().find(text),
               std::string::npos)
-        << answer.body;
+        << response.body;
   }
 
   Routes routes_;

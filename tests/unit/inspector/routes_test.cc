@@ -26,30 +26,30 @@ TEST_F(RoutesTest, ReturnsTheTokensOfARunAndReusesIt) {
 
 TEST_F(RoutesTest, ReturnsBinaryMapsWithTheirShape) {
   const std::string id = run("to be")["run"];
-  const Answer answer =
+  const Response response =
       get("api/map", {{"run", id}, {"layer", "1"}, {"heads", "0,1"}, {"q", "2-4"}});
-  ASSERT_EQ(answer.status, 200) << answer.body;
+  ASSERT_EQ(response.status, 200) << response.body;
   int32_t shape[3];
-  std::memcpy(shape, answer.body.data(), sizeof shape);
+  std::memcpy(shape, response.body.data(), sizeof shape);
   EXPECT_EQ(shape[0], 2);
   EXPECT_EQ(shape[1], 2);
   EXPECT_EQ(shape[2], 5);
-  ASSERT_EQ(answer.body.size(), 12u + 4 * 20);
+  ASSERT_EQ(response.body.size(), 12u + 4 * 20);
   float row[5];
-  std::memcpy(row, answer.body.data() + 12, sizeof row);
+  std::memcpy(row, response.body.data() + 12, sizeof row);
   EXPECT_NEAR(row[0] + row[1] + row[2], 1, 1e-6);
   EXPECT_EQ(row[3], 0);
 }
 
 TEST_F(RoutesTest, ReturnsTheVectorsOfATokenInEveryLayer) {
   const std::string id = run("to be")["run"];
-  const Answer answer = get("api/vectors", {{"run", id}, {"token", "1"}});
-  ASSERT_EQ(answer.status, 200) << answer.body;
+  const Response response = get("api/vectors", {{"run", id}, {"token", "1"}});
+  ASSERT_EQ(response.status, 200) << response.body;
   int32_t shape[2];
-  std::memcpy(shape, answer.body.data(), sizeof shape);
+  std::memcpy(shape, response.body.data(), sizeof shape);
   EXPECT_EQ(shape[0], 4);  // before two layers, after them, and after the final norm
   EXPECT_EQ(shape[1], 16);
-  EXPECT_EQ(answer.body.size(), 8u + 4 * 4 * 16);
+  EXPECT_EQ(response.body.size(), 8u + 4 * 4 * 16);
   // The residual stream that the walk shows.
   const Json steps = Json::parse(
       get("api/walk",
@@ -58,20 +58,20 @@ TEST_F(RoutesTest, ReturnsTheVectorsOfATokenInEveryLayer) {
   const auto stream = std::find_if(steps.begin(), steps.end(),
                                    [](const Json& step) { return step["name"] == "stream"; });
   float row[16];
-  std::memcpy(row, answer.body.data() + 8 + 4 * 16, sizeof row);
+  std::memcpy(row, response.body.data() + 8 + 4 * 16, sizeof row);
   for (size_t i = 0; i < 16; ++i) EXPECT_FLOAT_EQ((*stream)["values"][i].get<float>(), row[i]);
   refused(get("api/vectors", {{"run", id}, {"token", "5"}}), 400, "expected 0 to 4");
 }
 
 TEST_F(RoutesTest, RefusesAChatPromptWithoutATemplate) {
   EXPECT_EQ(Json::parse(get("api/spec", {{"model", "0"}}).body)["chat"], false);
-  refused(routes_.answer({"POST", "api/prompt", {}, R"({"prompt": "hi"})"}), 400,
+  refused(routes_.respond({"POST", "api/prompt", {}, R"({"prompt": "hi"})"}), 400,
           "has no chat template");
 }
 
 TEST(RouteNames, TellModelsOfOneNameApartByTheirDirectories) {
   Routes routes({"one/model", "two/model/", "two/other"});
-  const Json models = Json::parse(routes.answer({"GET", "api/models", {}, ""}).body);
+  const Json models = Json::parse(routes.respond({"GET", "api/models", {}, ""}).body);
   EXPECT_EQ(models[0]["name"], "one/model");
   EXPECT_EQ(models[1]["name"], "two/model");
   EXPECT_EQ(models[2]["name"], "other");
@@ -85,13 +85,13 @@ TEST_F(RoutesTest, ServesEveryRoute) {
     EXPECT_EQ(get(path, {{"run", id}, {"layer", "0"}}).status, 200) << path;
   EXPECT_EQ(get("api/walk", {{"run", id}, {"layer", "0"}, {"head", "1"}, {"token", "2"}}).status,
             200);
-  EXPECT_EQ(get("api/lens", {{"run", id}, {"places", "0-3"}}).status, 200);
+  EXPECT_EQ(get("api/lens", {{"run", id}, {"positions", "0-3"}}).status, 200);
   EXPECT_EQ(get("api/strongest", {{"run", id}, {"layer", "0"}, {"heads", "0"}}).status, 200);
   EXPECT_EQ(get("api/induction", {{"model", "0"}}).status, 200);
   EXPECT_EQ(get("api/models").status, 200);
   const Json spec = Json::parse(get("api/spec", {{"model", "0"}}).body);
   EXPECT_EQ(spec["spec"]["decoder"]["layers"], 2);
-  EXPECT_EQ(get("api/logits", {{"run", id}, {"place", "4"}}).body.size(),
+  EXPECT_EQ(get("api/logits", {{"run", id}, {"position", "4"}}).body.size(),
             spec["spec"]["vocabulary"].get<size_t>() * 4);
   EXPECT_EQ(Json::parse(get("api/texts", {{"model", "0"}, {"ids", "0,1"}}).body).size(), 2u);
 }
@@ -158,7 +158,7 @@ TEST_F(RoutesTest, NamesInvalidParameters) {
   refused(post(Json({{"text", std::string(study::kInspectedBytes + 1, 't')}}).dump()), 400,
           "bytes; expected");
   refused(post(std::string(size_t{2} << 20, 't')), 413, "expected a text of at most");
-  refused(routes_.answer({"DELETE", "api/run", {}, ""}), 405, "GET or POST");
+  refused(routes_.respond({"DELETE", "api/run", {}, ""}), 405, "GET or POST");
 }
 
 // A step of 2^63 - 1 overflowed to a division by 0, which ended the process.
@@ -167,21 +167,22 @@ TEST_F(RoutesTest, AnyNumberGivesAnAnswerOrAnError) {
   for (const char* path :
        {"map", "strongest", "scores", "lens", "walk", "vectors", "logits", "rollout", "routing",
         "sizes", "neurons", "attribution", "circuit", "rotary", "patched", "steered", "sample"})
-    for (const char* name : {"layer", "heads", "head", "q", "k", "step", "count", "places", "token",
-                             "values", "place", "one", "two", "tokens", "strength"})
+    for (const char* name : {"layer", "heads", "head", "q", "k", "step", "count", "positions",
+                             "token", "values", "position", "one", "two", "tokens", "strength"})
       for (const std::string number :
            {"0", "2147483648", "9223372036854775806", "9223372036854775807"}) {
         std::map<std::string, std::string> query = {
-            {"model", "0"}, {"run", id},       {"other", id},  {"layer", "0"},    {"heads", "0"},
-            {"head", "0"},  {"token", "0"},    {"place", "0"}, {"places", "0-1"}, {"one", "0"},
-            {"two", "1"},   {"strength", "1"}, {"tokens", "1"}};
+            {"model", "0"},       {"run", id},   {"other", id},  {"layer", "0"},
+            {"heads", "0"},       {"head", "0"}, {"token", "0"}, {"position", "0"},
+            {"positions", "0-1"}, {"one", "0"},  {"two", "1"},   {"strength", "1"},
+            {"tokens", "1"}};
         const bool span =
-            std::string(name).find_first_of("qk") == 0 || name == std::string("places");
+            std::string(name).find_first_of("qk") == 0 || name == std::string("positions");
         query[name] = span ? "1-" + number : number;
         const int status = get(std::string("api/") + path, query).status;
         EXPECT_TRUE(status == 200 || status == 400) << path << " " << name << " " << number;
       }
-  const Answer whole = get(
+  const Response whole = get(
       "api/map", {{"run", id}, {"layer", "0"}, {"heads", "0"}, {"step", "9223372036854775807"}});
   EXPECT_EQ(whole.body.size(), 4 * sizeof(float)) << "three sizes and one weight";
 }
@@ -230,9 +231,9 @@ TEST(Page, IsSavedWithTheMapsOfAllLayersThatHaveThem) {
 TEST(Page, IsNotSavedWithALayerOrHeadThatDoesNotExist) {
   study::InspectInput input;
   input.text = "not";
-  const auto refused = [&](const model::HeadPlace& place, const char* error) {
+  const auto refused = [&](const model::HeadIndex& head, const char* error) {
     expect_error(ErrorKind::InvalidArgument, {error},
-                 [&] { saved_view("small", small(), input, place); });
+                 [&] { saved_view("small", small(), input, head); });
   };
   refused({model::AttentionKind::self, 99, 0}, "layer: 99; expected 0 to 1");
   refused({model::AttentionKind::self, 1, 2}, "head: 2; expected 0 to 1");
@@ -241,18 +242,18 @@ TEST(Page, IsNotSavedWithALayerOrHeadThatDoesNotExist) {
 
 TEST_F(RoutesTest, ExplainsTheNextToken) {
   const auto explain = [&](const Json& body) {
-    return routes_.answer({"POST", "api/explain", {}, body.dump()});
+    return routes_.respond({"POST", "api/explain", {}, body.dump()});
   };
   const Json all = Json::parse(explain({{"text", "to be"}}).body);
   ASSERT_EQ(all["attributions"].size(), 3u);
   EXPECT_EQ(all["tokens"].size(), 5u);
   EXPECT_EQ(all["attributions"][0]["scores"].size(), 5u);
-  EXPECT_EQ(all["target"], all["answers"][0]["name"]);
-  const std::string second = "#" + std::to_string(all["answers"][1]["id"].get<int>());
+  EXPECT_EQ(all["target"], all["outputs"][0]["name"]);
+  const std::string second = "#" + std::to_string(all["outputs"][1]["id"].get<int>());
   const Json other = Json::parse(
       explain({{"text", "to be"}, {"target", second}, {"method", "gradient_input"}}).body);
   ASSERT_EQ(other["attributions"].size(), 1u);
-  EXPECT_EQ(other["target"], all["answers"][1]["name"]);
+  EXPECT_EQ(other["target"], all["outputs"][1]["name"]);
   EXPECT_LE(other["value"], all["value"]);
   study::InspectInput input;
   input.text = "to be";

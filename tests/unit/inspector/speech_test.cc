@@ -24,14 +24,15 @@ std::string rising_tone(int samples) {
 
 TEST(SpeechRoute, GivesWordsAndWhereTheyComeFrom) {
   Routes routes({"tests/goldens/speech/model"});
-  const Answer answer = routes.answer({"POST", "api/speech", {{"model", "0"}}, rising_tone(32000)});
-  ASSERT_EQ(answer.status, 200) << answer.body;
-  const nlohmann::json json = parse_json(answer.body, "answer");
+  const Response response =
+      routes.respond({"POST", "api/speech", {{"model", "0"}}, rising_tone(32000)});
+  ASSERT_EQ(response.status, 200) << response.body;
+  const nlohmann::json json = parse_json(response.body, "answer");
   EXPECT_EQ(json.at("seconds"), 2.0);
   EXPECT_EQ(json.at("frames"), 200);
   EXPECT_EQ(json.at("spectrogram").size(), 80u * 200u);
   ASSERT_FALSE(json.at("words").empty());
-  EXPECT_EQ(json.at("places"), 100);
+  EXPECT_EQ(json.at("positions"), 100);
   EXPECT_EQ(json.at("similarity").size(), json.at("words").size() * 100);
   for (const auto& word : json.at("words")) {
     EXPECT_LE(word.at("start").get<double>(), word.at("end").get<double>());
@@ -39,13 +40,13 @@ TEST(SpeechRoute, GivesWordsAndWhereTheyComeFrom) {
   }
 }
 
-TEST(SpeechRoute, RefusesWhatIsNoSound) {
+TEST(SpeechRoute, RefusesWhatIsNoAudio) {
   Routes routes({"tests/goldens/speech/model"});
-  const Answer answer = routes.answer({"POST", "api/speech", {{"model", "0"}}, "no sound"});
-  EXPECT_EQ(answer.status, 400);
-  EXPECT_NE(answer.body.find("is no sound file"), std::string::npos);
+  const Response response = routes.respond({"POST", "api/speech", {{"model", "0"}}, "no audio"});
+  EXPECT_EQ(response.status, 400);
+  EXPECT_NE(response.body.find("is not an audio file"), std::string::npos);
   Routes text({"apps/inspector/course_model"});
-  const Answer other = text.answer({"POST", "api/speech", {{"model", "0"}}, rising_tone(1000)});
+  const Response other = text.respond({"POST", "api/speech", {{"model", "0"}}, rising_tone(1000)});
   EXPECT_EQ(other.status, 400);
   EXPECT_NE(other.body.find("expected a speech model"), std::string::npos);
 }

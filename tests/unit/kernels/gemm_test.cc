@@ -239,9 +239,9 @@ std::vector<uint32_t> defined(Order order, const Array& a, const Array& b, const
                               const Array* old, const GemmShape& shape) {
   std::vector<uint32_t> bits;
   const int64_t m = shape.m, n = shape.n, k = shape.k;
-  std::vector<float> sums(static_cast<size_t>(SumTree::places(shape.units.count)));
-  const auto merge = [&](int place) {
-    sums[static_cast<size_t>(place) - 1] += sums[static_cast<size_t>(place)];
+  std::vector<float> sums(static_cast<size_t>(SumTree::slots(shape.units.count)));
+  const auto merge = [&](int slot) {
+    sums[static_cast<size_t>(slot) - 1] += sums[static_cast<size_t>(slot)];
   };
   for (int64_t i = 0; i < m; ++i) {
     for (int64_t j = 0; j < n; ++j) {

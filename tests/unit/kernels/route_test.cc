@@ -93,11 +93,11 @@ TEST(GroupByExpert, MatchesTheReference) {
     for (size_t i = 0; i < choices.size(); ++i)
       choices[i] = static_cast<int32_t>(i * i * 7 % static_cast<size_t>(experts));
     same_everywhere("group_by_expert", [&, r = rows, c = k, e = experts](const Kernels& kernels) {
-      Numbers sorted(choices.size()), places(choices.size());
+      Numbers sorted(choices.size()), slots(choices.size());
       std::vector<int64_t> counts(static_cast<size_t>(e), -1);
-      kernels.group_by_expert({sorted.data(), DType::i32}, {places.data(), DType::i32},
+      kernels.group_by_expert({sorted.data(), DType::i32}, {slots.data(), DType::i32},
                               counts.data(), choices.data(), r, c, e);
-      sorted.insert(sorted.end(), places.begin(), places.end());
+      sorted.insert(sorted.end(), slots.begin(), slots.end());
       sorted.insert(sorted.end(), counts.begin(), counts.end());
       return sorted;
     });

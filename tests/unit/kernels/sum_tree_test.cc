@@ -26,18 +26,18 @@ Numbers random_numbers(int64_t count, double present) {
 // `complete`: nodes are merged as soon as they are complete.
 float sum_by_tree(const Numbers& numbers, bool complete = false) {
   const int64_t count = std::ssize(numbers);
-  const int places = complete ? SumTree::places_if_merged(count) + 1 : SumTree::places(count);
-  std::vector<float> sums(static_cast<size_t>(places));
-  const auto merge = [&](int place) {
-    sums.at(static_cast<size_t>(place) - 1) += sums.at(static_cast<size_t>(place));
+  const int slots = complete ? SumTree::slots_if_merged(count) + 1 : SumTree::slots(count);
+  std::vector<float> sums(static_cast<size_t>(slots));
+  const auto merge = [&](int slot) {
+    sums.at(static_cast<size_t>(slot) - 1) += sums.at(static_cast<size_t>(slot));
   };
   SumTree tree;
   for (size_t i = 0; i < numbers.size(); ++i) {
     if (!numbers[i]) continue;
-    const int place = tree.next(static_cast<int64_t>(i), merge);
-    sums.at(static_cast<size_t>(place)) = *numbers[i];
+    const int slot = tree.next(static_cast<int64_t>(i), merge);
+    sums.at(static_cast<size_t>(slot)) = *numbers[i];
     if (complete) tree.merge_complete(merge);
-    EXPECT_TRUE(!complete || tree.last() < SumTree::places_if_merged(count));
+    EXPECT_TRUE(!complete || tree.last() < SumTree::slots_if_merged(count));
   }
   return tree.finish(merge) ? sums[0] : 0;
 }
@@ -61,12 +61,12 @@ float sum_merged_immediately(const Numbers& numbers) {
   SumTree tree;
   const auto none = [](int) { ADD_FAILURE() << "a merge remains"; };
   for (size_t i = 0; i < present.size(); ++i) {
-    auto place = static_cast<size_t>(tree.next(present[i], none));
+    auto slot = static_cast<size_t>(tree.next(present[i], none));
     float sum = *numbers[static_cast<size_t>(present[i])];
     const int merges =
         i + 1 < present.size() ? tree.merges_before(present[i + 1]) : tree.merges_at_end();
-    for (int merge = 0; merge < merges; ++merge) sum = sums.at(--place) + sum;
-    sums.at(place) = sum;
+    for (int merge = 0; merge < merges; ++merge) sum = sums.at(--slot) + sum;
+    sums.at(slot) = sum;
     tree.merged(merges);
   }
   return tree.finish(none) ? sums[0] : 0;

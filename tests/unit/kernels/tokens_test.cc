@@ -100,7 +100,7 @@ TEST(Combine, MatchesTheReference) {
        {std::array<int64_t, 3>{1, 1, 1}, {3, 33, 2}, {67, 130, 3}, {130, 257, 8}, {5, 7, 7}}) {
     const Rows rows{count, width};
     const int64_t k = choices, size = count * k, input = size * width, output = count * width;
-    const std::vector<int32_t> places = shuffled(size);
+    const std::vector<int32_t> slots = shuffled(size);
     const Array weights = Array::normal(size, DType::f32, 1),
                 dy = Array::normal(output, DType::f32, 2);
     each_type([&](DType out, DType in, bool added) {
@@ -109,11 +109,11 @@ TEST(Combine, MatchesTheReference) {
                           Array::normal(size, DType::f32, 6)},
                          fmt::format("combine {} of {} rows", k, rows.count),
                          [&](const Kernels& kernels, std::vector<Array>& o) {
-                           kernels.combine(o[0].out(added), z.in(), places.data(), weights.in(), k,
+                           kernels.combine(o[0].out(added), z.in(), slots.data(), weights.in(), k,
                                            rows);
                            kernels.combine_backward(o[1].out(added), o[2].out(added), dy.in(),
-                                                    z.in(), places.data(), weights.in(), k, rows);
-                           kernels.combine_backward(Out{}, Out{}, dy.in(), z.in(), places.data(),
+                                                    z.in(), slots.data(), weights.in(), k, rows);
+                           kernels.combine_backward(Out{}, Out{}, dy.in(), z.in(), slots.data(),
                                                     weights.in(), k, rows);
                          });
     });

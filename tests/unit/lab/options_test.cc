@@ -92,7 +92,7 @@ using All =
                    infer::ClassifyOptions, train::PlanOptions, EvaluationData, BenchOptions,
                    model::ConvertOptions, infer::SearchBuildOptions, infer::SearchOptions,
                    infer::ClusterOptions, AnswerOptions, text::TokenizerTraining,
-                   study::TraceOptions, study::InspectInput, model::HeadPlace,
+                   study::TraceOptions, study::InspectInput, model::HeadIndex,
                    study::ExplainOptions, study::ProbeOptions, LabOptions, ScaleOptions, TaskData>;
 TYPED_TEST_SUITE(Descriptions, All);
 

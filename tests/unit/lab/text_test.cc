@@ -25,7 +25,7 @@ TEST(LabText, WindowsHaveTheNextTokensAsLabels) {
   EXPECT_EQ(text.held_out().size(), 100u);
   const lab::Batch batch = text.training_batch(3, 4, 16, 1);
   EXPECT_EQ(batch.ids.shape(), (Shape{4, 16}));
-  EXPECT_EQ(batch.asked, 64);
+  EXPECT_EQ(batch.predictions, 64);
   const std::vector<int32_t> ids = numbers(batch.ids), labels = numbers(batch.labels);
   for (size_t i = 0; i + 1 < ids.size(); ++i) {
     if (i % 16 == 15) continue;  // the last token of a row

@@ -72,7 +72,7 @@ Batch batch_of(const model::Spec& spec, const Tensor& ids, const Tensor& labels,
   Batch batch;
   (spec.decoder ? batch.target : batch.source).ids = ids;
   batch.labels = labels;
-  batch.asked = batch.tokens = ids.size();
+  batch.predictions = batch.tokens = ids.size();
   batch.units = 1;
   if (!starts.empty())
     batch.documents = std::make_shared<const DocumentStarts>(DocumentStarts{starts});

@@ -78,7 +78,7 @@ using Changes = std::vector<std::pair<const char*, Change>>;
 Changes decisive_changes_of_reinforcement() {
   return {{"evaluation_prompts", [](auto& o) { o.reinforcement.evaluation_prompts += 1; }},
           {"prompts", [](auto& o) { o.reinforcement.prompts += 1; }},
-          {"answers", [](auto& o) { o.reinforcement.answers += 1; }},
+          {"generations", [](auto& o) { o.reinforcement.generations += 1; }},
           {"answer_tokens", [](auto& o) { o.reinforcement.answer_tokens += 1; }},
           {"sampling_temperature", [](auto& o) { o.reinforcement.sampling_temperature = 2; }},
           {"batch_epochs", [](auto& o) { o.reinforcement.batch_epochs += 1; }},

@@ -75,7 +75,8 @@ TEST_F(Distillations, UseTheLargestProbabilitiesOfTheTeacher) {
   const model::Transformer model =
       model::open_model_files(runs_ / "teacher", model::Weights::mapped).model;
   const NoGradient off;
-  const Tensor logits = all_logits(model, batch, {}).view({batch.asked, model.spec.vocabulary});
+  const Tensor logits =
+      all_logits(model, batch, {}).view({batch.predictions, model.spec.vocabulary});
   for (const float temperature : {1.0f, 3.0f}) {
     const TopProbabilities found = teacher(run, "none", temperature)(batch);
     const TopProbabilities expected = test::top_probabilities(logits, 4, temperature);
@@ -94,7 +95,7 @@ TEST_F(Distillations, HaveTheLossOfTheFormula) {
   const model::Transformer model =
       model::open_model_files(runs_ / "teacher", model::Weights::mapped).model;
   const NoGradient off;
-  const int64_t V = model.spec.vocabulary, R = batch.asked;
+  const int64_t V = model.spec.vocabulary, R = batch.predictions;
   const auto rows_of_model = [&](const model::Transformer& of) {
     return to_floats(all_logits(of, batch, {}));
   };

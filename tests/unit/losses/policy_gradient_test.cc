@@ -12,8 +12,8 @@ namespace fovea::train {
 namespace {
 
 // Two answers to prompts, of 3 and 2 tokens.
-WrittenBatch two_answers(bool translates) {
-  WrittenBatch batch;
+RolloutBatch two_answers(bool translates) {
+  RolloutBatch batch;
   batch.ids = translates ? std::vector<std::vector<int32_t>>{{0, 3, 5, 1}, {0, 4, 1}}
                          : std::vector<std::vector<int32_t>>{{2, 6, 3, 5, 1}, {2, 4, 1}};
   batch.prompts = translates ? std::vector<int32_t>{1, 1} : std::vector<int32_t>{2, 1};
@@ -30,7 +30,7 @@ struct GradientModel {
 void check_policy_gradients(const model::Spec& given, bool ppo) {
   model::Transformer model = test::made(model::validated(given));
   model::Linear head(given.width, 1, true);
-  const WrittenBatch batch = two_answers(given.encoder.has_value());
+  const RolloutBatch batch = two_answers(given.encoder.has_value());
   const Batch inputs = batch.batch_of(std::vector<size_t>{0, 1}, 0);
   std::vector<Tensor> parameters;
   model.each([&](const std::string&, model::Parameter& p) {
@@ -90,13 +90,13 @@ TEST(PolicyAverages, CountAnswersThatAreLeftOut) {
   const test::SmallSize size{.vocabulary = 7, .context = 8, .width = 8, .layers = 1, .heads = 2};
   model::Transformer model = test::made(model::validated(test::small_llama(size, 5)));
   model.each([](const std::string&, model::Parameter& p) { p.value.want_gradient(); });
-  WrittenBatch batch = two_answers(false);
+  RolloutBatch batch = two_answers(false);
   batch.trained = {1, 0};
   batch.advantages.assign(5, 1.0f);
   PolicyTraining training;
   training.batch = 2;
   training.options.prompts = 1;
-  training.options.answers = 2;
+  training.options.generations = 2;
   training.options.answer_tokens = 10;
   training.options.kl_weight = 0;
   const auto loss = [&](PolicyAverage average) {

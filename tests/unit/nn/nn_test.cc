@@ -197,14 +197,14 @@ TEST(Layers, ListTheParametersOfSharedExpertsAndDynamicTanh) {
 }
 
 TEST(Layers, UseSeparateDropoutStreams) {
-  std::set<uint32_t> places;
-  for (const uint32_t first : {kDecoderPlaces, kCrossPlaces, kEncoderPlaces}) {
-    places.insert(first);  // of the embedding's dropout
+  std::set<uint32_t> substreams;
+  for (const uint32_t first : {kDecoderSubstreams, kCrossSubstreams, kEncoderSubstreams}) {
+    substreams.insert(first);  // of the embedding's dropout
     for (int64_t layer = 0; layer < 4096; ++layer)
       for (const auto which : {Sublayer::attention_weights, Sublayer::attention, Sublayer::ffn})
-        places.insert(place_of_dropout(first, layer, which));
+        substreams.insert(dropout_substream(first, layer, which));
   }
-  EXPECT_EQ(places.size(), 3u * (1 + 3 * 4096));
+  EXPECT_EQ(substreams.size(), 3u * (1 + 3 * 4096));
   Pass pass;
   EXPECT_EQ(pass.dropout_at(0.5f, 3).probability, 0);
   pass.training = true;
@@ -277,7 +277,7 @@ TEST(Blocks, ScaleTheResidual) {
   StackSpec spec = small_stack();
   spec.placement = {false, false, true};
   spec.residual_scale = 1.75f;
-  Block block(spec, {}, 8, 0, false, kDecoderPlaces);
+  Block block(spec, {}, 8, 0, false, kDecoderSubstreams);
   test::randomise(block, 3);
   const Tensor x = normal({2, 3, 8}, 1);
   const DType f32 = DType::f32;
@@ -289,10 +289,10 @@ TEST(Blocks, ScaleTheResidual) {
 
 // A block computes the formula of Placement in spec.h for every placement of the norms.
 TEST(Blocks, PlaceNormsByTheSpec) {
-  for (int places = 0; places < 8; ++places) {
+  for (int placement = 0; placement < 8; ++placement) {
     StackSpec spec = small_stack();
-    spec.placement = {(places & 1) != 0, (places & 2) != 0, (places & 4) != 0};
-    Block block(spec, {}, 8, 0, false, kDecoderPlaces);
+    spec.placement = {(placement & 1) != 0, (placement & 2) != 0, (placement & 4) != 0};
+    Block block(spec, {}, 8, 0, false, kDecoderSubstreams);
     test::randomise(block, 3);
     const Tensor x = normal({2, 3, 8}, 1);
     LayerPass pass;
@@ -302,14 +302,14 @@ TEST(Blocks, PlaceNormsByTheSpec) {
     const Tensor h =
         a.sum(add(x, a.output(std::get<Attention>(block.mixer)(a.input(x, f32), pass), f32)), f32);
     const Tensor y = f.sum(add(h, f.output((*block.ffn)(f.input(h, f32), pass), f32)), f32);
-    EXPECT_EQ(to_floats(block(x, pass)), to_floats(y)) << places;
+    EXPECT_EQ(to_floats(block(x, pass)), to_floats(y)) << placement;
   }
 }
 
 TEST(Blocks, ReadTheSameStreamInParallel) {
   StackSpec spec = small_stack();
   spec.parallel = true;
-  Block block(spec, {}, 8, 0, false, kDecoderPlaces);
+  Block block(spec, {}, 8, 0, false, kDecoderSubstreams);
   test::randomise(block, 3);
   const Tensor x = normal({2, 3, 8}, 1);
   const DType f32 = DType::f32;

@@ -110,11 +110,11 @@ void add_expert_layers(std::vector<Case>& all) {
 void add_combinations(std::vector<Case>& all) {
   for (const auto& [rows, experts, k] : kSizes) {
     for (const int64_t width : {1, 7, 67}) {
-      const Tensor places = group_by_expert(some_experts(rows, k, experts), experts).places;
+      const Tensor slots = group_by_expert(some_experts(rows, k, experts), experts).slots;
       all.push_back({"combine",
                      fmt::format("{} of {} rows, width {}", k, rows, width),
                      {rounded({rows * k, width}, 1), rounded({rows, k}, 2)},
-                     [=](auto& in) { return combine(in[0], places, in[1]); }});
+                     [=](auto& in) { return combine(in[0], slots, in[1]); }});
     }
   }
 }
@@ -127,10 +127,10 @@ void add_mixture(std::vector<Case>& all) {
                   rounded({3, 6}, 4), rounded({3, 6}, 5)},
                  [](auto& in) {
                    const auto [weights, experts] = route(in[1], {.choice = {.chosen = 2}});
-                   const auto [rows, places, counts] = group_by_expert(experts, 4);
+                   const auto [rows, slots, counts] = group_by_expert(experts, 4);
                    const Tensor z =
                        grouped_linear(gather(rows, in[0]), counts, {in.begin() + 2, in.end()}, {});
-                   return cast(combine(z, places, weights), in[0].dtype());
+                   return cast(combine(z, slots, weights), in[0].dtype());
                  }});
 }
 

@@ -90,7 +90,7 @@ TEST(Route, ChoosesFromTheGroupsWithTheTwoBestExpertsByTheBias) {
 TEST(GroupByExpert, SortsStably) {
   const Groups groups = group_by_expert(integers({3, 0, 0, 1, 3, 1}, {3, 2}), 5);
   EXPECT_EQ(list(groups.rows), (std::vector<int32_t>{0, 1, 1, 2, 0, 2}));
-  EXPECT_EQ(list(groups.places), (std::vector<int32_t>{4, 0, 1, 2, 5, 3}));
+  EXPECT_EQ(list(groups.slots), (std::vector<int32_t>{4, 0, 1, 2, 5, 3}));
   EXPECT_EQ(groups.counts, (std::vector<int64_t>{2, 2, 0, 2, 0}));
 }
 

@@ -329,11 +329,11 @@ TEST(OpArguments, PackedEmbeddingRefusesInvalidInputs) {
 
 TEST(OpArguments, CombineRefusesInvalidPlaces) {
   const Tensor z = zeros({4, 3}), weights = zeros({2, 2});
-  const auto combined = [&](std::vector<int32_t> places) {
-    combine(z, integers(std::move(places)).view({2, 2}), weights);
+  const auto combined = [&](std::vector<int32_t> slots) {
+    combine(z, integers(std::move(slots)).view({2, 2}), weights);
   };
-  refused({"combine", "places[3] is 1", "each once"}, [&] { combined({0, 2, 1, 1}); });
-  refused({"combine", "places[0] is 4", "0 to 3"}, [&] { combined({4, 2, 1, 0}); });
+  refused({"combine", "slots[3] is 1", "each once"}, [&] { combined({0, 2, 1, 1}); });
+  refused({"combine", "slots[0] is 4", "0 to 3"}, [&] { combined({4, 2, 1, 0}); });
   refused({"combine", "[4, 1]"}, [&] { combine(z, integers({0, 1, 2, 3}).view({4, 1}), weights); });
 }
 
@@ -374,9 +374,10 @@ TEST(Dropout, DependsOnlyOnSeedSubstreamAndStep) {
   EXPECT_EQ(to_floats(dropout(x, options)), first);
   EXPECT_NEAR(std::accumulate(first.begin(), first.end(), 0.0), 1000, 150);
   for (const float value : first) EXPECT_TRUE(value == 0 || value == 2);
-  Dropout seed = options, place = options, step = options;
-  seed.seed = 2, place.substream = 3, step.step = 4;
-  for (const Dropout& other : {seed, place, step}) EXPECT_NE(to_floats(dropout(x, other)), first);
+  Dropout seed = options, substream = options, step = options;
+  seed.seed = 2, substream.substream = 3, step.step = 4;
+  for (const Dropout& other : {seed, substream, step})
+    EXPECT_NE(to_floats(dropout(x, other)), first);
 }
 
 }  // namespace

@@ -18,8 +18,8 @@ class JsonRecordFiles : public testing::Test {
   // Returns ":line" and the text of each record.
   std::string records(const std::string& content) const {
     std::string all;
-    each_json_record(file(content), [&](const std::string& record, const std::string& place) {
-      all += place.substr(place.rfind(':')) + record;
+    each_json_record(file(content), [&](const std::string& record, const std::string& location) {
+      all += location.substr(location.rfind(':')) + record;
     });
     return all;
   }

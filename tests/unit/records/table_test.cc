@@ -32,7 +32,7 @@ TEST_F(TableFile, OfCommasHasQuotes) {
   EXPECT_EQ(rows("a.csv", "\"a, b\",\"say \"\"x\"\"\"\r\n\"two\r\nlines\",c\"d\n\n,\n"),
             (std::vector<Columns>{{"a, b", "say \"x\""}, {"two\nlines", "c\"d"}, {"", ""}}));
   const Table table = read("a.csv", "\"two\nlines\",b\n\nc,d\n");
-  EXPECT_EQ(table.rows[1].place, (folder_ / "a.csv") + ":4");
+  EXPECT_EQ(table.rows[1].location, (folder_ / "a.csv") + ":4");
   EXPECT_EQ(table.blank, 1);
   expect_error(ErrorKind::BadFile, {"a.csv:2: has a quote that does not end"},
                [&] { read("a.csv", "a,b\n\"c,d\n"); });

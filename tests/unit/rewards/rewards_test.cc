@@ -13,12 +13,12 @@ class RewardsOfAnswers : public testing::Test {
  protected:
   RewardsOfAnswers() {
     prompt_.record = R"({"prompt": "6 * 7", "answer": "42", "name": "x"})";
-    prompt_.conversation.place = "data.jsonl:3";
+    prompt_.conversation.location = "data.jsonl:3";
   }
 
   std::vector<double> scores(const ReinforcementOptions& options,
                              const std::vector<std::string>& texts) const {
-    std::vector<WrittenAnswer> answers;
+    std::vector<GeneratedAnswer> answers;
     for (const std::string& text : texts) answers.push_back({&prompt_, text, std::ssize(text)});
     return Rewards(options, DType::f32)(answers).total;
   }

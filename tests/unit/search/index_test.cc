@@ -184,9 +184,9 @@ TEST(TextFiles, AreListedInOrderWithoutBinaryFiles) {
 
 TEST(WordVectors, JoinAdjacentTokens) {
   const std::string text = "fox-es, hears";
-  const std::vector<PlacedVector> tokens = {{0, 0, {9, 9}},  {0, 3, {1, 0}}, {3, 4, {9, 9}},
-                                            {4, 6, {0, 1}},  {6, 7, {9, 9}}, {7, 12, {3, 0}},
-                                            {12, 13, {1, 4}}};
+  const std::vector<SpanVector> tokens = {{0, 0, {9, 9}},  {0, 3, {1, 0}}, {3, 4, {9, 9}},
+                                          {4, 6, {0, 1}},  {6, 7, {9, 9}}, {7, 12, {3, 0}},
+                                          {12, 13, {1, 4}}};
   const auto words = words_of(text, tokens);
   ASSERT_EQ(words.size(), 3u);
   EXPECT_EQ(text.substr(words[2].begin, words[2].end - words[2].begin), "hears");

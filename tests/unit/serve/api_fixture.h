@@ -80,7 +80,7 @@ class ApiTest : public testing::Test {
                      const std::string text = prefix + line;
                      infer::TranslationRequest request;
                      request.source.assign(text.begin(), text.end());
-                     request.options.answers = hypotheses;
+                     request.options.generations = hypotheses;
                      return request;
                    },
                    {{}},
@@ -100,14 +100,14 @@ class ApiTest : public testing::Test {
       return prompts_.size();
     }
     pending_.push_back([this, sink, options, length = ids.size()] {
-      for (int64_t answer = 0; answer < options.answers; ++answer) {
-        write(sink, answer, options.logprobs, static_cast<int64_t>(length));
+      for (int64_t generation = 0; generation < options.generations; ++generation) {
+        write(sink, generation, options.logprobs, static_cast<int64_t>(length));
       }
     });
     return prompts_.size();
   }
 
-  void write(const infer::Engine::Sink& sink, int64_t answer, int64_t logprobs,
+  void write(const infer::Engine::Sink& sink, int64_t generation, int64_t logprobs,
              int64_t prompt_tokens) {
     infer::Generation whole;
     whole.prompt_tokens = prompt_tokens;
@@ -115,7 +115,7 @@ class ApiTest : public testing::Test {
     const infer::TokenLogprob logprob = {-0.5f, {{65, -0.5f}, {66, -INFINITY}}};
     for (const std::string& piece : pieces_) {
       infer::Event event;
-      event.answer = answer;
+      event.generation = generation;
       event.id = 65;
       event.text = piece;
       if (logprobs >= 0) event.logprob = &logprob;
@@ -133,7 +133,7 @@ class ApiTest : public testing::Test {
       }
     }
     infer::Event last;
-    last.answer = answer;
+    last.generation = generation;
     last.finished = &whole;
     sink(last);
   }
@@ -161,7 +161,7 @@ class ApiTest : public testing::Test {
     return ask("POST", path, body.dump());
   }
   static Json parsed(const std::shared_ptr<http::FakeExchange>& exchange) {
-    return Json::parse(exchange->answer.body, nullptr, false);
+    return Json::parse(exchange->response.body, nullptr, false);
   }
   // Returns the objects of a stream; "[DONE]" stays a string.
   static std::vector<Json> events(const std::shared_ptr<http::FakeExchange>& exchange) {
@@ -181,7 +181,7 @@ class ApiTest : public testing::Test {
   }
   void refused(const std::shared_ptr<http::FakeExchange>& exchange, int status, const Json& param,
                const std::string& text = "") {
-    EXPECT_EQ(exchange->answer.status, status) << exchange->answer.body;
+    EXPECT_EQ(exchange->response.status, status) << exchange->response.body;
     const Json error = parsed(exchange)["error"];
     EXPECT_EQ(error["param"], param) << error;
     EXPECT_NE(error["message"].get<std::string>().find(text), std::string::npos) << error;
@@ -189,7 +189,7 @@ class ApiTest : public testing::Test {
   // Expects this error from a route whose errors are {"error": text}.
   void refused_plainly(const std::shared_ptr<http::FakeExchange>& exchange, int status,
                        const std::string& text, const Json& type = nullptr) {
-    EXPECT_EQ(exchange->answer.status, status) << exchange->answer.body;
+    EXPECT_EQ(exchange->response.status, status) << exchange->response.body;
     const Json json = parsed(exchange);
     EXPECT_NE(json["error"].get<std::string>().find(text), std::string::npos) << json;
     EXPECT_EQ(json.value("error_type", Json()), type);

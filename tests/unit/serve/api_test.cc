@@ -9,8 +9,8 @@
 #include "api_fixture.h"
 #include "fovea/core/error.h"
 #include "fovea/core/machine.h"
-#include "serve/answer_json.h"
 #include "serve/fields.h"
+#include "serve/response_json.h"
 #include "serve/tool_calls.h"
 
 namespace fovea::serve {
@@ -24,7 +24,7 @@ TEST_F(ApiTest, ListsModels) {
   refused(post(kCompletionPath, {{"model", "second/model"}, {"prompt", "a"}}), 400, "model");
   refused(post("/v1/embeddings", {{"model", "first"}, {"input", "a"}}), 400, "model", "embeddings");
   EXPECT_EQ(parsed(ask("GET", "/health"))["status"], "ok");
-  EXPECT_NE(ask("GET", "/metrics")->answer.body.find("fovea_cache_bytes{model=\"first\"} 0\n"),
+  EXPECT_NE(ask("GET", "/metrics")->response.body.find("fovea_cache_bytes{model=\"first\"} 0\n"),
             std::string::npos);
 }
 
@@ -64,7 +64,7 @@ TEST_F(ApiTest, CompletesSeveralPrompts) {
 TEST_F(ApiTest, StreamsChunksInOrder) {
   const auto exchange =
       post(kChatPath, chat({{"stream", true}, {"stream_options", {{"include_usage", true}}}}));
-  EXPECT_EQ(exchange->answer.content_type, "text/event-stream; charset=utf-8");
+  EXPECT_EQ(exchange->response.content_type, "text/event-stream; charset=utf-8");
   EXPECT_TRUE(exchange->finished);
   const std::vector<Json> all = events(exchange);
   ASSERT_EQ(all.size(), 6u);
@@ -135,19 +135,19 @@ TEST_F(ApiTest, ParsesNamesOfSpecialTokensOnRequest) {
 TEST_F(ApiTest, ReturnsStatus429IfTheEngineIsFull) {
   most_taken_ = 0;
   const auto exchange = post(kChatPath, chat());
-  EXPECT_EQ(exchange->answer.status, 429);
-  EXPECT_EQ(exchange->answer.headers[0].first, "Retry-After");
+  EXPECT_EQ(exchange->response.status, 429);
+  EXPECT_EQ(exchange->response.headers[0].first, "Retry-After");
   most_taken_ = 1'000'000;
-  EXPECT_EQ(post(kChatPath, chat())->answer.status, 200);
+  EXPECT_EQ(post(kChatPath, chat())->response.status, 200);
   generator().engine->most_waiting = 0;
   const size_t submitted = prompts_.size();
-  EXPECT_EQ(post(kChatPath, chat())->answer.status, 429);
+  EXPECT_EQ(post(kChatPath, chat())->response.status, 429);
   EXPECT_EQ(prompts_.size(), submitted) << "nothing is submitted";
 }
 
 TEST_F(ApiTest, EndsTheResponseOnAnEngineError) {
   error_ = "numbers are not finite";
-  EXPECT_EQ(post(kChatPath, chat())->answer.status, 500);
+  EXPECT_EQ(post(kChatPath, chat())->response.status, 500);
   const auto exchange = post(kChatPath, chat({{"stream", true}}));
   const std::vector<Json> all = events(exchange);
   EXPECT_EQ(all.back()["error"]["message"], "numbers are not finite");
@@ -155,7 +155,7 @@ TEST_F(ApiTest, EndsTheResponseOnAnEngineError) {
   generator().engine->submit = [](const auto&, const auto&, const auto&, const auto&) -> uint64_t {
     throw Error(ErrorKind::InvalidArgument, "too long");
   };
-  EXPECT_EQ(post(kChatPath, chat())->answer.status, 400);
+  EXPECT_EQ(post(kChatPath, chat())->response.status, 400);
 }
 
 // The request receives the reduced limit, so that a JSON constraint completes its value in time.
@@ -172,7 +172,7 @@ TEST_F(ApiTest, EndsARequestAfterMaxTime) {
   refused(post(kChatPath, chat()), 503, nullptr, "--max-time");
   refused(post(kChatPath, chat({{"stream", true}})), 503, nullptr, "--max-time");
   model_->most_seconds = 100;
-  EXPECT_EQ(post(kChatPath, chat())->answer.status, 200);
+  EXPECT_EQ(post(kChatPath, chat())->response.status, 200);
 }
 
 TEST_F(ApiTest, CancelsWhenTheClientDisconnects) {
@@ -224,7 +224,7 @@ TEST_F(ApiTest, FindsToolCalls) {
 
 TEST_F(ApiTest, ReadsIntegersWithAPointAndATopPOfZero) {
   const auto ask_for = [&](const Json& fields) { return post(kChatPath, chat(fields)); };
-  EXPECT_EQ(ask_for({{"max_tokens", 5.0}, {"seed", 1000.0}, {"top_p", 0}})->answer.status, 200);
+  EXPECT_EQ(ask_for({{"max_tokens", 5.0}, {"seed", 1000.0}, {"top_p", 0}})->response.status, 200);
   EXPECT_EQ(options_.max_tokens, 5);
   EXPECT_EQ(options_.sampling.seed, 1000u);
   EXPECT_GT(options_.sampling.top_p, 0);
@@ -241,7 +241,7 @@ TEST_F(ApiTest, ContinuesTheLastMessage) {
                             {"continue_final_message", true},
                             {"add_generation_prompt", prompt}});
   };
-  EXPECT_EQ(ask_for(messages, false)->answer.status, 200);
+  EXPECT_EQ(ask_for(messages, false)->response.status, 200);
   EXPECT_TRUE(tokenizer_->decode(prompts_.back()).ends_with("So it "));
   refused(ask_for(messages, true), 400, "continue_final_message", "add_generation_prompt");
   refused(ask_for(Json::array({messages[0]}), false), 400, "continue_final_message", "assistant");
@@ -304,7 +304,7 @@ TEST_F(ApiTest, ReturnsAttentionAndHiddenStates) {
   const Json shown = choice["fovea"];
   EXPECT_EQ(shown["attention"]["layer"], 2);
   ASSERT_EQ(shown["attention"]["tokens"].size(), 3u);
-  const Json key = {{"place", 0}, {"token", tokenizer_->bytes_of(83)}, {"weight", 0.75}};
+  const Json key = {{"position", 0}, {"token", tokenizer_->bytes_of(83)}, {"weight", 0.75}};
   EXPECT_EQ(shown["attention"]["tokens"][1],
             (Json{{"token", tokenizer_->bytes_of(65)}, {"keys", Json::array({key})}}));
   EXPECT_EQ(shown["hidden_states"]["tokens"][2]["values"], (Json{1.5, -2.0}));
@@ -322,9 +322,9 @@ TEST_F(ApiTest, RefusesMissingLayersAndHeads) {
   const auto ask_for = [&](const Json& asked) {
     return post(kCompletionPath, {{"prompt", "a"}, {"fovea", asked}});
   };
-  EXPECT_EQ(ask_for({{"attention", Json::object()}})->answer.status, 200);
+  EXPECT_EQ(ask_for({{"attention", Json::object()}})->response.status, 200);
   EXPECT_EQ(trace_options_.attention->top_k, 8);
-  EXPECT_EQ(ask_for({{"attention", nullptr}})->answer.status, 200);
+  EXPECT_EQ(ask_for({{"attention", nullptr}})->response.status, 200);
   EXPECT_FALSE(trace_options_.attention);
   refused(ask_for({{"attention", {{"layer", 3}}}}), 400, "fovea.attention.layer", "at most 2");
   refused(ask_for({{"attention", {{"head", 2}}}}), 400, "fovea.attention.head", "at most 1");
@@ -340,7 +340,7 @@ TEST_F(ApiTest, RefusesBodiesThatAreNotObjects) {
     refused(ask("POST", kCompletionPath, body), 400, nullptr, "body");
   }
   refused(ask("POST", kCompletionPath, std::string(100'000, '[')), 400, nullptr, "nested");
-  EXPECT_EQ(post(kCompletionPath, {{"prompt", "a"}, {"unknown", {1, 2}}})->answer.status, 200);
+  EXPECT_EQ(post(kCompletionPath, {{"prompt", "a"}, {"unknown", {1, 2}}})->response.status, 200);
 }
 
 // Returns valid and invalid values for the type and limits of a field.
@@ -386,7 +386,7 @@ Json& field_of(Json& body, std::string name) {
 }
 
 // Returns a valid request for the route.
-Json sound_body(const std::string& path) {
+Json valid_body(const std::string& path) {
   const Json messages = {{{"role", "user"}, {"content", "hi"}}};
   const std::map<std::string, Json> bodies = {
       {"/v1/chat/completions", {{"messages", messages}}},
@@ -413,13 +413,13 @@ TEST_F(ApiTest, ChecksTypeAndLimitsOfEveryField) {
   for (const auto& [path, fields] : routes_with_fields()) {
     if (path == std::string(FineTuningRequest::kPath)) continue;  // see tuning_routes_test.cc
     for (const FieldInfo& field : fields) {
-      Json body = sound_body(path);
-      EXPECT_EQ(post(path, body)->answer.status, 200) << path;
+      Json body = valid_body(path);
+      EXPECT_EQ(post(path, body)->response.status, 200) << path;
       const bool names_model = field.name == std::string("model");
       for (const Json& value : hostile_values(field)) {
         field_of(body, field.name) = value;
         const auto exchange = post(path, body);
-        const int status = exchange->answer.status;
+        const int status = exchange->response.status;
         ++count;
         if (status == 200) continue;
         const Json error = parsed(exchange)["error"];
@@ -435,17 +435,17 @@ TEST_F(ApiTest, ChecksTypeAndLimitsOfEveryField) {
       // Or prompt or inputs, of which one is required.
       const bool required = field.required || (path == std::string(TokenizeRequest::kPath) &&
                                                field.name == "content");
-      const auto sound = [&] {
-        const int status = post(path, body)->answer.status;
+      const auto as_expected = [&] {
+        const int status = post(path, body)->response.status;
         return required ? status == 400 || status == 422 : status == 200;
       };
       field_of(body, field.name) = nullptr;
-      EXPECT_TRUE(sound()) << field.name << " of " << path;
-      body = sound_body(path);
+      EXPECT_TRUE(as_expected()) << field.name << " of " << path;
+      body = valid_body(path);
       const size_t dot = field.name.rfind('.');
       Json& parent = dot == std::string::npos ? body : field_of(body, field.name.substr(0, dot));
       if (parent.is_object()) parent.erase(field.name.substr(dot + 1));
-      EXPECT_TRUE(sound()) << field.name << " of " << path;
+      EXPECT_TRUE(as_expected()) << field.name << " of " << path;
     }
   }
   EXPECT_GT(count, 3000);
@@ -467,10 +467,10 @@ TEST_F(ApiTest, AcceptsNumbersAtTheirLimitsOnly) {
       const bool whole = field.type == FieldType::integer;
       if ((!whole && field.type != FieldType::number) || bounded.contains(field.name)) continue;
       const auto status = [&](double value) {
-        Json body = sound_body(path);
+        Json body = valid_body(path);
         if (path == ChatRequest::kPath) body["logprobs"] = true;
         field_of(body, field.name) = whole ? Json(static_cast<int64_t>(value)) : Json(value);
-        return post(path, body)->answer.status;
+        return post(path, body)->response.status;
       };
       EXPECT_EQ(status(field.least), 200) << field.name;
       EXPECT_EQ(status(field.most), 200) << field.name;

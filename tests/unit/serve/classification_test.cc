@@ -70,7 +70,7 @@ TEST_F(ClassificationTest, RefusesBodiesOfAnotherForm) {
   for (int i = 0; i < 40; ++i) text += "the ";
   refused_plainly(post("/predict", {{"inputs", text}, {"truncate", false}}), 422,
                   "expected at most 32", "Validation");
-  EXPECT_EQ(post("/predict", {{"inputs", text}})->answer.status, 200);
+  EXPECT_EQ(post("/predict", {{"inputs", text}})->response.status, 200);
 }
 
 TEST_F(ClassificationTest, ScoresPairs) {

@@ -34,29 +34,29 @@ infer::GenerateOptions some_options(int i) {
   infer::GenerateOptions options;
   options.max_tokens = 6 + i % 9;
   options.ignore_end = true;
-  options.answers = 1 + i % 2;
-  options.guesses = i % 5 - 1;
+  options.generations = 1 + i % 2;
+  options.speculative_tokens = i % 5 - 1;
   options.sampling.seed = static_cast<uint64_t>(i);
   options.sampling.temperature = i % 3 == 0 ? 0.0f : 1.0f;
   return options;
 }
 
 // Collects the results of the requests of all threads.
-class Answers {
+class Generations {
  public:
   infer::Engine::Sink sink(int request) {
     return [this, request](const infer::Event& event) {
       EXPECT_EQ(event.error, nullptr) << event.error->what();
       const std::lock_guard lock(mutex_);
-      if (event.finished != nullptr) found_[{request, event.answer}] = event.finished->ids;
+      if (event.finished != nullptr) found_[{request, event.generation}] = event.finished->ids;
       changed_.notify_all();
       return true;
     };
   }
-  Ids wait_for(int request, int64_t answer) {
+  Ids wait_for(int request, int64_t generation) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return found_.contains({request, answer}); });
-    return found_[{request, answer}];
+    changed_.wait(lock, [&] { return found_.contains({request, generation}); });
+    return found_[{request, generation}];
   }
 
  private:
@@ -68,7 +68,7 @@ class Answers {
 TEST(Engines, ServeManyThreads) {
   constexpr int kThreads = 6, kRequests = 12;
   const model::Model model = small_model(2, 1);
-  Answers answers;
+  Generations generations;
   infer::Engine engine(model,
                        {.cache_bytes = 1 << 20, .most_sequences = 5, .draft = small_model(1, 2)});
   std::vector<std::thread> threads;
@@ -78,7 +78,7 @@ TEST(Engines, ServeManyThreads) {
         const Ids prompt(static_cast<size_t>(1 + i % 40), i % 7 + 1);
         const bool leaves = i % 5 == 4;
         const uint64_t number = engine.submit(prompt, some_options(i),
-                                              leaves ? infer::Engine::Sink() : answers.sink(i));
+                                              leaves ? infer::Engine::Sink() : generations.sink(i));
         EXPECT_NE(number, 0u);
         if (leaves) engine.cancel(number);
         EXPECT_GE(engine.status().requests, 0);
@@ -90,10 +90,11 @@ TEST(Engines, ServeManyThreads) {
     if (i % 5 == 4) continue;
     const Ids prompt(static_cast<size_t>(1 + i % 40), i % 7 + 1);
     infer::GenerateOptions options = some_options(i);
-    options.guesses = 0;
+    options.speculative_tokens = 0;
     const std::vector<infer::Generation> alone = infer::generate(model, prompt, options);
-    for (size_t answer = 0; answer < alone.size(); ++answer)
-      EXPECT_EQ(answers.wait_for(i, static_cast<int64_t>(answer)), alone[answer].ids) << i;
+    for (size_t generation = 0; generation < alone.size(); ++generation)
+      EXPECT_EQ(generations.wait_for(i, static_cast<int64_t>(generation)), alone[generation].ids)
+          << i;
   }
 }
 
@@ -129,12 +130,12 @@ TEST(Engines, TakeAdaptersWhileRequestsRun) {
     models.push_back(base.with_adapters({{out}}));
   }
   constexpr int kRequests = 30;
-  Answers answers;
+  Generations generations;
   infer::Engine engine(base, {.cache_bytes = 1 << 20, .most_sequences = 4});
   const auto submit = [&](size_t model) {
     for (int i = 0; i < kRequests; ++i)
       EXPECT_NE(engine.submit({1, 2, i % 7 + 1}, some_options(i),
-                              answers.sink(static_cast<int>(model) * kRequests + i), {}, model),
+                              generations.sink(static_cast<int>(model) * kRequests + i), {}, model),
                 0u);
   };
   std::vector<std::thread> threads;
@@ -147,25 +148,25 @@ TEST(Engines, TakeAdaptersWhileRequestsRun) {
   std::set<Ids> different;
   for (int i = 0; i < 3 * kRequests; ++i) {
     infer::GenerateOptions options = some_options(i % kRequests);
-    options.guesses = 0;
+    options.speculative_tokens = 0;
     const model::Model& model = models[static_cast<size_t>(i / kRequests)];
     const Ids expected = infer::generate(model, Ids{1, 2, i % kRequests % 7 + 1}, options)[0].ids;
-    EXPECT_EQ(answers.wait_for(i, 0), expected) << i;
+    EXPECT_EQ(generations.wait_for(i, 0), expected) << i;
     if (i % kRequests == 0) different.insert(expected);
   }
   EXPECT_EQ(different.size(), 3u) << "the adapters change the results";
   expect_error(ErrorKind::InvalidArgument, {"shares the base's weights"},
                [&] { engine.add(model::Model::open(folder / "base")); });
   expect_error(ErrorKind::InvalidArgument, {"adapter 3; expected 0 to 2"},
-               [&] { engine.submit({1}, {}, answers.sink(0), {}, 3); });
+               [&] { engine.submit({1}, {}, generations.sink(0), {}, 3); });
 }
 
 TEST(Engines, CanBeDestroyedWithRunningRequests) {
-  Answers answers;
+  Generations generations;
   for (int i = 0; i < 5; ++i) {
     infer::Engine engine(small_model(1, 3), {.cache_bytes = 1 << 20, .most_sequences = 2});
     for (int request = 0; request < 6; ++request)
-      engine.submit({1, 2, 3}, some_options(request), answers.sink(request));
+      engine.submit({1, 2, 3}, some_options(request), generations.sink(request));
   }
 }
 

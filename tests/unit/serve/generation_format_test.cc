@@ -24,7 +24,7 @@ class LineFormat : public GenerationFormat {
     return fmt::format("end {} {} calls\n", end.choice, end.calls.size());
   }
   std::string end_stream(const GenerationTotals& totals) override {
-    return fmt::format("{} tokens\n", totals.counts.written);
+    return fmt::format("{} tokens\n", totals.counts.generated);
   }
   std::string stream_error(const ApiError& error) override { return error.message + "\n"; }
   std::string whole_choice(ChoiceEnd end) override { return end.text + "\n"; }
@@ -37,7 +37,7 @@ class FormatTest : public ApiTest {
  protected:
   std::shared_ptr<http::FakeExchange> run(bool stream) {
     GenerationRequest request;
-    request.options.answers = 2;
+    request.options.generations = 2;
     request.stream = stream;
     const auto exchange = std::make_shared<http::FakeExchange>();
     std::make_shared<GenerationJob>(request, std::make_unique<LineFormat>(), model_, exchange,
@@ -48,11 +48,13 @@ class FormatTest : public ApiTest {
   }
 };
 
-TEST_F(FormatTest, WritesABody) { EXPECT_EQ(run(false)->answer.body, "Hello\nHello\n6 tokens\n"); }
+TEST_F(FormatTest, WritesABody) {
+  EXPECT_EQ(run(false)->response.body, "Hello\nHello\n6 tokens\n");
+}
 
 TEST_F(FormatTest, WritesAStream) {
   const auto exchange = run(true);
-  EXPECT_EQ(exchange->answer.content_type, "text/plain");
+  EXPECT_EQ(exchange->response.content_type, "text/plain");
   EXPECT_EQ(std::accumulate(exchange->pieces.begin(), exchange->pieces.end(), std::string()),
             "begin 0\npiece 0 Hel\npiece 0 lo\nend 0 0 calls\n"
             "begin 1\npiece 1 Hel\npiece 1 lo\nend 1 0 calls\n6 tokens\n");
@@ -61,7 +63,7 @@ TEST_F(FormatTest, WritesAStream) {
 TEST_F(FormatTest, WritesAnErrorInItsShape) {
   error_ = "broken";
   error_kind_ = ErrorKind::Unsupported;
-  EXPECT_EQ(run(false)->answer.body, "{\"error\":\"broken\"}");
+  EXPECT_EQ(run(false)->response.body, "{\"error\":\"broken\"}");
   pending_.clear();
   const auto exchange = run(true);
   EXPECT_EQ(exchange->pieces.back(), "broken\n");

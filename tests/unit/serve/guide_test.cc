@@ -10,12 +10,12 @@ TEST_F(GuideTest, ConstrainsJson) {
   const auto ask_for = [&](const Json& format) {
     return post(kChatPath, chat({{"response_format", format}}));
   };
-  EXPECT_EQ(ask_for({{"type", "json_object"}})->answer.status, 200);
+  EXPECT_EQ(ask_for({{"type", "json_object"}})->response.status, 200);
   EXPECT_TRUE(options_.constrain);
   EXPECT_EQ(
-      ask_for({{"type", "json_schema"}, {"json_schema", {{"schema", schema}}}})->answer.status,
+      ask_for({{"type", "json_schema"}, {"json_schema", {{"schema", schema}}}})->response.status,
       200);
-  EXPECT_EQ(ask_for({{"type", "text"}})->answer.status, 200);
+  EXPECT_EQ(ask_for({{"type", "text"}})->response.status, 200);
   EXPECT_FALSE(options_.constrain);
   refused(ask_for({{"type", "xml"}}), 400, "response_format");
   refused(ask_for({{"type", "json_schema"}}), 400, "response_format.json_schema.schema");
@@ -36,7 +36,7 @@ TEST_F(GuideTest, ConstrainsToGrammars) {
                                      {"guided_json", schema.dump()},
                                      {"json_schema", schema}}) {
     options_.constrain = nullptr;
-    EXPECT_EQ(ask_for(field, value)->answer.status, 200) << field;
+    EXPECT_EQ(ask_for(field, value)->response.status, 200) << field;
     EXPECT_TRUE(options_.constrain) << field;
   }
   refused(ask_for("grammar", "root ::= x"), 400, "grammar", "rule x is missing");
@@ -72,14 +72,15 @@ TEST_F(GuideTest, AppliesTheGuidesOfOtherServers) {
                          {{"format", schema}},
                          {{"format", "json"}},
                          {{"allowed_token_ids", {65, 66}}}}) {
-    EXPECT_EQ(ask_for(fields)->answer.status, 200) << fields;
+    EXPECT_EQ(ask_for(fields)->response.status, 200) << fields;
     EXPECT_TRUE(options_.constrain) << fields;
   }
   std::vector<float> logits(static_cast<size_t>(tokenizer_->size()), 1);
   options_.constrain({}, logits);
   EXPECT_EQ(logits[65], 1);
   EXPECT_EQ(logits[67], -INFINITY);
-  EXPECT_EQ(ask_for({{"format", ""}, {"structured_outputs", Json::object()}})->answer.status, 200);
+  EXPECT_EQ(ask_for({{"format", ""}, {"structured_outputs", Json::object()}})->response.status,
+            200);
   EXPECT_FALSE(options_.constrain);
   refused(ask_for({{"response_format", {{"type", "structural_tag"}}}}), 400, "response_format");
   refused(ask_for({{"response_format", {{"type", "text"}, {"schema", schema}}}}), 400,
@@ -103,7 +104,7 @@ TEST_F(GuideTest, RefusesUnknownFieldsThatRestrictTheText) {
                                               {{"top_a", 0}},
                                               {{"user", "me"}, {"store", true}, {"models", {"a"}}},
                                               {{"top_p", 0.5}, {"topP", 0.5}}})
-    EXPECT_EQ(ask_for(fields)->answer.status, 200) << fields;
+    EXPECT_EQ(ask_for(fields)->response.status, 200) << fields;
   refused(ask_for({{"temprature", 0}}), 400, "temprature", "temperature");
   refused(ask_for({{"maxTokens", 5}}), 400, "maxTokens", "max_tokens");
   refused(ask_for({{"stops", {"a"}}}), 400, "stops", "expected stop");

@@ -59,7 +59,7 @@ TEST_F(TranslationTest, ReturnsDistinctAlternatives) {
   for (size_t i = 0; i < texts.size(); ++i) {
     whole.text = texts[i];
     infer::Event event;
-    event.answer = static_cast<int64_t>(i);
+    event.generation = static_cast<int64_t>(i);
     event.finished = &whole;
     sinks_[0](event);
   }
@@ -75,7 +75,7 @@ TEST_F(TranslationTest, AcceptsForms) {
   EXPECT_EQ(source(0),
             "Gr\xc3\xbc\xc3\x9f"
             "e an alle");
-  EXPECT_EQ(form(about("Hallo").dump())->answer.status, 200) << "curl -d declares JSON as a form";
+  EXPECT_EQ(form(about("Hallo").dump())->response.status, 200) << "curl -d declares JSON as a form";
   refused_plainly(form("q=%zz&source=de&target=en"), 400, "hexadecimal");
   refused_plainly(form("q=a&source=de&target=en&alternatives=x"), 400, "alternatives");
 }
@@ -90,7 +90,7 @@ TEST_F(TranslationTest, RefusesUnsupportedRequests) {
   refused_plainly(translated(about("a", {{"alternatives", 16}})), 400, "alternatives");
   generator().translator->most_hypotheses = 3;
   refused_plainly(translated(about("a", {{"alternatives", 3}})), 400, "at most 2");
-  EXPECT_EQ(translated(about("a", {{"alternatives", 2}}))->answer.status, 200);
+  EXPECT_EQ(translated(about("a", {{"alternatives", 2}}))->response.status, 200);
   error_ = "numbers are not finite";
   refused_plainly(translated(about("a")), 500, "numbers");
   generator().translator.reset();
@@ -99,12 +99,12 @@ TEST_F(TranslationTest, RefusesUnsupportedRequests) {
 
 TEST_F(TranslationTest, ReturnsStatus429OnlyIfNoLineIsRunning) {
   most_taken_ = 1;
-  EXPECT_EQ(translated(about("a"))->answer.status, 200);
+  EXPECT_EQ(translated(about("a"))->response.status, 200);
   refused_plainly(translated(about("b")), 429, "too many");
   most_taken_ = 3;
   const auto exchange = translated(about("a\nb"));
   refused_plainly(exchange, 429, "too many");
-  EXPECT_EQ(exchange->answer.headers[0].first, "Retry-After");
+  EXPECT_EQ(exchange->response.headers[0].first, "Retry-After");
 }
 
 TEST_F(TranslationTest, CancelsWhenTheClientDisconnects) {
@@ -147,7 +147,7 @@ TEST_F(TranslationTest, SupportsManyDirectionsPerModel) {
   EXPECT_EQ(source(0), "to French: x");
   EXPECT_EQ(source(2), "to German: y");
   const auto refused = translated({{"q", "x"}, {"source", "en"}, {"target", "it"}});
-  EXPECT_EQ(refused->answer.status, 400);
+  EXPECT_EQ(refused->response.status, 400);
 }
 
 TEST(TranslationDirections, AreReadFromLanguageCodes) {

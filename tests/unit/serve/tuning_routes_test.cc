@@ -37,7 +37,7 @@ class TuningRoutesTest : public testing::Test {
     const auto found = router_.find(request);
     const auto exchange = std::make_shared<http::FakeExchange>();
     std::get<const http::Route*>(found)->handler(request, exchange);
-    return exchange->answer;
+    return exchange->response;
   }
   Json get(const std::string& path) { return Json::parse(ask("GET", path).body); }
 

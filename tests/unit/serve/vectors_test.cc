@@ -61,7 +61,7 @@ TEST_F(VectorsTest, RefusesLikeTextEmbeddingsInference) {
                   "truncation_direction", "Validation");
   std::string long_text;
   for (int i = 0; i < 40; ++i) long_text += "fox ";
-  EXPECT_EQ(post("/embed", {{"inputs", long_text}})->answer.status, 200);
+  EXPECT_EQ(post("/embed", {{"inputs", long_text}})->response.status, 200);
   refused_plainly(post("/embed", {{"inputs", long_text}, {"truncate", false}}), 422, "tokens",
                   "Validation");
   refused_plainly(post("/embed", {{"model", "first"}, {"inputs", "a"}}), 424, "embeddings",
@@ -103,10 +103,10 @@ TEST_F(VectorsTest, ReturnsStatus429IfTheQueueIsFull) {
       std::make_shared<infer::EmbedQueue>(*embedder_, infer::QueueOptions{.most_waiting = 0});
   const auto plain = post("/embed", {{"inputs", "a"}});
   refused_plainly(plain, 429, "too many", "Overloaded");
-  EXPECT_EQ(plain->answer.headers[0].first, "Retry-After");
+  EXPECT_EQ(plain->response.headers[0].first, "Retry-After");
   const auto openai = post("/v1/embeddings", {{"input", "a"}});
   refused(openai, 429, nullptr, "too many");
-  EXPECT_EQ(openai->answer.headers[0].first, "Retry-After");
+  EXPECT_EQ(openai->response.headers[0].first, "Retry-After");
 }
 
 TEST_F(VectorsTest, ReturnsStatus503IfMemoryRunsOut) {

@@ -221,19 +221,19 @@ TEST(PackedExamplesTest, GiveEachTextTheLogitsOfTheTextAlone) {
   const NoGradient off;
   std::vector<float> alone;
   double loss = 0;
-  int64_t asked = 0;
+  int64_t predictions = 0;
   for (int64_t i = 0; i < texts.ids.count(); ++i) {
     Batch one;
     one.target.ids = texts.ids.rows({i}, texts.ids.length(i), 0);
     one.labels = texts.labels.rows({i}, texts.ids.length(i), -1);
     for (int64_t t = 0; t < one.labels.size(); ++t)
-      one.asked += one.labels.data_as<int32_t>()[t] >= 0;
+      one.predictions += one.labels.data_as<int32_t>()[t] >= 0;
     const std::vector<float> logits = to_floats(all_logits(model, one, {}));
     alone.insert(alone.end(), logits.begin(), logits.end());
     loss += number_of(label_loss(model, one, {}, 1));
-    asked += one.asked;
+    predictions += one.predictions;
   }
-  EXPECT_EQ(batch.asked, asked);
+  EXPECT_EQ(batch.predictions, predictions);
   EXPECT_EQ(to_floats(all_logits(model, batch, {})), alone);
   EXPECT_NEAR(number_of(label_loss(model, batch, {}, 1)), loss, 1e-9 * loss);
 }

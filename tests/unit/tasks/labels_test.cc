@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "base/threads.h"
+#include "fovea/core/ops.h"
 #include "fovea/core/random.h"
 #include "losses/target_loss.h"
 #include "open/directory.h"
@@ -70,6 +71,42 @@ class Labels : public testing::Test {
 
   Runs runs_;
 };
+
+// An objective of one's own: label smoothing with the z-loss (Chowdhery et al. 2022, section 5),
+// which keeps the logarithm z of the softmax's sum near 0.
+//   -(1 - s) log p[label] - s mean(log p) + c z^2
+Tensor smoothed_z_loss(const Tensor& logits, const Tensor& labels) {
+  constexpr float s = 0.1f, c = 1e-2f;
+  const int64_t R = logits.dim(0), V = logits.dim(1);
+  const Tensor log_p = log_probability(logits, labels);                                  // [R]
+  const Tensor z = subtract(pick(logits, labels.view({R, 1})).view({R}), log_p);         // [R]
+  const Tensor mean_logit = linear(logits, full({1, V}, 1.0 / static_cast<double>(V)));  // [R, 1]
+  const Tensor mean_log_p = subtract(mean_logit.view({R}), z);                           // [R]
+  const Tensor smoothed = add(scale(log_p, s - 1), scale(mean_log_p, -s));
+  return sum(add(smoothed, scale(multiply(z, z), c)));
+}
+
+TEST_F(Labels, AreLearntByAnObjectiveOfOnesOwn) {
+  TrainOptions o = one("z_loss");
+  int calls = 0;
+  o.loss = [&](const Tensor& logits, const Tensor& labels) {
+    ++calls;
+    const Tensor own = smoothed_z_loss(logits, labels);
+    const NoGradient off;  // without the z-loss, it is the cross-entropy with label smoothing
+    const Tensor z = subtract(pick(logits, labels.view({labels.size(), 1})).view({labels.size()}),
+                              log_probability(logits, labels));
+    const double smoothed = number_of(own) - 1e-2 * number_of(sum(multiply(z, z)));
+    EXPECT_NEAR(smoothed, number_of(cross_entropy(logits, labels, 1, 0.1f)), 1e-4);
+    return own;
+  };
+  const TrainResult result = train(small_encoder(), o);
+  EXPECT_GE(calls, result.step);
+  EXPECT_GT(metric(result, "accuracy"), 0.8);
+  TrainOptions refused = several("z_loss_several");
+  refused.loss = smoothed_z_loss;
+  expect_error(ErrorKind::InvalidArgument, {"loss", "one label per text"},
+               [&] { train(small_encoder(), refused); });
+}
 
 TEST_F(Labels, AreLearntByModelsOfEveryShape) {
   for (const auto& [name, spec] :

@@ -200,15 +200,15 @@ TEST_F(Pairs, DoNotDependOnPadding) {
   for (int64_t b = 0; b < B; ++b) {
     Batch one;
     const int64_t read = batch.source_valid[static_cast<size_t>(b)].end;
-    int64_t said = 0;
-    while (said < T && batch.labels.data_as<int32_t>()[b * T + said] >= 0) ++said;
-    one.asked = said;
+    int64_t predicted = 0;
+    while (predicted < T && batch.labels.data_as<int32_t>()[b * T + predicted] >= 0) ++predicted;
+    one.predictions = predicted;
     const auto part = [&](const Tensor& ids, int64_t from, int64_t count) {
       return ids.view({ids.size()}).rows(from, from + count).view({1, count});
     };
     one.source.ids = part(batch.source.ids, b * S, read);
-    one.target.ids = part(batch.target.ids, b * T, said);
-    one.labels = part(batch.labels, b * T, said);
+    one.target.ids = part(batch.target.ids, b * T, predicted);
+    one.labels = part(batch.labels, b * T, predicted);
     alone += *label_loss(job.model, one, pass, 1).data_as<double>();
   }
   EXPECT_NEAR(together, alone, 1e-4 * alone);

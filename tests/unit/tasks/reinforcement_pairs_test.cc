@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "base/threads.h"
+#include "loop/generate_answers.h"
 #include "loop/policy.h"
-#include "loop/write_answers.h"
 #include "open/directory.h"
 #include "support/expect_error.h"
 #include "support/run_logs.h"
@@ -68,7 +68,7 @@ class ReinforceTranslator : public testing::TestWithParam<Translator> {
 TEST_P(ReinforceTranslator, LearnsFromRewardsAlone) {
   TrainOptions o = options("out");
   o.steps = 40;
-  o.reinforcement.prompts = o.reinforcement.answers = 8;
+  o.reinforcement.prompts = o.reinforcement.generations = 8;
   o.reinforcement.batch_epochs = 1;
   o.reinforcement.kl_weight = 0;
   o.learning_rate = 1e-2;
@@ -107,9 +107,9 @@ TEST_P(ReinforceTranslator, WritesWithTheProbabilitiesOfTraining) {
   for (const char* text : {"1+2", "3+1 and more"})
     prompts.push_back(tokenizers.source.encoding(text).ids);
   const std::vector<infer::Generation> written =
-      write_answers(files.model, tokenizers.target, rules, {&prompts[0], &prompts[1]}, {1, 2},
-                    {.answers = 3, .tokens = 12, .logprobs = 0});
-  WrittenBatch batch;
+      generate_answers(files.model, tokenizers.target, rules, {&prompts[0], &prompts[1]}, {1, 2},
+                       {.generations = 3, .tokens = 12, .logprobs = 0});
+  RolloutBatch batch;
   for (size_t i = 0; i < written.size(); ++i) {
     batch.sources.push_back(prompts[i / 3]);
     batch.ids.push_back({*rules.start});

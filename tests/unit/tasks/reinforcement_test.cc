@@ -2,8 +2,8 @@
 #include <map>
 
 #include "base/threads.h"
+#include "loop/generate_answers.h"
 #include "loop/policy.h"
-#include "loop/write_answers.h"
 #include "open/directory.h"
 #include "support/expect_error.h"
 #include "support/run_logs.h"
@@ -36,7 +36,7 @@ TEST_F(Reinforce, GrpoLearnsFromRewardsAlone) {
   TrainOptions o = options("out");
   o.steps = 300;
   o.reinforcement.prompts = 8;
-  o.reinforcement.answers = 8;
+  o.reinforcement.generations = 8;
   o.learning_rate = 2e-3;
   o.validation = 0.2;
   const TrainResult result = train({}, o);
@@ -65,9 +65,9 @@ TEST_F(Reinforce, WritingAndTrainingComputeTheSameProbabilitiesInFp32) {
   const std::vector<std::vector<int32_t>> prompts = {tokenizer.encode("1+2="),
                                                      tokenizer.encode("3+4=1+")};
   const std::vector<infer::Generation> written =
-      write_answers(files.model, tokenizer, {}, {&prompts[0], &prompts[1]}, {1, 2},
-                    {.answers = 3, .tokens = 20, .logprobs = 0});
-  WrittenBatch batch;
+      generate_answers(files.model, tokenizer, {}, {&prompts[0], &prompts[1]}, {1, 2},
+                       {.generations = 3, .tokens = 20, .logprobs = 0});
+  RolloutBatch batch;
   for (size_t i = 0; i < written.size(); ++i) {
     batch.ids.push_back(prompts[i / 3]);
     batch.prompts.push_back(static_cast<int32_t>(prompts[i / 3].size()));
@@ -144,7 +144,7 @@ TEST_F(Reinforce, PromptsAreWeightedByFile) {
 TEST_F(Reinforce, ThePlanCountsKeysAndValuesOfAnswers) {
   TrainOptions o = options("out");
   const auto planned = [&](int64_t answers) {
-    o.reinforcement.answers = answers;
+    o.reinforcement.generations = answers;
     o.reinforcement.answer_tokens = 32;
     return plan_training({}, o).activation_bytes;
   };
@@ -195,8 +195,8 @@ TEST_F(Reinforce, RefusesWhatDoesNotFit) {
     EXPECT_FALSE(is_folder(o.out));
   };
   refused({"rewards: none"}, [](TrainOptions& o) { o.reinforcement.rewards.clear(); });
-  refused({"answers: 1; expected at least 2"},
-          [](TrainOptions& o) { o.reinforcement.answers = 1; });
+  refused({"generations: 1; expected at least 2"},
+          [](TrainOptions& o) { o.reinforcement.generations = 1; });
   refused({"minibatches: 13; expected at most 12"},
           [](TrainOptions& o) { o.reinforcement.minibatches = 13; });
   refused({"accumulate: 2; expected 1"}, [](TrainOptions& o) { o.accumulate = 2; });

@@ -38,7 +38,7 @@ struct GoldenElectra {
     batch.labels = copy(expected.tensor("labels"));
     batch.meaning = DrawnTokens{copy(expected.tensor("numbers"))};
     for (int64_t i = 0; i < batch.labels.size(); ++i)
-      batch.asked += batch.labels.data_as<int32_t>()[i] >= 0;
+      batch.predictions += batch.labels.data_as<int32_t>()[i] >= 0;
     batch.units = batch.labels.dim(0);
   }
   void expect_equal(const Tensor& found, const std::string& name) const {
@@ -60,7 +60,7 @@ TEST(ReplacedTokens, HaveTheLossesAndGradientsOfTransformers) {
   const model::Transformer &generator = golden.generator.model, &model = golden.model.model;
   EXPECT_EQ(model::write_spec(generator_spec(model.spec, 0.5)), model::write_spec(generator.spec));
   const ReplacedTokens found =
-      replace_tokens(generator, golden.batch, {}, static_cast<double>(golden.batch.asked));
+      replace_tokens(generator, golden.batch, {}, static_cast<double>(golden.batch.predictions));
   golden.expect_equal(found.batch.source.ids, "replaced_ids");
   golden.expect_equal(found.batch.labels, "replaced");
   const Tensor z = detection_logits(model, found.batch, {});

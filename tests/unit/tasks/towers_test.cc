@@ -32,9 +32,9 @@ class ContrastiveTraining : public testing::TestWithParam<const char*> {
     const nlohmann::json expected = expected_of(GetParam());
     const std::string here = std::filesystem::current_path().string();
     std::string table = "file,caption\n";
-    for (size_t i = 0; i < expected["pictures"].size(); ++i)
+    for (size_t i = 0; i < expected["images"].size(); ++i)
       table += fmt::format("{}/tests/goldens/images/{},\"{}\"\n", here,
-                           expected["pictures"][i].get<std::string>(),
+                           expected["images"][i].get<std::string>(),
                            expected["texts"][i].get<std::string>());
     write_file_atomically(runs_ / "pairs.csv", table);
   }
@@ -76,11 +76,11 @@ TEST_P(ContrastiveTraining, LossAndGradientsAreThoseOfTransformers) {
     std::map<std::string, Tensor> of_texts;
     for (const auto& [name, parameter] : job.task->own_parameters())
       of_texts[name] = parameter->value.gradient();
-    std::map<std::string, Tensor> of_pictures;
+    std::map<std::string, Tensor> of_images;
     for (const auto& [name, parameter] : model::parameters_of(job.model))
-      of_pictures[name] = parameter->value.gradient();
+      of_images[name] = parameter->value.gradient();
     gradients.image.model.each([&](const std::string& name, model::Parameter& p) {
-      p.value = of_pictures.at(name).view(p.value.shape());
+      p.value = of_images.at(name).view(p.value.shape());
     });
     gradients.text.model.each([&](const std::string& name, model::Parameter& p) {
       p.value = of_texts.at("text." + name).view(p.value.shape());

@@ -175,10 +175,10 @@ TEST(Transformers, TrainWithDropoutThatDependsOnSeedAndStepOnly) {
   EXPECT_NE(hidden(1, 1, false), first);
   EXPECT_EQ(hidden(1, 1, false), hidden(2, 2, false));
   // Each dropout has an effect: setting any of them to 0 changes the result.
-  for (float DropoutSpec::* place :
+  for (float DropoutSpec::* field :
        {&DropoutSpec::embedding, &DropoutSpec::attention, &DropoutSpec::residual}) {
     Spec other = spec;
-    other.dropout.*place = 0;
+    other.dropout.*field = 0;
     EXPECT_NE(to_floats(made(validated(other)).hidden(ids, training_pass(DType::f32))),
               to_floats(model.hidden(ids, training_pass(DType::f32))));
   }

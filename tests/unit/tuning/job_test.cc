@@ -149,7 +149,7 @@ TEST(JobTest, EachMethodHasItsObjective) {
   EXPECT_EQ(value("--objective"), "grpo");
   EXPECT_EQ(value("--config"), "jobs/" + job.id + "/rewards.json");
   EXPECT_EQ(value("--prompts"), "4");
-  EXPECT_EQ(value("--answers"), "16");
+  EXPECT_EQ(value("--generations"), "16");
   EXPECT_EQ(value("--answer-tokens"), "20");
   EXPECT_EQ(value("--evaluate-every"), "3");
   EXPECT_EQ(value("--evaluation-prompts"), "5");

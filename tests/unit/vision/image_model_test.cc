@@ -1,4 +1,4 @@
-// Compares with transformers on the files of tools/goldens/make_vision.py: from files of pictures
+// Compares with transformers on the files of tools/goldens/make_vision.py: from files of images
 // to vectors and logits.
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ std::vector<std::string> names_in(const std::string& folder, const char* key) {
   return read_json(kVision + folder + "/expected.json")[key].get<std::vector<std::string>>();
 }
 
-ImageModel::Source pictures_of(const std::vector<std::string>& names) {
+ImageModel::Source images_of(const std::vector<std::string>& names) {
   return [names](size_t i) { return media::read_image("tests/goldens/images/" + names[i]); };
 }
 
@@ -40,28 +40,28 @@ void expect_close(const std::vector<float>& found, const Tensor& expected,
 
 class VisionGoldens : public testing::TestWithParam<const char*> {};
 
-TEST_P(VisionGoldens, VectorsOfPicturesAreThoseOfTransformers) {
+TEST_P(VisionGoldens, VectorsOfImagesAreThoseOfTransformers) {
   const std::string folder = kVision + GetParam();
   const ImageModel model = ImageModel::open(folder, model::WeightPrecision::full);
-  const auto names = names_in(GetParam(), "pictures");
+  const auto names = names_in(GetParam(), "images");
   const SafeTensors expected(folder + "/expected.safetensors");
-  const Embeddings found = model.embed(names.size(), pictures_of(names));
+  const Embeddings found = model.embed(names.size(), images_of(names));
   EXPECT_EQ(found.width, model.width());
   expect_close(found.values, expected.tensor("image_embeds"), folder);
 }
 
 TEST_P(VisionGoldens, VectorsAreEqualInAnyBatchAndForAnyNumberOfThreads) {
   const ImageModel model = ImageModel::open(kVision + GetParam());
-  auto names = names_in(GetParam(), "pictures");
+  auto names = names_in(GetParam(), "images");
   for (size_t i = 0; names.size() < 9; ++i) names.push_back(names[i]);
   const int threads = thread_count();
   set_threads(8);  // one batch of all threads
-  const std::vector<float> all = model.embed(names.size(), pictures_of(names)).values;
+  const std::vector<float> all = model.embed(names.size(), images_of(names)).values;
   for (const auto& [count, batch] : {std::pair{1, 1}, {1, 0}, {2, 0}, {3, 3}, {4, 9}}) {
     set_threads(count);
     ImageOptions options;
     options.batch = batch;
-    EXPECT_EQ(model.embed(names.size(), pictures_of(names), options).values, all)
+    EXPECT_EQ(model.embed(names.size(), images_of(names), options).values, all)
         << count << " threads, batch " << batch;
   }
   set_threads(threads);
@@ -80,18 +80,18 @@ TEST_P(TextGoldens, VectorsOfTextsAreThoseOfTransformers) {
   expect_close(found.values, expected.tensor("text_embeds"), folder);
 }
 
-TEST_P(TextGoldens, LogitsOfPicturesAndTextsAreThoseOfTransformers) {
+TEST_P(TextGoldens, LogitsOfImagesAndTextsAreThoseOfTransformers) {
   const std::string folder = kVision + GetParam();
   const ImageModel model = ImageModel::open(folder, model::WeightPrecision::full);
-  const auto names = names_in(GetParam(), "pictures"), texts = names_in(GetParam(), "texts");
+  const auto names = names_in(GetParam(), "images"), texts = names_in(GetParam(), "texts");
   ImageOptions options;
   options.raw = true;
   options.hypothesis = "{}";
-  const Classifications found = model.classify_by(names.size(), pictures_of(names), texts, options);
+  const Classifications found = model.classify_by(names.size(), images_of(names), texts, options);
   const SafeTensors expected(folder + "/expected.safetensors");
   expect_close(found.scores, expected.tensor("logits_per_image"), folder);
   options.raw = false;
-  const Classifications scores = model.classify_by(1, pictures_of(names), texts, options);
+  const Classifications scores = model.classify_by(1, images_of(names), texts, options);
   double sum = 0;
   for (size_t i = 0; i < texts.size(); ++i) {
     const double logit = found.scores[i], sigmoid = 1 / (1 + std::exp(-logit));
@@ -109,11 +109,11 @@ INSTANTIATE_TEST_SUITE_P(All, TextGoldens, testing::Values("clip", "siglip"));
 
 class ClassifierGoldens : public testing::TestWithParam<const char*> {};
 
-TEST_P(ClassifierGoldens, LogitsOfPicturesAreThoseOfTransformers) {
+TEST_P(ClassifierGoldens, LogitsOfImagesAreThoseOfTransformers) {
   const std::string folder = std::string("tests/goldens/") + GetParam();
   const ImageModel model = ImageModel::open(folder, model::WeightPrecision::full);
   ASSERT_TRUE(model.has_labels());
-  const auto source = pictures_of(names_in("clip", "pictures"));
+  const auto source = images_of(names_in("clip", "images"));
   ImageOptions options;
   options.raw = true;
   const SafeTensors expected(folder + "/expected.safetensors");
@@ -126,17 +126,16 @@ INSTANTIATE_TEST_SUITE_P(All, ClassifierGoldens,
 
 class TimmGoldens : public testing::TestWithParam<const char*> {};
 
-// tools/goldens/make_timm.py: from files of pictures to logits or, without a head, vectors.
+// tools/goldens/make_timm.py: from files of images to logits or, without a head, vectors.
 TEST_P(TimmGoldens, OutputsAreThoseOfTimm) {
   const std::string folder = std::string("tests/goldens/timm/") + GetParam();
   const ImageModel model = ImageModel::open(folder, model::WeightPrecision::full);
   EXPECT_TRUE(ImageModel::reads_images(folder));
-  const auto names =
-      read_json(folder + "/expected.json")["pictures"].get<std::vector<std::string>>();
+  const auto names = read_json(folder + "/expected.json")["images"].get<std::vector<std::string>>();
   const SafeTensors expected(folder + "/expected.safetensors");
   ImageOptions options;
   options.raw = true;
-  const auto source = pictures_of(names);
+  const auto source = images_of(names);
   expect_close(model.has_labels() ? model.classify(names.size(), source, options).scores
                                   : model.embed(names.size(), source, options).values,
                expected.tensor("output"), folder);
@@ -160,8 +159,8 @@ TEST(ImageModel, NamesWhatAModelCannotDo) {
                [&] { deit.classify(1, none, options); });
 }
 
-// Copies of CLIP for pictures may lack the tokenizer.
-TEST(ImageModel, OfPicturesAndTextsReadsPicturesWithoutATokenizer) {
+// Copies of CLIP for images may lack the tokenizer.
+TEST(ImageModel, OfImagesAndTextsReadsImagesWithoutATokenizer) {
   const TemporaryFolder folder;
   const std::string whole = "tests/goldens/vision/clip";
   for (const char* name : {"config.json", "model.safetensors", "preprocessor_config.json"})
@@ -170,9 +169,9 @@ TEST(ImageModel, OfPicturesAndTextsReadsPicturesWithoutATokenizer) {
   EXPECT_FALSE(model.reads_texts());
   expect_error(ErrorKind::InvalidArgument, {"reads no texts", "with a tokenizer"},
                [&] { model.embed_texts({"a"}); });
-  const auto names = names_in("clip", "pictures");
-  EXPECT_EQ(model.embed(names.size(), pictures_of(names)).values,
-            ImageModel::open(whole).embed(names.size(), pictures_of(names)).values);
+  const auto names = names_in("clip", "images");
+  EXPECT_EQ(model.embed(names.size(), images_of(names)).values,
+            ImageModel::open(whole).embed(names.size(), images_of(names)).values);
 }
 
 TEST(ImageModel, KnowsWhichFoldersReadImages) {

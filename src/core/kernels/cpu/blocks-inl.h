@@ -39,7 +39,7 @@ HWY_INLINE ByteVector moved_bits(ByteVector v) {
 }
 
 // Returns the weights 4 t to 4 t + 3 of a part without their sign: numbers, or values of the table
-// plus kTableOffset. `part` is the vector's place in the first line.
+// plus kTableOffset. `part` is the vector's index in the first line.
 template <Planes kPlanes, int t>
 HWY_INLINE ByteVector weights_of(const uint8_t* part, ByteVector table) {
   constexpr int kLow = kPlanes.low;

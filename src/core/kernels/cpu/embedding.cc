@@ -47,10 +47,10 @@ struct Groups {
 void scatter_entries(Out dtable, In dy, const Groups& groups, Rows rows, int64_t first,
                      int64_t last) {
   const int64_t width = rows.width;
-  std::vector<float> sums(static_cast<size_t>(SumTree::places(rows.units.count) * width));
+  std::vector<float> sums(static_cast<size_t>(SumTree::slots(rows.units.count) * width));
   std::vector<float> scratch(static_cast<size_t>(width));
-  const auto merge = [&](int place) HWY_ATTR {
-    float* sum = sums.data() + place * width;
+  const auto merge = [&](int slot) HWY_ATTR {
+    float* sum = sums.data() + slot * width;
     add_floats(sum - width, sum, width);
   };
   for (size_t entry = static_cast<size_t>(first); entry < static_cast<size_t>(last); ++entry) {

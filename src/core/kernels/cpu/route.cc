@@ -131,16 +131,16 @@ int64_t first_outside(Indices numbers, int64_t count, int64_t limit) {
 }
 
 // A counting sort.
-void group_by_expert(Out rows, Out places, int64_t* counts, Indices choices, int64_t row_count,
+void group_by_expert(Out rows, Out slots, int64_t* counts, Indices choices, int64_t row_count,
                      int64_t k, int64_t experts) {
   std::fill_n(counts, experts, 0);
   for (int64_t i = 0; i < row_count * k; ++i) ++counts[choices[i]];
   std::vector<int64_t> next(static_cast<size_t>(experts));
   std::exclusive_scan(counts, counts + experts, next.begin(), int64_t{0});
   for (int64_t i = 0; i < row_count * k; ++i) {
-    const int64_t place = next[static_cast<size_t>(choices[i])]++;
-    indices_in(rows)[place] = static_cast<int32_t>(i / k);
-    indices_in(places)[i] = static_cast<int32_t>(place);
+    const int64_t slot = next[static_cast<size_t>(choices[i])]++;
+    indices_in(rows)[slot] = static_cast<int32_t>(i / k);
+    indices_in(slots)[i] = static_cast<int32_t>(slot);
   }
 }
 

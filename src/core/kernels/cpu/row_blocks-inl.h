@@ -49,9 +49,9 @@ inline void add_blocks(Out y, const float* partial, const RowBlocks& blocks, int
   const int64_t units = std::ssize(blocks.of_units) - 1;
   parallel_for(width, grain, [&](int64_t begin, int64_t end) HWY_ATTR {
     const int64_t count = end - begin;
-    std::vector<float> sums(static_cast<size_t>(SumTree::places(units) * count));
-    const auto merge = [&](int place) HWY_ATTR {
-      float* sum = sums.data() + place * count;
+    std::vector<float> sums(static_cast<size_t>(SumTree::slots(units) * count));
+    const auto merge = [&](int slot) HWY_ATTR {
+      float* sum = sums.data() + slot * count;
       add_floats(sum - count, sum, count);
     };
     SumTree tree;

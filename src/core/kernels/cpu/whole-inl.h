@@ -245,11 +245,11 @@ struct QuantizedTiles : WholeTiles {
     const int64_t group = job.weight.group, first = k.begin / group;
     const int64_t groups = (k.end + group - 1) / group - first;
     const int64_t group_bytes = group * kPanelOutputs * bits_of(kFormat) / 8;
-    const uint8_t *panels[kPanels], *asked[kPanels];
+    const uint8_t *panels[kPanels], *prefetched[kPanels];
     const uint16_t* panel_scales[kPanels];
 #pragma GCC unroll 4
     for (int p = 0; p < kPanels; ++p) {
-      asked[p] = ahead.at[p];
+      prefetched[p] = ahead.at[p];
       panels[p] = job.panel(panel + p) + first * group_bytes;
       panel_scales[p] = job.panel_scales(panel + p) + first * kPanelOutputs;
     }
@@ -266,7 +266,7 @@ struct QuantizedTiles : WholeTiles {
         for (int v = 0; v < kVectors; ++v)
           whole[r][v] = hn::Set(Wholes(), Dot::start(corrections[r]));
       }
-      add_group<kRows, kPanels>(whole, panels, asked, step, q, group);
+      add_group<kRows, kPanels>(whole, panels, prefetched, step, q, group);
 #pragma GCC unroll 8
       for (int v = 0; v < kVectors; ++v) {
         const Vector scale = widen_scales(panel_scales[v / kPanelVectors] + g * kPanelOutputs +
@@ -298,10 +298,10 @@ struct RowTiles : QuantizedTiles<WeightFormat::int8, DotOf> {
                                     float* carried, const Ahead& ahead) {
     constexpr int kVectors = kPanels * kPanelVectors;
     auto* const integers = reinterpret_cast<int32_t*>(carried);
-    const uint8_t *panels[kPanels], *asked[kPanels];
+    const uint8_t *panels[kPanels], *prefetched[kPanels];
 #pragma GCC unroll 4
     for (int p = 0; p < kPanels; ++p) {
-      asked[p] = ahead.at[p];
+      prefetched[p] = ahead.at[p];
       panels[p] = job.panel(panel + p) + k.begin * kPanelOutputs;
     }
     const int8_t* q = job.bytes + rows.begin * job.stride + k.begin * kRows;
@@ -314,7 +314,7 @@ struct RowTiles : QuantizedTiles<WeightFormat::int8, DotOf> {
         whole[r][v] = k.begin == 0 ? hn::Set(Wholes(), start)
                                    : hn::Load(Wholes(), integers + (r * kVectors + v) * kLanes);
     }
-    Tiles::template add_group<kRows, kPanels>(whole, panels, asked, ahead.step, q, k.size());
+    Tiles::template add_group<kRows, kPanels>(whole, panels, prefetched, ahead.step, q, k.size());
     if (k.end < job.depth) {
 #pragma GCC unroll 32
       for (int i = 0; i < kRows * kVectors; ++i)
@@ -385,7 +385,7 @@ HWY_INLINE float round_group(const float* x, int8_t* q, int32_t (&sums)[kSums]) 
   return scale_of(most);
 }
 
-// Writes consecutive integers of a row to their places in a tile of `rows` rows, four at a time.
+// Writes consecutive integers of a row to their slots in a tile of `rows` rows, four at a time.
 template <int64_t kCount>
 HWY_INLINE void put_fours(const int8_t* integers, int64_t rows, int8_t* to) {
 #pragma GCC unroll 16

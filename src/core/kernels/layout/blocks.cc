@@ -110,7 +110,7 @@ void put_columns(const uint8_t* bytes, int64_t count, uint8_t* to) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(to + 16 * i), rows[i]);
 }
 
-// The inverse of put_part(); `from` is the place of the output in the first line.
+// The inverse of put_part(); `from` is the index of the output in the first line.
 void get_numbers(const BlockFormat& format, const uint8_t* from, uint8_t* numbers) {
   const auto line = [&](int index) {
     uint32_t bits;

@@ -27,11 +27,11 @@ float nearest_whole(float x) {
 }
 
 // The position of the k-th number of output `lane` in a panel of int8 or int4.
-struct Place {
+struct BitPosition {
   int64_t byte;
   int shift;
 };
-Place place_of(const PackedMatrix& w, int64_t k, int64_t lane) {
+BitPosition position_of(const PackedMatrix& w, int64_t k, int64_t lane) {
   if (w.format == WeightFormat::int8) return {(k / 4 * kOut + lane) * 4 + k % 4, 0};
   const int64_t half = w.group / 2, group = k / w.group, j = k % w.group;
   const int64_t quad = group * (w.group / 8) + j % half / 4;
@@ -42,7 +42,7 @@ Place place_of(const PackedMatrix& w, int64_t k, int64_t lane) {
 constexpr int offset_of(WeightFormat format) { return format == WeightFormat::int8 ? 128 : 8; }
 
 int whole_at(const PackedMatrix& w, const uint8_t* panel, int64_t k, int64_t lane) {
-  const auto [byte, shift] = place_of(w, k, lane);
+  const auto [byte, shift] = position_of(w, k, lane);
   return w.format == WeightFormat::int8 ? panel[byte] - 128 : ((panel[byte] >> shift) & 15) - 8;
 }
 

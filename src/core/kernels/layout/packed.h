@@ -44,7 +44,7 @@ int64_t panel_bytes(const PackedMatrix& w);  // bytes of one panel's weights
 int64_t scale_bytes(const PackedMatrix& w);  // bytes of all scales
 
 // Rounds the panels from `begin` to `end` of a matrix [N, K] of f32, bf16 or f16 to w's format,
-// which must not be a block type, and writes them to their places in `panels` and `scales`. Returns
+// which must not be a block type, and writes them to their slots in `panels` and `scales`. Returns
 // the number of weights that are infinite or NaN; quantised panels are then of no use.
 int64_t pack_panels(const PackedMatrix& w, In matrix, int64_t begin, int64_t end, void* panels,
                     uint16_t* scales);

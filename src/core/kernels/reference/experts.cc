@@ -61,17 +61,17 @@ int64_t first_outside(Indices numbers, int64_t count, int64_t limit) {
   return -1;
 }
 
-void group_by_expert(Out rows, Out places, int64_t* counts, Indices choices, int64_t row_count,
+void group_by_expert(Out rows, Out slots, int64_t* counts, Indices choices, int64_t row_count,
                      int64_t k, int64_t experts) {
   std::vector<int32_t> order(static_cast<size_t>(row_count * k));
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
                    [&](int32_t a, int32_t b) { return choices[a] < choices[b]; });
   std::fill_n(counts, experts, 0);
-  for (size_t place = 0; place < order.size(); ++place) {
-    const int32_t choice = order[place];
-    indices_in(rows)[place] = choice / static_cast<int32_t>(k);
-    indices_in(places)[choice] = static_cast<int32_t>(place);
+  for (size_t slot = 0; slot < order.size(); ++slot) {
+    const int32_t choice = order[slot];
+    indices_in(rows)[slot] = choice / static_cast<int32_t>(k);
+    indices_in(slots)[choice] = static_cast<int32_t>(slot);
     ++counts[choices[choice]];
   }
 }
@@ -89,20 +89,20 @@ void pick_backward(Out dx, In dy, Indices columns, int64_t k, Rows rows) {
   }
 }
 
-void combine(Out y, In z, Indices places, In weights, int64_t choices, Rows rows) {
+void combine(Out y, In z, Indices slots, In weights, int64_t choices, Rows rows) {
   for (int64_t i = 0; i < rows.count * rows.width; ++i) {
     const int64_t row = i / rows.width;
     double sum = 0;
     for (int64_t j = row * choices; j < (row + 1) * choices; ++j)
-      sum += get(weights, j) * get(z, places[j] * rows.width + i % rows.width);
+      sum += get(weights, j) * get(z, slots[j] * rows.width + i % rows.width);
     put(y, i, sum);
   }
 }
 
-void combine_backward(Out dz, Out dweights, In dy, In z, Indices places, In weights,
-                      int64_t choices, Rows rows) {
+void combine_backward(Out dz, Out dweights, In dy, In z, Indices slots, In weights, int64_t choices,
+                      Rows rows) {
   for (int64_t j = 0; j < rows.count * choices; ++j) {
-    const int64_t from = j / choices * rows.width, to = places[j] * rows.width;
+    const int64_t from = j / choices * rows.width, to = slots[j] * rows.width;
     double dot = 0;
     for (int64_t c = 0; c < rows.width; ++c) {
       dot += get(dy, from + c) * get(z, to + c);

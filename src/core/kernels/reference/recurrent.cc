@@ -10,7 +10,7 @@ double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
 // Indices of element i of sequence `row`: state() in an array [rows, W], output() in an array of
 // the layer [W].
-struct Place {
+struct Element {
   const CellShape& shape;
   int64_t row, i;
 
@@ -29,16 +29,16 @@ struct Place {
 };
 
 template <class Body>
-void for_each_place(const CellShape& shape, Body body) {
+void for_each_element(const CellShape& shape, Body body) {
   for (int64_t row = 0; row < shape.rows; ++row)
-    for (int64_t i = 0; i < shape.width; ++i) body(Place{shape, row, i});
+    for (int64_t i = 0; i < shape.width; ++i) body(Element{shape, row, i});
 }
 
 }  // namespace
 
 void recurrent_cell(Out h, Out c, Out y, Out kept, In x, In u, In h0, In c0,
                     const CellShape& shape) {
-  for_each_place(shape, [&](const Place& p) {
+  for_each_element(shape, [&](const Element& p) {
     const auto input = [&](int64_t n) { return get(x, p.gate(n)); };
     const auto recurrent = [&](int64_t n) { return get(u, p.gate_of_row(n)); };
     const auto sum = [&](int64_t n) { return input(n) + recurrent(n); };
@@ -78,7 +78,7 @@ void recurrent_cell(Out h, Out c, Out y, Out kept, In x, In u, In h0, In c0,
 
 void recurrent_cell_backward(const CellGradients& d, In dy, In dh, In dc, In kept, In h0, In c0,
                              In c, const CellShape& shape) {
-  for_each_place(shape, [&](const Place& p) {
+  for_each_element(shape, [&](const Element& p) {
     const auto k = [&](int64_t n) { return get(kept, p.kept(n)); };
     const auto put_gate = [&](int64_t n, double input, double recurrent) {
       put(d.dx, p.gate(n), input);

@@ -59,13 +59,13 @@ namespace {
 // x.
 template <class Visit>
 void each_element(const Windows& w, const Visit& visit) {
-  int64_t place = 0;
+  int64_t index = 0;
   for (int64_t row = 0; row < w.batch * w.count; ++row) {
     const int64_t begin = row % w.count * w.stride - w.padding;
     for (int64_t c = 0; c < w.width; ++c) {
       for (int64_t t = begin; t < begin + w.kernel; ++t) {
         const bool inside = t >= 0 && t < w.tokens;
-        visit(place++, inside ? (row / w.count * w.tokens + t) * w.width + c : -1);
+        visit(index++, inside ? (row / w.count * w.tokens + t) * w.width + c : -1);
       }
     }
   }

@@ -1,5 +1,5 @@
 // The module fovea_libav.so. It opens no file and no address: FFmpeg's libraries read the bytes
-// that they are given, with the readers and decoders of sound in the lists below.
+// that they are given, with the readers and decoders of audio in the lists below.
 
 #include "audio/container_decoder.h"
 
@@ -90,18 +90,18 @@ class LibavDecoder : public ContainerDecoder {
   }
 
   int64_t read(float* frames, int64_t most) override {
-    while (place_ == frame_->nb_samples)
+    while (next_ == frame_->nb_samples)
       if (const int64_t found = next_frame(); found <= 0) return found;
-    const int64_t count = std::min<int64_t>(most, frame_->nb_samples - place_);
+    const int64_t count = std::min<int64_t>(most, frame_->nb_samples - next_);
     const auto format = static_cast<AVSampleFormat>(frame_->format);
     const bool planar = av_sample_fmt_is_planar(format) != 0;
     const AVSampleFormat packed = av_get_packed_sample_fmt(format);
     for (int64_t i = 0; i < count; ++i)
       for (int64_t c = 0; c < channels_; ++c)
         frames[i * channels_ + c] =
-            planar ? sample_at(frame_->extended_data[c], place_ + i, packed)
-                   : sample_at(frame_->extended_data[0], (place_ + i) * channels_ + c, packed);
-    place_ += count;
+            planar ? sample_at(frame_->extended_data[c], next_ + i, packed)
+                   : sample_at(frame_->extended_data[0], (next_ + i) * channels_ + c, packed);
+    next_ += count;
     return count;
   }
 
@@ -114,7 +114,7 @@ class LibavDecoder : public ContainerDecoder {
   bool open_decoder() {
     const AVCodec* codec = nullptr;
     stream_ = av_find_best_stream(container_, AVMEDIA_TYPE_AUDIO, -1, -1, &codec, 0);
-    if (stream_ < 0) return refuse("has no sound that FFmpeg's libraries decode");
+    if (stream_ < 0) return refuse("has no audio that FFmpeg's libraries decode");
     for (unsigned i = 0; i < container_->nb_streams; ++i)
       if (static_cast<int>(i) != stream_) container_->streams[i]->discard = AVDISCARD_ALL;
     const AVStream& stream = *container_->streams[stream_];
@@ -125,14 +125,14 @@ class LibavDecoder : public ContainerDecoder {
     decoder_->codec_whitelist = av_strdup(kDecoders);
     decoder_->thread_count = 1;
     if (const int code = avcodec_open2(decoder_, codec, nullptr); code < 0)
-      return refuse(std::string("has sound of the kind ") + codec->name + ": " + text_of(code));
+      return refuse(std::string("has audio of the kind ") + codec->name + ": " + text_of(code));
     channels_ = decoder_->ch_layout.nb_channels;
     return true;
   }
 
   // Decodes the next frame with samples. Returns 1; 0 at the end; -1 after an error.
   int64_t next_frame() {
-    place_ = 0;
+    next_ = 0;
     for (int damaged = 0; damaged < kMostDamaged;) {
       av_frame_unref(frame_);
       const int code = avcodec_receive_frame(decoder_, frame_);
@@ -147,7 +147,7 @@ class LibavDecoder : public ContainerDecoder {
       if (code == AVERROR(EAGAIN) && send_packet()) continue;
       ++damaged;
     }
-    return fail_read("is damaged: its sound cannot be decoded");
+    return fail_read("is damaged: its audio cannot be decoded");
   }
 
   // Passes a packet to the decoder. Returns false if it is damaged. Cut files end at the cut.
@@ -196,7 +196,7 @@ class LibavDecoder : public ContainerDecoder {
   AVPacket* packet_ = nullptr;
   AVFrame* frame_ = nullptr;
   int stream_ = -1;
-  int64_t channels_ = 0, place_ = 0;  // of the next sample in frame_
+  int64_t channels_ = 0, next_ = 0;  // of the next sample in frame_
   std::string error_;
 };
 

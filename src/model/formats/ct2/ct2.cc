@@ -41,9 +41,9 @@ Names stack_names(const std::string& stack) {
       {layer + "ffn/linear_{0,1}/{weight,bias}", ours + "ffn.{up,down}.{weight,bias}"},
       {stack + "/position_encodings/encodings", stack + ".position"},
       {stack + "/layer_norm/{gamma,beta}", stack + ".norm.final.{weight,bias}"}};
-  for (const char* place : {"sum", "input"})
+  for (const char* placement : {"sum", "input"})
     names.push_back({layer + "{self_attention,attention,ffn}/layer_norm/{gamma,beta}",
-                     ours + "norm.{attention,cross,ffn}." + place + ".{weight,bias}"});
+                     ours + "norm.{attention,cross,ffn}." + placement + ".{weight,bias}"});
   return names;
 }
 

@@ -50,8 +50,8 @@ void windows(Config& io, Spec& s, int64_t period) {
   windows.clear();
   for (int64_t i = 0; i < d.layers; ++i) {
     const auto at = static_cast<size_t>(i);
-    const bool said = pattern.is_array() && at < pattern.size() && pattern[at].is_boolean();
-    windows.push_back((said ? pattern[at].get<bool>() : rule(i)) ? window : 0);
+    const bool listed = pattern.is_array() && at < pattern.size() && pattern[at].is_boolean();
+    windows.push_back((listed ? pattern[at].get<bool>() : rule(i)) ? window : 0);
   }
 }
 

@@ -20,10 +20,11 @@ using PieceType = SentencePieceFile::Type;
 constexpr const char* kModel = "tokenizer.ggml.model";
 constexpr const char* kTokens = "tokenizer.ggml.tokens";
 
-std::string checked_text(std::string_view text, const std::string& path, const std::string& place) {
+std::string checked_text(std::string_view text, const std::string& path,
+                         const std::string& location) {
   const size_t valid = utf8::valid_prefix(text), end = std::min(valid, text.find('\0'));
   if (end < text.size()) {
-    fail(ErrorKind::BadFile, "{}: {} {} (byte {}); expected text", path, place,
+    fail(ErrorKind::BadFile, "{}: {} {} (byte {}); expected text", path, location,
          end < valid ? "contains NUL" : "is not UTF-8", end);
   }
   return std::string(text);
@@ -149,10 +150,10 @@ class GgufReader {
     source.add_dummy_prefix = flag("add_space_prefix", true);
     source.remove_extra_whitespaces = flag("remove_extra_whitespaces", unigram);
     around(!unigram, unigram);
-    ordered_json said = config_;
-    said["tokenizer_class"] = "";  // a class could imply other pieces
-    said.erase("chat_template");
-    return tokenizer_json_from_sentencepiece(source, file_.path(), said.dump(), file_.path());
+    ordered_json config = config_;
+    config["tokenizer_class"] = "";  // a class could imply other pieces
+    config.erase("chat_template");
+    return tokenizer_json_from_sentencepiece(source, file_.path(), config.dump(), file_.path());
   }
 
   std::string bytes() {
@@ -202,12 +203,12 @@ class GgufReader {
       fail(ErrorKind::BadFile, "{}: {} is missing; expected strings", file_.path(), kMerges);
     ordered_json list = ordered_json::array();
     for (size_t i = 0; i < pairs->size(); ++i) {
-      const std::string place = fmt::format("{}[{}]", kMerges, i);
-      const std::string pair = checked_text((*pairs)[i], file_.path(), place);
+      const std::string location = fmt::format("{}[{}]", kMerges, i);
+      const std::string pair = checked_text((*pairs)[i], file_.path(), location);
       const size_t space = pair.find(' ', 1);
       if (space == pair.npos) {
         fail(ErrorKind::BadFile, "{}: {} is {}; expected two tokens separated by a space",
-             file_.path(), place, brief(nlohmann::json(pair)));
+             file_.path(), location, brief(nlohmann::json(pair)));
       }
       list.push_back(ordered_json::array({pair.substr(0, space), pair.substr(space + 1)}));
     }
@@ -261,10 +262,10 @@ class GgufReader {
       lines += '\n';
     }
     config_["do_lower_case"] = flag("normalizer.lowercase", true);
-    ordered_json said = config_;
-    said.erase("tokenizer_class");
-    said.erase("chat_template");
-    return tokenizer_json_from_vocab_txt(lines, file_.path(), said.dump(), file_.path());
+    ordered_json config = config_;
+    config.erase("tokenizer_class");
+    config.erase("chat_template");
+    return tokenizer_json_from_vocab_txt(lines, file_.path(), config.dump(), file_.path());
   }
 
   static constexpr std::pair<const char*, const char*> kConfigNames[] = {

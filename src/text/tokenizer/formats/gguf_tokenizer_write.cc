@@ -224,8 +224,8 @@ class Writer {
     metadata_.boolean("tokenizer.ggml.add_bos_token", !start.empty());
     metadata_.boolean("tokenizer.ggml.add_eos_token", !end.empty());
     if (files_.config.empty()) return;
-    const Json said = parse_json(files_.config, "tokenizer_config.json");
-    chat_templates(said.value("chat_template", Json()));
+    const Json given = parse_json(files_.config, "tokenizer_config.json");
+    chat_templates(given.value("chat_template", Json()));
   }
 
   // One template, or several as gguf-py writes them: the default one, and others by their names.

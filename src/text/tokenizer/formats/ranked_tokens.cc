@@ -46,16 +46,16 @@ class Merger {
       i += bytes;
     }
     while (parts.size() > 2) {
-      size_t best = id, place = 0;
+      size_t best = id, index = 0;
       for (size_t i = 0; i + 1 < parts.size(); ++i) {
         const auto joined = ids_.find(parts[i] + parts[i + 1]);
         if (joined == ids_.end() || joined->second >= best) continue;
         best = joined->second;
-        place = i;
+        index = i;
       }
       if (best == id) return {};
-      parts[place] += parts[place + 1];
-      parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(place) + 1);
+      parts[index] += parts[index + 1];
+      parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(index) + 1);
     }
     return parts.size() == 2 ? parts : std::vector<std::string>();
   }
@@ -106,7 +106,7 @@ TokenizerFiles tokenizer_of_ranks(const std::vector<std::string>& tokens) {
       merges.push_back(ordered_json::array({parts[0], parts[1]}));
   file.pre_tokenizer = byte_level(false, true, true);
   file.decoder = byte_level(true, true, true);
-  file.model = bpe_model({.vocabulary = vocabulary_object(plain, place_of_empty(tokens)),
+  file.model = bpe_model({.vocabulary = vocabulary_object(plain, index_of_empty(tokens)),
                           .merges = std::move(merges)});
   TokenizerFiles files;
   files.tokenizer = std::move(file).text();

@@ -256,7 +256,7 @@ std::string tokenizer_json_from_merges(std::string_view vocab_json, const std::s
                                        const std::string& config_path) {
   const TokenizerConfig config(config_text, config_path);
   std::vector<std::string> texts = texts_of_vocabulary(vocab_json, vocab_path);
-  const std::optional<size_t> empty = place_of_empty(texts);
+  const std::optional<size_t> empty = index_of_empty(texts);
   TokenizerFile file;
   BpeParts model;
   model.merges = read_merges(merges_txt, merges_path);

@@ -20,11 +20,11 @@ std::vector<Edge> edges_by_depth(const PieceTrie& trie) {
   uint32_t deepest = 0;
   for (const Edge& edge : edges)
     deepest = std::max(deepest, depths[edge.to] = depths[edge.from] + 1);
-  std::vector<size_t> places(deepest + 2);
-  for (const Edge& edge : edges) ++places[depths[edge.to] + 1];
-  std::partial_sum(places.begin(), places.end(), places.begin());
+  std::vector<size_t> offsets(deepest + 2);
+  for (const Edge& edge : edges) ++offsets[depths[edge.to] + 1];
+  std::partial_sum(offsets.begin(), offsets.end(), offsets.begin());
   std::vector<Edge> sorted(edges.size());
-  for (const Edge& edge : edges) sorted[places[depths[edge.to]]++] = edge;
+  for (const Edge& edge : edges) sorted[offsets[depths[edge.to]]++] = edge;
   return sorted;
 }
 

@@ -65,7 +65,7 @@ ordered_json TokenizerConfig::added_tokens(
     texts.push_back(text);
   };
   for (const auto& [key, text] : defaults) {
-    if (const std::string said = token(key, text); !said.empty()) add(said);
+    if (const std::string value = token(key, text); !value.empty()) add(value);
   }
   const Json more = config_.value("additional_special_tokens", Json());
   for (const Json& one : more.is_array() ? more : Json::array()) {

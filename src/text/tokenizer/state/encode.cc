@@ -67,7 +67,7 @@ struct IdSink {
   }
 };
 
-struct PlacedSink {
+struct SpanSink {
   static constexpr bool aligned = true;
   const OnToken& on_token;
   bool parsed;
@@ -126,9 +126,9 @@ std::string without_guards(std::string_view text) {
 
 // Converts positions in a text without its guards, both of which begin at `origin`, to positions in
 // the text with them. A token does not include the guard before it.
-class GuardedPlaces {
+class GuardedOffsets {
  public:
-  GuardedPlaces(std::string_view written, uint32_t origin) : origin_(origin) {
+  GuardedOffsets(std::string_view written, uint32_t origin) : origin_(origin) {
     for (size_t at = 0; (at = written.find(kGuard, at)) != written.npos; at += kGuard.size())
       guards_.push_back(static_cast<uint32_t>(at - guards_.size() * kGuard.size()));
   }
@@ -138,9 +138,9 @@ class GuardedPlaces {
   }
 
  private:
-  uint32_t moved(uint32_t place) const {
-    const auto before = std::upper_bound(guards_.begin(), guards_.end(), place - origin_);
-    return place + static_cast<uint32_t>((before - guards_.begin()) * std::ssize(kGuard));
+  uint32_t moved(uint32_t offset) const {
+    const auto before = std::upper_bound(guards_.begin(), guards_.end(), offset - origin_);
+    return offset + static_cast<uint32_t>((before - guards_.begin()) * std::ssize(kGuard));
   }
 
   uint32_t origin_;
@@ -156,12 +156,12 @@ void encode_stretch(const TokenizerState& state, std::string_view written, uint3
   if (stretch == written)
     return encode_part(state, written, begin, SpecialTokens::parsed, limit, sink);
   if constexpr (Sink::aligned) {
-    const GuardedPlaces places(written, begin);
-    const OnToken on_stretch = [&](const PlacedToken& token) {
-      sink.on_token({token.id, places.written(token.span), token.text, token.inner});
+    const GuardedOffsets offsets(written, begin);
+    const OnToken on_stretch = [&](const TokenWithSpan& token) {
+      sink.on_token({token.id, offsets.written(token.span), token.text, token.inner});
     };
-    PlacedSink placed{on_stretch, sink.parsed};
-    encode_part(state, stretch, begin, SpecialTokens::as_text, limit, placed);
+    SpanSink spans{on_stretch, sink.parsed};
+    encode_part(state, stretch, begin, SpecialTokens::as_text, limit, spans);
   } else {
     encode_part(state, stretch, begin, SpecialTokens::as_text, limit, sink);
   }
@@ -217,9 +217,9 @@ void check_size(size_t bytes) {
 }
 
 // Converts positions in a repaired text to positions in the original text.
-class RepairedPlaces {
+class RepairedOffsets {
  public:
-  explicit RepairedPlaces(std::string_view text) {
+  explicit RepairedOffsets(std::string_view text) {
     uint32_t repaired = 0;
     for (size_t i = 0; i < text.size();) {
       const utf8::Character c = utf8::first(text.substr(i));
@@ -228,9 +228,9 @@ class RepairedPlaces {
       i += c.bytes;
     }
   }
-  uint32_t original(uint32_t place) const {
-    const auto before = std::upper_bound(ends_.begin(), ends_.end(), place) - ends_.begin();
-    return place - 2 * static_cast<uint32_t>(before);
+  uint32_t original(uint32_t offset) const {
+    const auto before = std::upper_bound(ends_.begin(), ends_.end(), offset) - ends_.begin();
+    return offset - 2 * static_cast<uint32_t>(before);
   }
 
  private:
@@ -241,14 +241,14 @@ class RepairedPlaces {
 
 std::string guarded_text(const TokenizerState& state, std::string_view text) {
   check_size(text.size());
-  std::set<size_t> places;
+  std::set<size_t> offsets;
   std::vector<AddedPart> parts;
   const auto find = [&](const AddedTokenFinder& finder, const AlignedText& in) {
     parts.clear();
     finder.cut(in.text(), true, parts);
     for (const AddedPart& part : parts) {
       if (part.token >= 0 && state.special[static_cast<size_t>(part.token)])
-        places.insert(in.origin(part.span).begin);
+        offsets.insert(in.origin(part.span).begin);
     }
   };
   const std::string valid = utf8::repaired(text);
@@ -259,7 +259,8 @@ std::string guarded_text(const TokenizerState& state, std::string_view text) {
   normalize(state.normalizers, written);
   find(state.normalized_added, written);
   std::string marked = valid;
-  for (auto place = places.rbegin(); place != places.rend(); ++place) marked.insert(*place, kGuard);
+  for (auto offset = offsets.rbegin(); offset != offsets.rend(); ++offset)
+    marked.insert(*offset, kGuard);
   return marked;
 }
 
@@ -271,20 +272,20 @@ void encode_ids(const TokenizerState& state, std::string_view text, SpecialToken
   encode_valid(state, utf8::repaired(text), special, sink);
 }
 
-void encode_placed(const TokenizerState& state, std::string_view text, SpecialTokens special,
-                   const OnToken& on_token) {
+void encode_with_spans(const TokenizerState& state, std::string_view text, SpecialTokens special,
+                       const OnToken& on_token) {
   check_size(text.size());
   const bool parsed = special == SpecialTokens::parsed;
   if (utf8::valid_prefix(text) == text.size()) {
-    PlacedSink sink{on_token, parsed};
+    SpanSink sink{on_token, parsed};
     return encode_valid(state, text, special, sink);
   }
-  const RepairedPlaces places(text);
-  const OnToken on_repaired = [&](const PlacedToken& token) {
-    const Span span = {places.original(token.span.begin), places.original(token.span.end)};
+  const RepairedOffsets offsets(text);
+  const OnToken on_repaired = [&](const TokenWithSpan& token) {
+    const Span span = {offsets.original(token.span.begin), offsets.original(token.span.end)};
     on_token({token.id, span, token.text});
   };
-  PlacedSink sink{on_repaired, parsed};
+  SpanSink sink{on_repaired, parsed};
   encode_valid(state, utf8::repaired(text), special, sink);
 }
 

@@ -26,7 +26,7 @@ ordered_json added_token(std::string_view text, size_t id, bool special) {
           {"rstrip", false}, {"normalized", false}, {"special", special}};
 }
 
-std::optional<size_t> place_of_empty(const std::vector<std::string>& texts) {
+std::optional<size_t> index_of_empty(const std::vector<std::string>& texts) {
   const auto found = std::find(texts.begin(), texts.end(), "");
   if (found == texts.end()) return std::nullopt;
   return static_cast<size_t>(found - texts.begin());

@@ -23,7 +23,7 @@ struct TokenizerFile {
 // Returns an entry of added_tokens.
 nlohmann::ordered_json added_token(std::string_view text, size_t id, bool special = true);
 // Returns the id of the first empty text.
-std::optional<size_t> place_of_empty(const std::vector<std::string>& texts);
+std::optional<size_t> index_of_empty(const std::vector<std::string>& texts);
 // Returns model.vocab as an object. Empty texts are skipped, except that of the token `empty`.
 nlohmann::ordered_json vocabulary_object(const std::vector<std::string>& texts,
                                          std::optional<size_t> empty = {});

@@ -120,12 +120,12 @@ class TokenizerReader {
       empty_ = at;
     }
     if (at >= state_->texts.size()) state_->texts.resize(at + 1);
-    std::string& place = state_->texts[at];
-    if (!place.empty() && place != text) {
-      bad(fmt::format("{} and {} both have id {}", brief(place), brief(text), id), where,
+    std::string& known = state_->texts[at];
+    if (!known.empty() && known != text) {
+      bad(fmt::format("{} and {} both have id {}", brief(known), brief(text), id), where,
           "distinct ids");
     }
-    place = std::move(text);
+    known = std::move(text);
   }
 
   void read_vocabulary(const std::string& type, size_t added) {

@@ -101,15 +101,15 @@ class Symbols {
  public:
   static constexpr int32_t kBoundary = -1, kGone = -2;
 
-  void start(size_t places) {
-    if (places >= UINT32_MAX) {
+  void start(size_t positions) {
+    if (positions >= UINT32_MAX) {
       fail(ErrorKind::OutOfMemory,
            "tokenizer training: the distinct words have {} bytes and separators; expected fewer "
            "than {}",
-           places, UINT32_MAX);
+           positions, UINT32_MAX);
     }
-    ids_.reserve(places);
-    words_.reserve(places);
+    ids_.reserve(positions);
+    words_.reserve(positions);
     push(kBoundary, 0);
   }
   void push(int32_t id, uint32_t word) {
@@ -118,11 +118,11 @@ class Symbols {
     spans_.push_back(1);
   }
 
-  uint32_t places() const { return static_cast<uint32_t>(ids_.size()); }
-  int32_t id(uint32_t place) const { return ids_[place]; }
-  uint32_t word(uint32_t place) const { return words_[place]; }
-  uint32_t next(uint32_t place) const { return place + spans_[place]; }
-  uint32_t previous(uint32_t place) const { return place - spans_[place - 1]; }
+  uint32_t positions() const { return static_cast<uint32_t>(ids_.size()); }
+  int32_t id(uint32_t position) const { return ids_[position]; }
+  uint32_t word(uint32_t position) const { return words_[position]; }
+  uint32_t next(uint32_t position) const { return position + spans_[position]; }
+  uint32_t previous(uint32_t position) const { return position - spans_[position - 1]; }
 
   void join(uint32_t left, uint32_t right, int32_t id) {
     const uint32_t end = next(right);
@@ -162,7 +162,7 @@ class BpeTrainer {
   // The positions at which a pair arose in one step.
   struct Entry {
     Pair pair;
-    std::vector<uint32_t> places;
+    std::vector<uint32_t> positions;
   };
   // An entry in the queue, with the count of its pair when it was last queued.
   struct Queued {
@@ -180,9 +180,9 @@ class BpeTrainer {
       utf8::append(text, character);
       vocabulary_.add(text);
     }
-    size_t places = 1;
-    for (const auto& [word, count] : words_) places += word.size() + 1;
-    symbols_.start(places);
+    size_t positions = 1;
+    for (const auto& [word, count] : words_) positions += word.size() + 1;
+    symbols_.start(positions);
     for (size_t i = 0; i < words_.size(); ++i)
       split_word(words_[i].first, static_cast<uint32_t>(i));
   }
@@ -200,17 +200,17 @@ class BpeTrainer {
     symbols_.push(Symbols::kBoundary, index);
   }
 
-  int64_t count_of(uint32_t place) const { return words_[symbols_.word(place)].second; }
+  int64_t count_of(uint32_t position) const { return words_[symbols_.word(position)].second; }
 
   void count_pairs() {
-    for (uint32_t place = 1; place + 1 < symbols_.places(); ++place) {
-      const Pair pair = {symbols_.id(place), symbols_.id(place + 1)};
-      if (pair.first >= 0 && pair.second >= 0) introduce(pair, place, count_of(place));
+    for (uint32_t position = 1; position + 1 < symbols_.positions(); ++position) {
+      const Pair pair = {symbols_.id(position), symbols_.id(position + 1)};
+      if (pair.first >= 0 && pair.second >= 0) introduce(pair, position, count_of(position));
     }
     queue_new_entries();
   }
 
-  void introduce(Pair pair, uint32_t place, int64_t count) {
+  void introduce(Pair pair, uint32_t position, int64_t count) {
     PairCounts::Slot& slot = counts_[pair];
     slot.count += count;
     if (slot.step != step_) {
@@ -218,7 +218,7 @@ class BpeTrainer {
       slot.entry = entries_.size();
       entries_.push_back({pair, {}});
     }
-    entries_[slot.entry].places.push_back(place);
+    entries_[slot.entry].positions.push_back(position);
   }
 
   void queue_new_entries() {
@@ -227,7 +227,7 @@ class BpeTrainer {
       if (count > 0) {
         queue_.push({count, entries_[queued_].pair, queued_});
       } else {
-        entries_[queued_].places = {};
+        entries_[queued_].positions = {};
       }
     }
     ++step_;
@@ -258,29 +258,29 @@ class BpeTrainer {
     if (tail.starts_with(prefix)) tail.remove_prefix(prefix.size());
     const int32_t merged = vocabulary_.add(vocabulary_.text_of(left) + std::string(tail));
     merged_.push_back(top.pair);
-    const std::vector<uint32_t> places = std::move(entries_[top.entry].places);
-    for (const uint32_t place : places) {
-      if (symbols_.id(place) != left) continue;
-      const uint32_t second = symbols_.next(place);
-      if (symbols_.id(second) == right) join(place, second, merged);
+    const std::vector<uint32_t> positions = std::move(entries_[top.entry].positions);
+    for (const uint32_t position : positions) {
+      if (symbols_.id(position) != left) continue;
+      const uint32_t second = symbols_.next(position);
+      if (symbols_.id(second) == right) join(position, second, merged);
     }
     queue_new_entries();
   }
 
   // The merged pair keeps its count, as in Hugging Face's trainer, although its positions are gone.
-  void join(uint32_t place, uint32_t second, int32_t merged) {
-    const int64_t count = count_of(place);
-    const uint32_t previous = symbols_.previous(place), next = symbols_.next(second);
+  void join(uint32_t position, uint32_t second, int32_t merged) {
+    const int64_t count = count_of(position);
+    const uint32_t previous = symbols_.previous(position), next = symbols_.next(second);
     const int32_t before = symbols_.id(previous), after = symbols_.id(next);
     if (before >= 0) {
-      counts_[{before, symbols_.id(place)}].count -= count;
+      counts_[{before, symbols_.id(position)}].count -= count;
       introduce({before, merged}, previous, count);
     }
     if (after >= 0) {
       counts_[{symbols_.id(second), after}].count -= count;
-      introduce({merged, after}, place, count);
+      introduce({merged, after}, position, count);
     }
-    symbols_.join(place, second, merged);
+    symbols_.join(position, second, merged);
   }
 
   // Returns the merges in the order of their ranks. A pair may have been merged twice, since

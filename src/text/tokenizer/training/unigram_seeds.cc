@@ -14,14 +14,14 @@ constexpr uint32_t kLongest = 16;  // maximum characters of a piece, as in sente
 class Suffixes {
  public:
   explicit Suffixes(const WordCounts& words) : words_(words) {
-    size_t places = 0;
-    for (const auto& [word, count] : words) places += word.size();
-    if (places >= UINT32_MAX) {
+    size_t positions = 0;
+    for (const auto& [word, count] : words) positions += word.size();
+    if (positions >= UINT32_MAX) {
       fail(ErrorKind::OutOfMemory,
            "tokenizer training: the distinct words contain {} bytes; expected fewer than {}",
-           places, UINT32_MAX);
+           positions, UINT32_MAX);
     }
-    characters_.reserve(places);
+    characters_.reserve(positions);
     for (size_t i = 0; i < words.size(); ++i) add(words[i].first, static_cast<uint32_t>(i));
     sort();
   }
@@ -34,40 +34,40 @@ class Suffixes {
     struct Open {
       uint32_t length;
       int64_t before;  // occurrences before its first suffix
-      uint32_t place;
+      uint32_t position;
     };
     std::vector<Open> open;
     int64_t occurrences = 0;
     uint32_t shared = 0;  // length of the common prefix of the previous suffix and this one
     for (size_t i = 0; i < order_.size(); ++i) {
-      const uint32_t place = order_[i].place;
-      const int64_t count = words_[word_[place]].second;
-      const uint32_t next = i + 1 < order_.size() ? common(place, order_[i + 1].place) : 0;
-      if (is_word(place) && shared < length_[place] && next < length_[place] && count > 1)
-        on_piece(place, length_[place], count);
-      if (next > shared) open.push_back({next, occurrences, place});
+      const uint32_t position = order_[i].position;
+      const int64_t count = words_[word_[position]].second;
+      const uint32_t next = i + 1 < order_.size() ? common(position, order_[i + 1].position) : 0;
+      if (is_word(position) && shared < length_[position] && next < length_[position] && count > 1)
+        on_piece(position, length_[position], count);
+      if (next > shared) open.push_back({next, occurrences, position});
       occurrences += count;
       while (!open.empty() && open.back().length > next) {
         const Open done = open.back();
         open.pop_back();
-        if (done.length > 1) on_piece(done.place, done.length, occurrences - done.before);
+        if (done.length > 1) on_piece(done.position, done.length, occurrences - done.before);
         const uint32_t outer = open.empty() ? 0 : open.back().length;
-        if (next > outer) open.push_back({next, done.before, done.place});
+        if (next > outer) open.push_back({next, done.before, done.position});
       }
       shared = next;
     }
   }
 
-  std::string text(uint32_t place, uint32_t length) const {
+  std::string text(uint32_t position, uint32_t length) const {
     std::string text;
-    for (uint32_t i = 0; i < length; ++i) utf8::append(text, characters_[place + i]);
+    for (uint32_t i = 0; i < length; ++i) utf8::append(text, characters_[position + i]);
     return text;
   }
 
  private:
   struct Suffix {
     uint64_t start;  // the first three characters of the suffix, 21 bits each
-    uint32_t place;
+    uint32_t position;
   };
 
   void add(std::string_view word, uint32_t index) {
@@ -80,35 +80,37 @@ class Suffixes {
     }
     // Lengths are at most kLongest + 1, which distinguishes a word of kLongest characters from
     // longer ones.
-    for (size_t place = begin; place < characters_.size(); ++place)
+    for (size_t position = begin; position < characters_.size(); ++position)
       length_.push_back(
-          static_cast<uint8_t>(std::min<size_t>(characters_.size() - place, kLongest + 1)));
+          static_cast<uint8_t>(std::min<size_t>(characters_.size() - position, kLongest + 1)));
     starts_.resize(characters_.size());
     if (begin < characters_.size()) starts_[begin] = true;
   }
 
-  bool is_word(uint32_t place) const {
-    return starts_[place] && length_[place] > 1 && length_[place] <= kLongest;
+  bool is_word(uint32_t position) const {
+    return starts_[position] && length_[position] > 1 && length_[position] <= kLongest;
   }
 
   void sort() {
-    for (uint32_t place = 0; place < characters_.size(); ++place) {
-      if (length_[place] < 2) continue;
+    for (uint32_t position = 0; position < characters_.size(); ++position) {
+      if (length_[position] < 2) continue;
       uint64_t start = 0;
       for (uint32_t i = 0; i < 3; ++i)
-        start = start << 21 | (i < length_[place] ? characters_[place + i] : 0u);
-      order_.push_back({start, place});
+        start = start << 21 | (i < length_[position] ? characters_[position + i] : 0u);
+      order_.push_back({start, position});
     }
     std::sort(order_.begin(), order_.end(), [&](const Suffix& a, const Suffix& b) {
       if (a.start != b.start) return a.start < b.start;
-      const uint32_t shared = common(a.place, b.place);
+      const uint32_t shared = common(a.position, b.position);
       const uint32_t limit =
-          std::min<uint32_t>(kLongest, std::min(length_[a.place], length_[b.place]));
-      if (shared < limit) return characters_[a.place + shared] < characters_[b.place + shared];
-      const auto size = [&](uint32_t place) {
-        return std::min<uint32_t>(length_[place], kLongest);
+          std::min<uint32_t>(kLongest, std::min(length_[a.position], length_[b.position]));
+      if (shared < limit)
+        return characters_[a.position + shared] < characters_[b.position + shared];
+      const auto size = [&](uint32_t position) {
+        return std::min<uint32_t>(length_[position], kLongest);
       };
-      return size(a.place) != size(b.place) ? size(a.place) < size(b.place) : a.place < b.place;
+      return size(a.position) != size(b.position) ? size(a.position) < size(b.position)
+                                                  : a.position < b.position;
     });
   }
 
@@ -139,18 +141,18 @@ std::vector<ScoredPiece> unigram_seeds(const WordCounts& words, size_t most) {
   }
   struct Found {
     int64_t covered;
-    uint32_t place, length;
+    uint32_t position, length;
   };
   std::vector<Found> found;
   const Suffixes suffixes(words);
-  suffixes.for_each([&](uint32_t place, uint32_t length, int64_t occurrences) {
-    found.push_back({occurrences * length, place, length});
+  suffixes.for_each([&](uint32_t position, uint32_t length, int64_t occurrences) {
+    found.push_back({occurrences * length, position, length});
   });
   std::stable_sort(found.begin(), found.end(),
                    [](const Found& a, const Found& b) { return a.covered > b.covered; });
   for (const Found& one : found) {
     if (pieces.size() >= most) break;
-    pieces.emplace_back(suffixes.text(one.place, one.length), static_cast<double>(one.covered));
+    pieces.emplace_back(suffixes.text(one.position, one.length), static_cast<double>(one.covered));
   }
   return pieces;
 }

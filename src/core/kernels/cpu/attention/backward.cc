@@ -80,20 +80,20 @@ struct Buffers {
   float* dscores;         // [kRows, kTile]; first holds dw
   float* slopes;          // [kRows, kTile], the soft cap's derivatives
   float* factors;         // [kTile], dropout factors; all 1 if there is no dropout
-  Left* weights_by_row;   // [kRows / kPair, kTile], in the order of place_of()
+  Left* weights_by_row;   // [kRows / kPair, kTile], in the order of slot_of()
   Left* dscores_by_row;   // [kRows / kPair, kTile], likewise
   Left* dscores_by_key;   // [kRows, kTile / kPair]
   Right* k;               // [kTile / kPair, padded]; numbers: first holds v
   Right* k_transposed;    // [padded / kPair, kTile]
   Right* v_transposed;    // [value_padded / kPair, kTile]
-  float* dk;              // [kTile, padded], in the order of place_of()
+  float* dk;              // [kTile, padded], in the order of slot_of()
   float* dv;              // [kTile, value_padded], likewise
 };
 
-// Returns the place of a key among those of its tile, whose words of two rows are made from words
+// Returns the slot of a key among those of its tile, whose words of two rows are made from words
 // of two keys: of each two vectors of keys, the even ones come first.
 template <class Arithmetic>
-constexpr int64_t place_of(int64_t key) {
+constexpr int64_t slot_of(int64_t key) {
   if (Arithmetic::kPair == 1) return key;
   return key / (2 * kLanes) * (2 * kLanes) + key % 2 * kLanes + key % (2 * kLanes) / 2;
 }
@@ -361,11 +361,11 @@ void store_tile_of_walk(const AttentionGradients& call, const AttentionWalk& wal
   const float factor = Arithmetic::kRounds ? shape.scale : std::numbers::ln2_v<float>;
   for (int64_t key = 0; key < std::min(kTile, shape.keys - tile); ++key) {
     const int64_t width = shape.width, value_width = shape.values();
-    const int64_t place = place_of<Arithmetic>(key);
+    const int64_t slot = slot_of<Arithmetic>(key);
     store_row(call.dk, walk.queries.key_offset(tile + key, width),
-              buffers.dk + place * buffers.padded, width, factor);
+              buffers.dk + slot * buffers.padded, width, factor);
     store_row(call.dv, walk.queries.key_offset(tile + key, value_width),
-              buffers.dv + place * buffers.value_padded, value_width, 1.0f);
+              buffers.dv + slot * buffers.value_padded, value_width, 1.0f);
   }
 }
 

@@ -62,7 +62,7 @@ class TileShare {
     stores_directly_ = p.units.count == 1 && blocks_.size() == 1 && p.second == nullptr &&
                        p.c.dtype == DType::f32 && !p.c.add && p.bias.data == nullptr;
     for (const auto& block : blocks_) most_steps_ = std::max(most_steps_, steps_of(block));
-    places_ = SumTree::places(p.units.count);
+    slots_ = SumTree::slots(p.units.count);
   }
 
   void run() {
@@ -79,7 +79,7 @@ class TileShare {
     const int64_t row_pieces = ceil_div(rows_.size(), kPiece);
     const bool carries = blocks_.size() > 1;
     float* sums =
-        scratch(ScratchUse::carry, (carries ? panels * row_pieces : 1) * places_ * kPieceFloats);
+        scratch(ScratchUse::carry, (carries ? panels * row_pieces : 1) * slots_ * kPieceFloats);
     char* packed_b = scratch_bytes(ScratchUse::packed_b, 2 * panels * most_steps_ * kTileBytes);
     std::vector<SumTree> trees(carries ? static_cast<size_t>(panels * row_pieces) : 1);
     for (const auto& block : blocks_) {
@@ -94,7 +94,7 @@ class TileShare {
           const int64_t piece = carries ? i * panels + j : 0;
           multiply(block, a, packed_b + 2 * j * steps_of(block) * kTileBytes, rows,
                    {column, std::min(columns.end, column + kPiece)},
-                   sums + piece * places_ * kPieceFloats, trees[static_cast<size_t>(piece)]);
+                   sums + piece * slots_ * kPieceFloats, trees[static_cast<size_t>(piece)]);
         }
       }
     }
@@ -286,7 +286,7 @@ class TileShare {
   bool reads_a_in_place_, stores_directly_;
   std::vector<std::vector<Segment>> blocks_;
   int64_t most_steps_ = 1;
-  int places_;
+  int slots_;
   TileRegisters<Tiles> tiles_;
 };
 

@@ -72,7 +72,7 @@ class Block {
         tiles_(ceil_div(rows.size(), kTileRows)),
         by_units_(p_.units.count > 1),
         whole_(p_.c.dtype == DType::f32 && !p_.c.add && !by_units_),
-        places_(SumTree::places(p_.units.count)),
+        slots_(SumTree::slots(p_.units.count)),
         kept_(kept) {
     // Packed weights are unpacked from complete vectors of outputs, which may lie along k.
     const int64_t step = p_.packed == nullptr ? 4 : kPanelOutputs;
@@ -88,7 +88,7 @@ class Block {
     const int64_t panels = ceil_div(columns_.size(), kTileColumns);
     carried_ = blocks_.size() > 1;
     const int64_t slots = carried_ ? tiles_ * (whole_ ? 1 : panels) : 1;
-    carry_ = scratch(ScratchUse::carry, slots * places_ * kTileFloats);
+    carry_ = scratch(ScratchUse::carry, slots * slots_ * kTileFloats);
     trees_.resize(by_units_ ? static_cast<size_t>(slots) : 0);
     if (p_.bias.data) widen_bias();
   }
@@ -250,7 +250,7 @@ class Block {
                       const float* panel) {
     const int64_t slot = slot_of(rows, columns), width = round_up(columns.size(), kLanes);
     SumTree& tree = trees_[static_cast<size_t>(slot)];
-    float* sums = carry_ + slot * places_ * kTileFloats;
+    float* sums = carry_ + slot * slots_ * kTileFloats;
     const auto nothing = [](int) {};  // each unit's sums were merged when it ended
     const TileFunction tile_function = function_of(a, rows, columns);
     TileA tile_a = {a.data, a.row_stride};
@@ -313,7 +313,7 @@ class Block {
   int64_t tiles_;
   bool by_units_;
   bool whole_;  // c is f32 and assigned, so it holds complete tiles from the first block of k
-  int places_;
+  int slots_;
   std::vector<std::vector<Segment>> blocks_;
   int64_t most_words_ = 1, all_words_ = 0, words_before_ = 0, block_rows_;
   bool carried_;  // whether sums are kept between blocks of k
@@ -359,7 +359,7 @@ template <class Products, bool kPairs>
 void multiply_share(const Product& p, Range rows, Range columns, float* kept) {
   const int64_t most = rows.size() <= kFewRows ? kTileColumns : kBlockColumns;
   const int64_t step = even_block(columns.size(), most, kTileColumns);
-  const int64_t carried = kCarriedRows / SumTree::places(p.units.count);
+  const int64_t carried = kCarriedRows / SumTree::slots(p.units.count);
   const int64_t row_step = even_block(rows.size(), carried, kTileRows);
   const int64_t words = round_up(p.k, 2);  // of a kept column, at most
   for (int64_t row = rows.begin; row < rows.end; row += row_step) {
