@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Reports words in comments, strings and documents for which the glossary in docs/notation.md has other terms. Exits with 1 if it finds any."""
+"""Reports words in comments, strings, documents and identifiers for which the glossary in docs/notation.md has other terms. Exits with 1
+if it finds any."""
 import re
 import sys
 
@@ -24,12 +25,45 @@ WORDS = {
     r"\bin front of\b": "before",
     r"\b(nothing|bits?) but (for )?the\b": "only the",
 }
+# The words of identifiers, by the folders in which they are refused. "in_place" is an idiom.
+NAMES = {
+    "": {r"guess(es|ed|ing)?": "speculative token", r"pictures?": "image", r"sounds?": "audio", r"asked|said": "request, given, predicted",
+         r"places?": "position, index, offset, slot, span or location", r"twins?": "duplicate"},
+    "src/infer/generate/": {r"answers?": "generation", r"written": "generated"},
+    "apps/http/": {r"answers?": "response"},
+}
+IDIOMS = re.compile(r"(?:^|_)in_place(?:_|$)|InPlace|[Mm]asked")
+CODE = re.compile(r"//[^\n]*|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|#[^\n]*|\b[A-Za-z_]\w*\b")
 EVERYWHERE = re.compile("|".join(f"(?P<w{i}>{pattern})" for i, pattern in enumerate(WORDS)))
 EXCEPT = ("docs/notation.md", "tools/checks/check_words.py")
 
 
+def parts(name):
+    """The words of an identifier, in lower case."""
+    return [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)]
+
+
+def wrong_names():
+    """Yields (path, line, identifier, better) of each identifier of a C++ file with a refused word."""
+    for path in prose.files():
+        if path.startswith("tests/") or path.endswith(".md"):
+            continue
+        refused = [(re.compile(pattern), better) for folder, words in NAMES.items() if path.startswith(folder) for pattern, better in words.items()]
+        for number, line in enumerate((prose.ROOT / path).read_text(encoding="utf-8").split("\n"), 1):
+            for found in CODE.finditer(line):
+                name = IDIOMS.sub("", found[0])
+                if not re.match(r"[A-Za-z_]", found[0]):
+                    continue
+                for pattern, better in refused:
+                    if any(pattern.fullmatch(word) for word in parts(name)):
+                        yield path, number, found[0], better
+
+
 def main():
     count = 0
+    for path, line, name, better in wrong_names():
+        count += 1
+        print(f"{path}:{line}: {name}; better: {better} (docs/notation.md, Glossary)")
     for path, line, text in prose.passages():
         if path in EXCEPT:
             continue

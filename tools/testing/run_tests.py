@@ -37,7 +37,7 @@ def main():
         results = run_ctest("release")
         if folders:
             results |= run_ctest("asan", "-L", f"^({'|'.join(folders)})$")
-    for check in ("tools/checks/check_layers.py", "tools/checks/check_includes.py"):
+    for check in ("tools/checks/check_layers.py", "tools/checks/check_includes.py", "tools/checks/check_words.py"):
         code = subprocess.run([sys.executable, str(ROOT / check)], check=False).returncode
         results[check] = "failed" if code else "passed"
 
