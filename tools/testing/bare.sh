@@ -47,7 +47,7 @@ enter() {
   local system=$1 keep=()
   shift
   if [[ -d $system/ccache ]]; then
-    keep+=(CCACHE_DIR=/ccache CCACHE_BASEDIR=/opt/fovea CCACHE_NOHASHDIR=1)
+    keep+=(CCACHE_DIR=/ccache)
     if [[ -n ${CCACHE_IGNOREOPTIONS:-} ]]; then keep+=("CCACHE_IGNOREOPTIONS=$CCACHE_IGNOREOPTIONS"); fi
     if [[ -n $cache_size ]]; then keep+=("CCACHE_MAXSIZE=$cache_size"); fi
   fi
@@ -80,7 +80,9 @@ make_system() {
 
   enter "$system" bash -c 'apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends git' \
     >> "$system.log" 2>&1 || { tail -n 20 "$system.log" >&2; return 1; }
-  git clone --quiet --depth 1 "file://$root" "$system/opt/fovea"
+  # The same path as here, so that the compiler cache has the objects of this machine.
+  mkdir -p "$system$(dirname "$root")"
+  git clone --quiet --depth 1 "file://$root" "$system$root"
 }
 
 # inside FOLDER CACHE RELEASES VERBS: each list is one argument. Exits with the first status other than 0.
@@ -96,7 +98,7 @@ inside() {
       echo "bare: $release: ./run $verb" >&2
       result=0
       TIMEFORMAT='%0R s, %0U s of user CPU time'
-      { time enter "$system" /opt/fovea/run "$verb" 2>&3; } 3>&2 2> "$times" || result=$?
+      { time enter "$system" "$root/run" "$verb" 2>&3; } 3>&2 2> "$times" || result=$?
       if ((status == 0)); then status=$result; fi
       echo "$release: ./run $verb: $(cat "$times"), exit $result" >> "$folder/summary"
     done
