@@ -47,7 +47,7 @@ enter() {
   local system=$1 keep=()
   shift
   if [[ -d $system/ccache ]]; then
-    keep+=(CCACHE_DIR=/ccache)
+    keep+=(CCACHE_DIR=/ccache CCACHE_SLOPPINESS=locale)
     if [[ -n ${CCACHE_IGNOREOPTIONS:-} ]]; then keep+=("CCACHE_IGNOREOPTIONS=$CCACHE_IGNOREOPTIONS"); fi
     if [[ -n $cache_size ]]; then keep+=("CCACHE_MAXSIZE=$cache_size"); fi
   fi
