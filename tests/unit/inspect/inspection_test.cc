@@ -91,8 +91,33 @@ TEST_P(Inspecting, LogitsAndHiddenStatesMatchTrace) {
   }
 }
 
-// The steps of one token, computed for its row alone, end with the same bits as the run over all
-// tokens.
+// Expects the streams of a layer without norms of outputs and sums to be the sums of its steps.
+void expect_sums(const model::Block& block, const std::map<std::string, WalkStep>& steps) {
+  const auto is_sum = [&](const model::Norms& norms) {
+    return !norms.output.present() && !norms.sum.present() && block.residual_scale == 1;
+  };
+  const auto value = [&](const char* name, size_t i) { return steps.at(name).values[i]; };
+  for (size_t i = 0; i < steps.at("stream").values.size(); ++i) {
+    float h = value("stream", i) + value("attention_output", i);
+    if (!block.parallel) {
+      if (is_sum(block.attention_norm)) {
+        ASSERT_EQ(value("attention_stream", i), h);
+      }
+      h = value("attention_stream", i);
+    }
+    if (block.cross) {
+      ASSERT_EQ(value("cross_stream", i), h + value("cross_output", i));
+      h = value("cross_stream", i);
+    }
+    if (is_sum(block.ffn_norm)) {
+      ASSERT_EQ(value("ffn_stream", i), h + value("ffn_output", i));
+    }
+  }
+}
+
+// The steps of a token end with the residual stream of the run, and each stream is the sum of the
+// one before and the sublayer's output. Regression: the output of attention was shown without the
+// factors of LayerScale.
 TEST_P(Inspecting, StepsOfATokenEndWithTheBitsOfTheRun) {
   const Inspection here = inspected();
   for (const model::AttentionKind kind : looks()) {
@@ -107,6 +132,7 @@ TEST_P(Inspecting, StepsOfATokenEndWithTheBitsOfTheRun) {
         const float* expected = after.data_as<float>() + token * 16;
         for (size_t i = 0; i < 16; ++i)
           ASSERT_EQ(steps.at("ffn_stream").values[i], expected[i]) << layer << " " << token;
+        expect_sums(run.stack->blocks[static_cast<size_t>(layer)], steps);
         const auto& scores = steps.at("scores").values;
         const auto& weights = steps.at("weights").values;
         double sum = 0, most = *std::max_element(scores.begin(), scores.end());

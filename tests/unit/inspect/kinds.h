@@ -66,6 +66,9 @@ inline std::vector<std::pair<std::string, model::Spec>> kinds() {
   both.encoder->position = both.decoder->position = {.kind = model::PositionKind::none,
                                                      .bias = model::DistanceBias::relative};
   all.emplace_back("both, relative", both);
+  model::Spec scaled = small();
+  scaled.decoder->layer_scale = 0.3f;
+  all.emplace_back("layer scale", scaled);
   return all;
 }
 

@@ -164,6 +164,26 @@ TEST(ProbePoints, OfRotaryPositionsAndGatedLayersAreThoseInUse) {
   expect_equal(run.at("hidden.unnormed"), add(run.at("hidden_mid.0"), run.at("mlp_output.0")));
 }
 
+TEST(ProbePoints, BeforeANormExistWhereThereIsOne) {
+  StackSpec spec = one_layer();
+  EXPECT_FALSE(LayerRun(spec).found.contains("mixer_unnormed.0"));
+  EXPECT_FALSE(LayerRun(spec).found.contains("mlp_sum.0"));
+  spec.placement = {true, true, true};
+  const LayerRun run(spec);
+  const Block& block = run.block();
+  const DType f32 = DType::f32;
+  expect_equal(run.at("mixer_unnormed.0"),
+               projected(run.at("heads.0"), std::get<Attention>(block.mixer).output));
+  expect_equal(run.at("mixer_output.0"),
+               block.attention_norm.output(run.at("mixer_unnormed.0"), f32));
+  expect_equal(run.at("mixer_sum.0"), add(run.at("hidden.0"), run.at("mixer_output.0")));
+  expect_equal(run.at("hidden_mid.0"), block.attention_norm.sum(run.at("mixer_sum.0"), f32));
+  expect_equal(run.at("mlp_unnormed.0"), block.ffn->down(run.at("mlp_hidden.0")));
+  expect_equal(run.at("mlp_output.0"), block.ffn_norm.output(run.at("mlp_unnormed.0"), f32));
+  expect_equal(run.at("mlp_sum.0"), add(run.at("hidden_mid.0"), run.at("mlp_output.0")));
+  expect_equal(run.at("hidden.unnormed"), block.ffn_norm.sum(run.at("mlp_sum.0"), f32));
+}
+
 TEST(ProbePoints, OfCrossAttentionHaveNamesOfTheirOwn) {
   const Tensor memory = random_input({kBatch, 3, kWidth}, 7);
   const LayerRun run(one_layer(), Stack::Kind::decoder_across, memory);
