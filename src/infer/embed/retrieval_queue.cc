@@ -66,8 +66,9 @@ uint64_t SparseQueue::submit(const std::vector<std::string>& texts, TextRole rol
   if (queue_->full()) return 0;
   const SparseModel& model = embedder_.parts().model;
   std::vector<TokenizedText> tokens = read_texts(model, texts, role, options);
+  std::vector<TextLength> lengths = lengths_of(tokens);
   return queue_->add(std::move(tokens), static_cast<int64_t>(role),
-                     [&model, lengths = lengths_of(tokens), done = std::move(done)](
+                     [&model, lengths = std::move(lengths), done = std::move(done)](
                          std::vector<SparseRow> rows, const Error* error) {
                        if (error != nullptr) return done(nullptr, error);
                        finish(done, [&] { return vectors_of(model, std::move(rows), lengths); });

@@ -109,7 +109,7 @@ std::string described(const model::Spec& spec) {
 const model::Spec& checked_writer(const model::Spec& spec) {
   check(spec.decoder && spec.head.kind == model::HeadKind::language_model,
         "model: {}; expected a decoder with a language-model head", described(spec));
-  return spec;
+  return spec;  // NOLINT(bugprone-return-const-ref-from-parameter): the caller's
 }
 
 GenerationRules rules_of(const model::Origin& origin, const std::vector<int32_t>& end_ids) {
