@@ -103,7 +103,6 @@ void GenerationOptions::declare(OptionTable& table, const std::vector<std::strin
       {"dry_sequence_breakers", {}, "--dry-sequence-breaker"},
       {.field = "speculative_tokens",
        .aliases = {"--speculate", "--prompt-lookup"},
-       .name = "--speculative-tokens",
        .section = "Speculative decoding",
        .values = {"-1|auto"}},
       {.field = "generations", .aliases = {"--num-return-sequences"}, .section = "Results"},

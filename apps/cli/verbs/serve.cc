@@ -225,7 +225,6 @@ class ServeCommand : public Command {
         {"repetition_penalty", {"--repeat-penalty"}},
         {.field = "speculative_tokens",
          .aliases = {"--speculate", "--prompt-lookup"},
-         .name = "--speculative-tokens",
          .values = {"-1|auto"}},
     };
     for (const char* field :

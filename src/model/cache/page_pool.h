@@ -28,7 +28,7 @@ struct Reach {
   int64_t window = 0, global = 0;
   bool operator==(const Reach&) const = default;
 
-  // That of an attention layer with this window.
+  // Returns the reach of an attention layer.
   static Reach of(const AttentionSpec& spec, int64_t layer) {
     const int64_t window = window_of(spec, layer);
     return {window, window > 0 ? spec.global : 0};
