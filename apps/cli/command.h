@@ -55,6 +55,8 @@ std::unique_ptr<Command> make_bench();
 std::unique_ptr<Command> make_lab();
 std::unique_ptr<Command> make_scale();
 std::unique_ptr<Command> make_convert();
+std::unique_ptr<Command> make_pull();
+std::unique_ptr<Command> make_models();
 
 struct Verb {
   const char* name;

@@ -19,6 +19,7 @@
 #include "fovea/core/machine.h"
 #include "jobs/ranks.h"
 #include "options/config_file.h"
+#include "options/fetch_model.h"
 #include "options/help.h"
 #include "options/open_model.h"
 #include "terminal/signals.h"
@@ -49,6 +50,8 @@ const std::vector<Verb>& verbs() {
       {"rerank", "sort lines by relevance to a query", make_rerank},
       {"search", "search text files by meaning", make_search},
       {"serve", "serve models over HTTP with OpenAI's API", make_serve},
+      {"pull", "fetch models from the Hugging Face Hub", make_pull, "Models on this disk"},
+      {"models", "list, remove and verify models, or suggest some", make_models},
       {"eval", "measure loss, perplexity and other metrics of a model on data", make_eval,
        "Measure"},
       {"bench", "measure the speed of a model or of training", make_bench},
@@ -92,29 +95,48 @@ std::string version_text() {
 int unknown_verb(const std::string& typed) {
   std::vector<std::string> names = {"--help", "--version", "--man", "--completion"};
   for (const Verb& verb : verbs()) names.emplace_back(verb.name);
+  // The verbs of programs that people know.
+  static constexpr std::pair<const char*, const char*> kForeign[] = {
+      {"run", "fovea chat MODEL, or fovea generate MODEL"},
+      {"list", "fovea models"},
+      {"ls", "fovea models"},
+      {"ps", "curl http://localhost:8080/v1/models, for a server"},
+      {"show", "fovea plan MODEL, or fovea doctor MODEL"},
+      {"rm", "fovea models rm NAME"},
+      {"download", "fovea pull NAME"},
+      {"finetune", "fovea train DATA --from MODEL"}};
+  for (const auto& [foreign, own] : kForeign)
+    if (typed == foreign)
+      throw UsageError(fmt::format("{}: unknown verb; expected {}", typed, own));
   const std::string near = nearest(typed, names);
   throw UsageError(fmt::format("{}: unknown {}; {}", typed, typed[0] == '-' ? "option" : "verb",
                                near.empty() ? "see fovea --help" : "did you mean " + near + "?"));
 }
 
 struct Common {
-  bool help = false, help_all = false, dump_config = false;
+  bool help = false, help_all = false, dump_config = false, yes = false;
   std::string config;
   int64_t threads = 0;
 };
 
-// Adds the options of configuration files, which a long help shows only.
-void add_config(OptionTable& table, Common& common) {
-  const bool partial = std::any_of(table.all().begin(), table.all().end(),
-                                   [](const Option& o) { return o.advanced; });
-  Option config =
-      as("FILE", text("--config", {}, "JSON or YAML file with options, under the name of the verb",
-                      common.config));
-  Option dump = flag("--dump-config", {}, "print the given options as a --config file, and exit",
-                     common.dump_config);
-  config.advanced = dump.advanced = partial;
-  table.add(std::move(config));
-  table.add(std::move(dump));
+// Adds the options of models at the Hub and of configuration files, which a long help shows only.
+void add_advanced(OptionTable& table, Common& common) {
+  const auto any = [&](const auto& is) {
+    return std::any_of(table.all().begin(), table.all().end(), is);
+  };
+  const bool partial = any([](const Option& option) { return option.advanced; });
+  const auto add = [&](Option option) {
+    option.advanced = partial;
+    table.add(std::move(option));
+  };
+  if (any([](const Option& option) { return option.model_in != nullptr; }))
+    add(flag("--yes", {"-y"}, "fetch a model that is only at the Hugging Face Hub without asking",
+             common.yes));
+  if (table.find("--config") != nullptr) return;  // the verb has its own
+  add(as("FILE", text("--config", {}, "JSON or YAML file with options, under the name of the verb",
+                      common.config)));
+  add(flag("--dump-config", {}, "print the given options as a --config file, and exit",
+           common.dump_config));
 }
 
 OptionTable table_of(Command& command, Common& common) {
@@ -127,7 +149,7 @@ OptionTable table_of(Command& command, Common& common) {
   table.add(flag("--json", {}, "print the result as one JSON object", command.json));
   table.add(flag("--strict", {},
                  "treat warnings about a model's files as errors (NaN in a weight, ...)", strict));
-  if (table.find("--config") == nullptr) add_config(table, common);
+  add_advanced(table, common);
   table.add(flag("--help", {"-h"}, "print this help", common.help));
   table.add(flag("--help-all", {}, "print all options, with ranges and aliases", common.help_all));
   return table;
@@ -222,6 +244,7 @@ int run_verb(const Verb& verb, std::vector<std::string> arguments) {
     print(dumped_config(table, verb.name));
     return 0;
   }
+  if (table.find("--yes") != nullptr) fetch_models(table, table.given("--yes"));
   try {
     return run_command(verb, *command, table, common);
   } catch (const Error& error) {

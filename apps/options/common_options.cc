@@ -2,11 +2,12 @@
 
 #include <utility>
 
-#include "fovea/model/model_path.h"
+#include "fovea/model/hub.h"
 
 namespace fovea::cli {
 
 Option of_model(Option option) {
+  option.model_in = [](const std::string& typed) { return typed; };
   option.set = [set = std::move(option.set)](const std::string& typed) {
     set(model::find_model(typed));
   };

@@ -7,8 +7,8 @@
 
 namespace fovea::cli {
 
-// Returns an option for a model, whose value may also be the name of a model in the cache of the
-// Hugging Face Hub.
+// Returns an option for a model, whose value may also be the name of a model of the Hugging Face
+// Hub: it is replaced by the path in the cache.
 Option of_model(Option option);
 // MODEL, with the aliases of other programs.
 Option model_argument(std::string& model, std::string help = "model directory");

@@ -7,6 +7,7 @@
 
 #include "base/weighted_path.h"
 #include "fovea/core/error.h"
+#include "fovea/model/hub.h"
 #include "fovea/model/model_path.h"
 #include "jobs/ranks.h"
 #include "terminal/terminal.h"
@@ -37,11 +38,14 @@ std::optional<DType> cache_type(int type) {
 }
 
 Option adapter_option(std::vector<std::string>& typed) {
-  return as("DIR[:WEIGHT]",
-            list("--adapter", {"--adapter-path"},
-                 "add a low-rank adapter, a directory of PEFT or a .gguf file, times the weight "
-                 "(default: 1); may be repeated",
-                 typed));
+  Option option =
+      as("DIR[:WEIGHT]",
+         list("--adapter", {"--adapter-path"},
+              "add a low-rank adapter, a directory of PEFT or a .gguf file, times the weight "
+              "(default: 1); may be repeated",
+              typed));
+  option.model_in = [](const std::string& value) { return split_weight(value).first; };
+  return option;
 }
 
 std::vector<model::AdapterUse> adapters_of(const std::vector<std::string>& typed) {
@@ -50,7 +54,7 @@ std::vector<model::AdapterUse> adapters_of(const std::vector<std::string>& typed
     const auto [path, weight] = split_weight(value);
     if (weight && !std::isfinite(*weight))
       throw UsageError("--adapter: \"" + value + "\": expected a finite weight");
-    adapters.push_back({path, weight.value_or(1)});
+    adapters.push_back({model::find_model(path), weight.value_or(1)});
   }
   return adapters;
 }

@@ -50,7 +50,7 @@ constexpr Foreign kForeign[] = {
     {"--compile --torch-compile --enforce-eager",
      "kernels are compiled in advance and selected for the CPU at startup"},
     {"-hf -hfr -hff --hf-repo --hf-file -mu --model-url",
-     "fovea downloads nothing; MODEL is a directory or a .gguf file"},
+     "MODEL may be a name of the Hugging Face Hub, such as hf:USER/NAME:Q4_K_M"},
     {"--trust-remote-code", "the code of a model's directory is never run"},
     {"-cnv --conversation -no-cnv --no-conversation --interactive",
      "fovea chat holds conversations, and fovea generate continues texts"},
@@ -256,6 +256,11 @@ bool OptionTable::given(const std::string& name) const {
 void OptionTable::show_only(const std::vector<std::string>& names) {
   for (Option& option : options_)
     option.advanced = std::find(names.begin(), names.end(), option.name) == names.end();
+}
+
+void OptionTable::names_model(const std::string& name) {
+  for (Option& option : options_)
+    if (option.name == name) option.model_in = [](const std::string& value) { return value; };
 }
 
 void OptionTable::unset_means(const std::string& what) {

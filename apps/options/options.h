@@ -37,6 +37,9 @@ struct Option {
   bool in_config = false;                       // allowed under "train" in --config
   int most = 1;                                 // maximum values per occurrence
   std::string implied;                          // value of a number or a choice without one
+  // Returns the model or the adapter that a value names, which may be at the Hugging Face Hub; null
+  // = values name none.
+  std::function<std::string(const std::string&)> model_in;
   bool of_spec = false;                         // a field of the Spec
   // The path in a Spec's JSON that replaces the option, such as "decoder.norm.alpha". The option
   // is hidden, gives a warning, and goes in the next version; empty = it stays.
@@ -92,6 +95,8 @@ class OptionTable {
   void set_in_config(const std::vector<std::string>& except);
   // Hides all options added so far from the short help, except these.
   void show_only(const std::vector<std::string>& names);
+  // Sets `model_in` of an option whose values are models.
+  void names_model(const std::string& name);
   // States what applies if an option of this section is not given, instead of an initial value.
   void unset_means(const std::string& what);
   // Throws UsageError for unknown options, missing values and unexpected arguments.

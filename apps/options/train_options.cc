@@ -12,7 +12,7 @@
 #include <sstream>
 
 #include "fovea/core/error.h"
-#include "fovea/model/model_path.h"
+#include "fovea/model/hub.h"
 #include "options/config_file.h"
 #include "options/field_options.h"
 #include "options/open_model.h"
@@ -286,6 +286,8 @@ void TrainRequest::declare(OptionTable& table) {
     table.add(student);
   }
   add_fields(table, options, spellings_of(distils));
+  table.names_model(distils ? "STUDENT" : "--from");
+  if (distils) table.names_model("TEACHER");
   table.set_in_config(outside_config());
   if (!distils) declare_model(table);
   table.section("Evaluation, samples and snapshots");

@@ -31,6 +31,7 @@ HARMLESS = {
     "--dump-config": "another action",
     "--threads": "speed; same bits",
     "--json": "what is printed",
+    "--yes": "matters only for a model that is not here",
     "--strict": "matters only if a file has warnings",
     "--help": "another action",
     "--help-all": "another action",

@@ -85,7 +85,7 @@ class Models(FoveaTest):
         """Puts the model into a cache as huggingface_hub lays it out. Returns the environment for it."""
         home = self.folder / "hub home"
         folder = home / "hub" / ("models--" + name.replace("/", "--"))
-        snapshot = folder / "snapshots" / "0123abcd"
+        snapshot = folder / "snapshots" / ("0123abcd" * 5)
         (folder / "blobs").mkdir(parents=True)
         snapshot.mkdir(parents=True)
         for i, file in enumerate(sorted(self.model().glob("*.*"))):
@@ -93,7 +93,7 @@ class Models(FoveaTest):
                 shutil.copy(file, folder / "blobs" / str(i))
                 (snapshot / file.name).symlink_to(f"../../blobs/{i}")
         (folder / "refs").mkdir()
-        (folder / "refs" / "main").write_text("0123abcd")
+        (folder / "refs" / "main").write_text("0123abcd" * 5)
         return {"HF_HOME": str(home)}
 
     def test_a_name_of_the_hub_is_found_in_the_cache(self):
@@ -114,14 +114,16 @@ class Models(FoveaTest):
 
     def test_a_missing_model_has_one_text(self):
         env = {"HF_HOME": str(self.folder)}
-        hint = "someone/none: is missing; expected a model's directory with config.json in it, or a .gguf file (a model of the Hugging Face Hub: hf download someone/none --local-dir DIR)"
+        hint = "someone/none: is not on this disk; to fetch it from the Hugging Face Hub, expected 'fovea pull someone/none' before, or --yes"
         for command in (["generate", "someone/none", "-p", "a"], ["chat", "someone/none"], ["eval", "someone/none", self.text], ["serve", "someone/none"],
-                        ["trace", "someone/none", "--text", "a", "--list"], ["plan", "someone/none"], ["embed", "someone/none", self.text],
+                        ["trace", "someone/none", "--text", "a", "--list"], ["embed", "someone/none", self.text],
                         ["translate", "someone/none", self.text], ["convert", "someone/none", self.folder / "out"], ["inspect", "someone/none", "a"],
                         ["tokenize", "someone/none", self.text], ["classify", "someone/none", self.text], ["bench", "someone/none"],
                         ["rerank", "someone/none", "--query", "a", self.text], ["train", self.text, "--from", "someone/none", "--out", self.folder / "out"]):
             with self.subTest(command[0]):
                 self.refused(fovea(*command, env=env), 2, hint)
+        self.refused(fovea("plan", "someone/none", env=env), 2, "someone/none: is missing; expected a model's directory with config.json in it, or a .gguf "
+                     "file (to fetch it from the Hugging Face Hub: fovea pull someone/none)")
         self.refused(fovea("generate", "none.gguf", "-p", "a", env=env), 2, "none.gguf: is missing; expected a model's directory with config.json in it, or a .gguf file")
 
 

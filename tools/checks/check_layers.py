@@ -9,7 +9,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 # The storeys and their folders, in their order: a folder may use those before it.
 STOREYS = {
     "core": "base kernels parallel tensor safetensors ops", "text": "unicode records tokenizer jinja chat grammar", "media": "image audio",
-    "model": "spec cache nn transformer checkpoint families loading formats open",
+    "model": "hub spec cache nn transformer checkpoint families loading formats open",
     "infer": "metrics generate transcribe embed classify vision search",
     "train": "data optim plan losses log loop rewards tasks start", "study": "inspect explain probing", "api": "layers api c", "contrib": "course lab"}
 ORDER = " ".join(STOREYS.values()).split()
@@ -20,7 +20,7 @@ PUBLIC = [storey for storey in STOREYS if storey not in ("api", "contrib")]
 # These folders may use only the named ones.
 ONLY = {"course": {"base"}, "lab": {"base"}, "image": {"base"}, "audio": {"base"}, "unicode": {"base"}, "tokenizer": {"base", "unicode"}, "jinja": {"base", "unicode"},
         "grammar": {"base", "unicode", "tokenizer"}, "chat": {"base", "unicode", "tokenizer", "jinja"}, "metrics": {"base", "unicode"},
-        "parallel": {"base", "kernels"}, "records": {"base", "unicode"}, "data": {"base", "unicode", "records", "tokenizer"}}
+        "parallel": {"base", "kernels"}, "hub": {"base"}, "records": {"base", "unicode"}, "data": {"base", "unicode", "records", "tokenizer"}}
 APPS = "terminal http jobs options tuning serve inspector cli".split()
 APART = {"generate", "embed"}  # these folders do not include one another
 FAMILIES = re.compile(r"\b(gpt2|llama(?!\.cpp)|bert|roberta|distilbert|mpnet|t5|mistral|mixtral|qwen\d?|gemma\d?|bart|marian|phi\d?|"
@@ -34,7 +34,7 @@ OWNED = {r"dnnl|oneapi": ("bench/",),
          r"pcre2\.h": ("src/text/unicode/pattern",), r"utf8proc\.h": ("src/text/unicode/", "src/text/jinja/text.cc"),
          r"sndfile\.h": ("src/media/audio/audio_file.cc",), r"soxr\.h": ("src/media/audio/convert_audio.cc",),
          r"mpi\.h": ("src/core/parallel/mpi/",), r"libav\w+": ("src/media/audio/libav/",),
-         r"histedit\.h": ("apps/terminal/line_editor.cc",),
+         r"curl/|openssl": ("src/model/hub/curl/",), r"histedit\.h": ("apps/terminal/line_editor.cc",),
          r"png\.h|jpeglib\.h|jerror\.h|webp": ("src/media/image/",),
          r"hnswlib": ("src/infer/search/vector_graph.cc",),
          r"cuda|cublas": ("src/core/kernels/cuda/",), r"boost": ("apps/http/",)}

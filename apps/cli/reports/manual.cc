@@ -66,8 +66,13 @@ constexpr const char* kEnvironment =
     "FOVEA_MODEL is the argument MODEL.\n"
     ".TP\n\\fBFOVEA_ISA\\fR\nthe best instruction set that may be used\n"
     ".TP\n\\fBOMP_NUM_THREADS\\fR\ncompute threads if \\-\\-threads is 0\n"
-    ".TP\n\\fBHF_HUB_CACHE\\fR, \\fBHF_HOME\\fR\nwhere models of the Hugging Face Hub are: MODEL "
-    "may be their name\n"
+    ".TP\n\\fBHF_HUB_CACHE\\fR, \\fBHF_HOME\\fR\nwhere models of the Hugging Face Hub are: "
+    "HF_HUB_CACHE, else hub in HF_HOME, else ~/.cache/huggingface/hub\n"
+    ".TP\n\\fBHF_TOKEN\\fR, \\fBHF_ENDPOINT\\fR, \\fBHF_HUB_OFFLINE\\fR\nthe token for private "
+    "models, "
+    "another address of the Hub, and 1 if it must not be asked; https_proxy and no_proxy have "
+    "effect "
+    "too\n"
     ".TP\n\\fBNO_COLOR\\fR, \\fBCOLUMNS\\fR\nno colours; the width of the terminal\n";
 
 }  // namespace

@@ -167,8 +167,9 @@ class EvalCommand : public Command {
                    candidates_));
     table.add(as("FILE", text("--sts", {}, "file of scored sentence pairs, for an embedding model",
                               pairs_with_scores_)));
-    table.add(as("DIR", text("--against", {}, "reference model to compare MODEL's predictions with",
-                             against_)));
+    table.add(
+        of_model(as("DIR", text("--against", {},
+                                "reference model to compare MODEL's predictions with", against_))));
     table.add(choice("--dtype", {"--precision"},
                      "precision of MODEL's weights; automatic = as stored", precision_,
                      kWeightPrecisions));

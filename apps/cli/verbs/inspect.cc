@@ -18,6 +18,7 @@
 #include "fovea/core/read_file.h"
 #include "fovea/infer/image_prompt.h"
 #include "inspector/save.h"
+#include "options/common_options.h"
 #include "options/field_options.h"
 #include "options/open_model.h"
 #include "terminal/heatmap.h"
@@ -54,11 +55,12 @@ class InspectCommand : public Command {
                 "prints one head's attention map in the terminal; with --out it writes a file.") {}
 
   void declare(OptionTable& table) override {
-    table.add(positional("MODEL", {"--model"},
-                         "model directory, or the output directory of a training run", model_));
-    add_fields(table, input_, {{"text", {"--text"}, "TEXT"}});
     table.add(
-        as("DIR", list("--with", {"--compare"}, "further models to compare on the page", others_)));
+        of_model(positional("MODEL", {"--model"},
+                            "model directory, or the output directory of a training run", model_)));
+    add_fields(table, input_, {{"text", {"--text"}, "TEXT"}});
+    table.add(of_model(as(
+        "DIR", list("--with", {"--compare"}, "further models to compare on the page", others_))));
     table.add(adapter_option(adapters_));
     table.section("One head");
     add_fields(table, head_);

@@ -12,6 +12,7 @@
 #include "cli/command.h"
 #include "cli/reports/plan_report.h"
 #include "fovea/core/error.h"
+#include "fovea/model/hub.h"
 #include "fovea/model/model_path.h"
 #include "fovea/model/spec_effect.h"
 #include "options/config_file.h"

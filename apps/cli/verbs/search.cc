@@ -13,6 +13,7 @@
 #include "fovea/core/excerpt.h"
 #include "fovea/infer/image_search.h"
 #include "fovea/open.h"
+#include "options/common_options.h"
 #include "options/field_options.h"
 #include "options/open_model.h"
 #include "options/refusals.h"
@@ -47,24 +48,26 @@ class SearchCommand : public Command {
     table.add(
         integer("--top", {"-n", "--top-k", "-k"}, "number of passages to print", top_, 1, 100'000));
     add_fields(table, search_);
-    table.add(as(
-        "DIR", text("--rerank", {"--reranker"},
-                    "sort the results by a cross-encoder or a late interaction model", reranker_)));
+    table.add(
+        of_model(as("DIR", text("--rerank", {"--reranker"},
+                                "sort the results by a cross-encoder or a late interaction model",
+                                reranker_))));
     table.add(integer("--candidates", {},
                       "number of results that --rerank sorts, of which --top are printed",
                       candidates_, 1, 100'000));
     table.add(
         flag("--explain", {}, "also print the matching words and their similarity", explain_));
-    table.add(
+    table.add(of_model(
         as("DIR", text("--model", {"-m", "--model-name-or-path"},
-                       "model directory; a search needs it only if the model has moved", model_)));
+                       "model directory; a search needs it only if the model has moved", model_))));
     table.add(as("FILE", text("--image", {}, "the query is this image", image_)));
     table.section("Answering");
-    table.add(as("DIR", text("--answer", {},
-                             "answer the query from the passages found, and quote them by number: "
-                             "with a model that generates text, a directory or a .gguf file, or "
-                             "with one that finds answers in a text",
-                             answerer_)));
+    table.add(of_model(
+        as("DIR", text("--answer", {},
+                       "answer the query from the passages found, and quote them by number: "
+                       "with a model that generates text, a directory or a .gguf file, or "
+                       "with one that finds answers in a text",
+                       answerer_))));
     add_fields(table, answer_, {{"least_similarity", {"--least-score"}}});
     generation_.sampling.temperature = 0;
     add_fields(table, generation_,

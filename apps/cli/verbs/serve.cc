@@ -16,9 +16,10 @@
 #include "cli/command.h"
 #include "fovea/core/error.h"
 #include "fovea/core/machine.h"
-#include "fovea/model/model_path.h"
+#include "fovea/model/hub.h"
 #include "fovea/text/text_lines.h"
 #include "http/http_server.h"
+#include "options/common_options.h"
 #include "options/field_options.h"
 #include "options/open_model.h"
 #include "serve/api.h"
@@ -65,8 +66,10 @@ class ServeCommand : public Command {
                 "server after the running requests.") {}
 
   void declare(OptionTable& table) override {
-    table.add(positionals("MODEL", {"-m", "--model", "--model-name-or-path"}, "model directories",
-                          models_));
+    Option models = positionals("MODEL", {"-m", "--model", "--model-name-or-path"},
+                                "model directories", models_);
+    models.model_in = [](const std::string& typed) { return typed; };  // names the model too
+    table.add(std::move(models));
     table.add(as("NAME",
                  list("--alias", {"--served-model-name"},
                       "model name in the API; repeat for each model, in the same order; unset: the "
@@ -184,12 +187,12 @@ class ServeCommand : public Command {
   }
 
   void declare_drafts(OptionTable& table) {
-    table.add(as(
+    table.add(of_model(as(
         "DIR", list("--draft", {"--model-draft"},
                     "smaller model with the same vocabulary that proposes speculative tokens while "
                     "few requests run; repeat for each model, in the same order; does not change "
                     "the results",
-                    drafts_)));
+                    drafts_))));
     table.add(with_words({"-1|auto"},
                          integer("--draft-tokens", {"--draft-max", "--num-speculative-tokens"},
                                  "--draft: speculative tokens per pass; -1 = auto: as many as pay "
@@ -367,7 +370,7 @@ class ServeCommand : public Command {
   // Jobs can fine-tune the decoders among the models.
   tuning::RunnerOptions job_options(const serve::Api::Models& served) const {
     const auto absolute = [](const std::string& path) {
-      return std::filesystem::absolute(path).lexically_normal().string();
+      return std::filesystem::absolute(model::find_model(path)).lexically_normal().string();
     };
     tuning::RunnerOptions options;
     options.folder = jobs_;

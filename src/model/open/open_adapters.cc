@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "formats/gguf/adapter.h"
 #include "formats/peft/adapters.h"
+#include "fovea/model/hub.h"
 #include "loading/model_path.h"
 #include "transformer/adapters.h"
 

@@ -93,9 +93,9 @@ TEST_F(RefusedDirectory, NamesOfTheHubAreExplained) {
     return "";
   };
   for (const char* name : {"no-such-model", "no-such-owner/no-such-model"})
-    EXPECT_NE(message(name).find("hf download " + std::string(name)), std::string::npos);
+    EXPECT_NE(message(name).find("fovea pull " + std::string(name)), std::string::npos);
   for (const char* path : {"", "./no-such-model", "/no/model", "no/such/model", "tests/no-model"})
-    EXPECT_EQ(message(path).find("hf download"), std::string::npos) << path;
+    EXPECT_EQ(message(path).find("fovea pull"), std::string::npos) << path;
 }
 
 TEST_F(RefusedDirectory, HostileJson) {
