@@ -13,6 +13,7 @@
 #include "base/nearest.h"
 #include "cli/command.h"
 #include "cli/reports/completion.h"
+#include "cli/reports/greeting.h"
 #include "cli/reports/manual.h"
 #include "fovea/core/error.h"
 #include "fovea/core/excerpt.h"
@@ -254,7 +255,7 @@ int run_verb(const Verb& verb, std::vector<std::string> arguments) {
 
 int dispatch(const std::vector<std::string>& arguments) {
   if (arguments.empty()) {
-    note(overview());
+    note(greeting());
     return 2;
   }
   const std::string& first = arguments.front();

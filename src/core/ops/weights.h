@@ -17,7 +17,9 @@ inline Shape shape_of(const PackedWeight& weight) {
   return {weight.matrix().outputs, weight.matrix().width};
 }
 
-// Returns the weight as an operand of a product; packed ones are rounded by the product.
+// Returns the weight as an operand of a product; packed ones are rounded by the product. The weight
+// outlives the product.
+// NOLINTNEXTLINE(bugprone-return-const-ref-from-parameter)
 inline const PackedWeight& in_dtype(const PackedWeight& weight, DType) { return weight; }
 
 // Returns the outputs [begin, end); `begin` is a multiple of 16 if the weight is packed.

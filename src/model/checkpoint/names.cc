@@ -89,7 +89,8 @@ std::optional<Numbers> match(const std::string& pattern, const std::string& name
   size_t n = 0;
   for (size_t p = 0; p < pattern.size();) {
     if (!is_number_at(pattern, p)) {
-      if (n >= name.size() || name[n++] != pattern[p++]) return std::nullopt;
+      if (n >= name.size() || name[n] != pattern[p]) return std::nullopt;
+      ++n, ++p;
       continue;
     }
     std::string& number = pattern[p + 1] == 'i' ? numbers.layer : numbers.expert;

@@ -55,7 +55,7 @@ class LibavDecoder : public ContainerDecoder {
     av_frame_free(&frame_);
     avcodec_free_context(&decoder_);
     avformat_close_input(&container_);
-    if (input_ != nullptr) av_freep(&input_->buffer);
+    if (input_ != nullptr) av_free(input_->buffer);
     avio_context_free(&input_);
   }
   LibavDecoder(const LibavDecoder&) = delete;
