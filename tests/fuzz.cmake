@@ -21,6 +21,7 @@ function(fovea_fuzz target)
 endfunction()
 
 fovea_fuzz(json base)
+fovea_fuzz(parquet base text)
 fovea_fuzz(image base media)
 fovea_fuzz(audio base media)
 if(TARGET fovea_libav)

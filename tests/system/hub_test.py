@@ -318,6 +318,17 @@ class HubTest(FoveaTest):
         self.refused("models", "suggest", "fly", containing="expected one of")
         self.refused("models", "lst", containing="did you mean list?")
 
+    def test_a_data_set_of_parquet_is_trained_on(self):
+        table = (ROOT / "tests/goldens/parquet/texts.parquet").read_bytes()
+        self.hub.repositories["datasets/you/texts"] = hub_server.Repository({"data/train-00000-of-00001.parquet": table})
+        path = self.pull("hf:datasets/you/texts")
+        lines = self.folder / "lines.jsonl"
+        lines.write_text((ROOT / "tests/goldens/parquet/texts.jsonl").read_text(encoding="utf-8"), encoding="utf-8")
+        for data, out in ((path / "data", "a"), (lines, "b")):
+            done = fovea("train", data, *SMALL, "--steps", "2", "--out", self.folder / out)
+            self.assertEqual(done.returncode, 0, done.stderr.decode())
+        self.assertEqual((self.folder / "a/model.safetensors").read_bytes(), (self.folder / "b/model.safetensors").read_bytes())
+
     def test_a_data_set(self):
         self.hub.repositories["datasets/you/lines"] = hub_server.Repository({"train.jsonl": b'{"text": "a"}\n', "README.md": b"x"})
         path = self.pull("you/lines", "--dataset")

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/folder_links.h"
 
 namespace fovea {
 namespace {
@@ -20,16 +21,14 @@ constexpr int kDeepest = 64;  // levels of subfolders
 bool stays_below(const fs::path& link, const fs::path& root) {
   std::error_code error;
   const fs::path target = fs::canonical(link, error);
-  if (error) return false;
-  return std::mismatch(root.begin(), root.end(), target.begin(), target.end()).first == root.end();
+  return !error && is_below(target, root);
 }
 
 }  // namespace
 
 FilesBelow files_below(const std::string& folder) {
   std::error_code error;
-  const fs::path root = fs::canonical(folder, error);
-  if (error) refuse(folder, error);
+  const fs::path root = root_of_links(folder);
   FilesBelow found;
   for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error)) {

@@ -14,9 +14,9 @@ struct FilesBelow {
 };
 
 // Returns the regular files of a folder and of its subfolders, except files and subfolders whose
-// names begin with a dot. A link to a file is included if the file is below the folder too; links
-// to folders are not followed, since they could form cycles. Throws BadFile if a folder cannot be
-// listed or is more than 64 levels deep.
+// names begin with a dot. A link to a file is included if the file is below the folder too
+// (root_of_links()); links to folders are not followed, since they could form cycles. Throws
+// BadFile if a folder cannot be listed or is more than 64 levels deep.
 FilesBelow files_below(const std::string& folder);
 
 }  // namespace fovea

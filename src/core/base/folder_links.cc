@@ -10,22 +10,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Returns the folder in which the targets of links must be; empty if `folder` does not exist.
-fs::path root_of(const fs::path& folder) {
-  std::error_code missing;
-  const fs::path own = fs::canonical(folder.empty() ? "." : folder, missing);
-  const fs::path cache = own.parent_path().parent_path();
-  const bool cached = own.parent_path().filename() == "snapshots" &&
-                      cache.filename().string().starts_with("models--");
-  return cached ? cache : own;
-}
-
 void check_link(const fs::path& link, const fs::path& root) {
   std::error_code dangling;
   const fs::path target = fs::canonical(link, dangling);
   if (dangling) return;  // such a file is missing
-  if (std::mismatch(root.begin(), root.end(), target.begin(), target.end()).first == root.end())
-    return;
+  if (is_below(target, root)) return;
   fail(ErrorKind::BadFile,
        "{}: is a symbolic link out of the model's folder; expected a file in {}", link.string(),
        root.string());
@@ -33,9 +22,27 @@ void check_link(const fs::path& link, const fs::path& root) {
 
 }  // namespace
 
+fs::path root_of_links(const fs::path& folder) {
+  std::error_code missing;
+  const fs::path own = fs::canonical(folder.empty() ? "." : folder, missing);
+  for (fs::path path = own; path.has_relative_path(); path = path.parent_path()) {
+    const fs::path cache = path.parent_path().parent_path();
+    const std::string name = cache.filename().string();
+    if (path.parent_path().filename() == "snapshots" &&
+        (name.starts_with("models--") || name.starts_with("datasets--")))
+      return cache;
+  }
+  return own;
+}
+
+bool is_below(const fs::path& path, const fs::path& folder) {
+  return std::mismatch(folder.begin(), folder.end(), path.begin(), path.end()).first ==
+         folder.end();
+}
+
 void refuse_links_out(const std::string& folder) {
   constexpr int kDeepest = 1;  // subfolders of modules, such as 1_Pooling
-  const fs::path root = root_of(folder);
+  const fs::path root = root_of_links(folder);
   std::error_code error;
   for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error)) {
@@ -48,7 +55,7 @@ void refuse_links_out(const std::string& folder) {
 void refuse_link_out(const std::string& file) {
   std::error_code missing;
   const fs::path path(file);
-  if (fs::is_symlink(path, missing)) check_link(path, root_of(path.parent_path()));
+  if (fs::is_symlink(path, missing)) check_link(path, root_of_links(path.parent_path()));
 }
 
 }  // namespace fovea

@@ -22,7 +22,7 @@ std::string header(const HttpResponse& response, const char* name) {
   return found == response.headers.end() ? "" : found->second;
 }
 
-double asked_wait(const HttpResponse& response) {
+double requested_wait(const HttpResponse& response) {
   const std::string text = header(response, "retry-after");
   if (text.empty() || text.size() > 6 || text.find_first_not_of("0123456789") != text.npos)
     return 0;
@@ -79,11 +79,14 @@ bool Patience::wait(const HttpResponse& response, bool progress, const std::stri
                     const std::function<void(const std::string&)>& tell,
                     const std::function<bool()>& tick) {
   if (progress) failures_ = 0;
-  const double asked = asked_wait(response);
+  const double requested = requested_wait(response);
   const bool broken = response.status < 400 && !response.final;
-  if ((!broken && !passes(response.status)) || ++failures_ > kMostFailures || asked > kLongestWait)
+  if ((!broken && !passes(response.status)) || ++failures_ > kMostFailures ||
+      requested > kLongestWait)
     refuse(response, what);
-  const double seconds = asked > 0 ? asked : progress ? 0 : std::ldexp(kFirstWait, failures_ - 1);
+  const double seconds = requested > 0 ? requested
+                         : progress    ? 0
+                                       : std::ldexp(kFirstWait, failures_ - 1);
   if (seconds >= 1)
     tell(fmt::format(
         "{}: {}; next try in {:.0f} s", what,

@@ -208,15 +208,15 @@ std::vector<HubFile> folder_weights(const std::vector<HubFile>& files) {
 }
 
 Selection select_dataset(const std::vector<HubFile>& files, const HubName& name) {
-  static const std::regex tables(R"(.*\.(txt|csv|tsv|jsonl|json))");
+  static const std::regex tables(R"(.*\.(txt|csv|tsv|jsonl|json|parquet))");
   Selection selection;
   for (const HubFile& file : files)
     if (name.file.empty() ? std::regex_match(file.path, tables) : file.path == name.file)
       selection.files.push_back(file);
   if (selection.files.empty())
     fail(ErrorKind::Unsupported,
-         "{}: has no text files and tables that fovea reads; expected .txt, .csv, .tsv, .jsonl or "
-         ".json; it has {}",
+         "{}: has no text files and tables that fovea reads; expected .txt, .csv, .tsv, .jsonl, "
+         ".json or .parquet; it has {}",
          text_of(name), names_of(files));
   return selection;
 }

@@ -4,6 +4,7 @@
 #include "base/files.h"
 #include "fovea/text/text_lines.h"
 #include "records/file_reader.h"
+#include "records/parquet.h"
 
 namespace fovea::text {
 namespace {
@@ -109,7 +110,12 @@ void JsonRecords::refuse_element() const {
        record_line_);
 }
 
+bool has_records(const std::string& path) {
+  return path.ends_with(".jsonl") || path.ends_with(".json") || path.ends_with(".parquet");
+}
+
 void each_json_record(const std::string& path, const JsonUse& use) {
+  if (is_parquet(path)) return each_parquet_record(path, use);
   FileReader reader(path, static_cast<int64_t>(MappedFile(path).size()));
   TextCheck check(path);
   JsonRecords records(path, use);
@@ -123,12 +129,17 @@ void each_json_record(const std::string& path, const JsonUse& use) {
 std::string first_json_record(const std::string& path) {
   std::string first;
   bool found = false;
-  FileReader reader(path, static_cast<int64_t>(MappedFile(path).size()));
-  TextCheck check(path);
-  JsonRecords records(path, [&](const std::string& record, const std::string&) {
+  const JsonUse keep = [&](const std::string& record, const std::string&) {
     first = record;
     found = true;
-  });
+  };
+  if (is_parquet(path)) {
+    each_parquet_record(path, keep, 1);
+    return first;
+  }
+  FileReader reader(path, static_cast<int64_t>(MappedFile(path).size()));
+  TextCheck check(path);
+  JsonRecords records(path, keep);
   do {
     const std::string_view block = reader.next(), text = check.add(block, reader.at_end());
     for (size_t i = 0; i < text.size() && !found; ++i) records.add(text.substr(i, 1));

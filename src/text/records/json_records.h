@@ -42,8 +42,11 @@ class JsonRecords {
   int64_t depth_ = 0, line_ = 1, record_line_ = 1;
 };
 
-// Calls `use` with each record of a file. Throws BadFile as JsonRecords does, or if the file cannot
-// be read or is no text.
+// Returns whether a file with this name has records: .jsonl, .json or .parquet.
+bool has_records(const std::string& path);
+
+// Calls `use` with each record of a file, also of Parquet (each_parquet_record()). Throws BadFile
+// as JsonRecords does, or if the file cannot be read or is no text.
 void each_json_record(const std::string& path, const JsonUse& use);
 
 // Returns whether a value is true or 1, or false or 0; unset if it is something else.

@@ -98,8 +98,7 @@ bool is_document(const std::string& path) {
 
 // Returns whether a file has records of a question, its context and its answers.
 bool has_rows(const std::string& path) try {
-  const std::string ending = std::filesystem::path(path).extension().string();
-  if (ending != ".json" && ending != ".jsonl") return false;
+  if (!text::has_records(path)) return false;
   const Json row = parse_json(text::first_json_record(path), path);
   return row.is_object() && row.contains("question") && row.contains("context") &&
          row.contains("answers");

@@ -418,8 +418,7 @@ Prompts read_prompts(const std::vector<std::string>& files) {
 namespace {
 
 bool begins_with_conversation(const std::string& path) try {
-  const std::string ending = std::filesystem::path(path).extension().string();
-  if (!is_file(path) || (ending != ".jsonl" && ending != ".json")) return false;
+  if (!is_file(path) || !text::has_records(path)) return false;
   const Record record = parse_ordered_json(text::first_json_record(path), path);
   const auto has = [&](const char* key) { return record.contains(key); };
   return record.is_object() && !has("text") &&

@@ -12,6 +12,7 @@
 #include "fovea/text/text_lines.h"
 #include "records/file_reader.h"
 #include "records/json_records.h"
+#include "records/parquet.h"
 #include "unicode/utf8.h"
 
 namespace fovea::train {
@@ -26,6 +27,7 @@ using Use = std::function<void(const Corpus::Piece&)>;
 Corpus::Format format_of(const fs::path& path) {
   const std::string ending = path.extension().string();
   return ending == ".jsonl" || ending == ".json" ? Corpus::Format::json_lines
+         : ending == ".parquet"                  ? Corpus::Format::parquet
                                                  : Corpus::Format::text;
 }
 
@@ -38,12 +40,13 @@ std::vector<Corpus::File> files_of(const fs::path& folder, std::vector<fs::path>
   links_out.insert(links_out.end(), found.links_out.begin(), found.links_out.end());
   std::vector<Corpus::File> files;
   for (const fs::path& path : found.files) {
-    if (path.extension() != ".txt" && format_of(path) != Corpus::Format::json_lines) continue;
+    if (path.extension() != ".txt" && format_of(path) == Corpus::Format::text) continue;
     if (const Corpus::File file = inspect(path); file.bytes > 0) files.push_back(file);
   }
   if (files.empty()) {
     fail(ErrorKind::BadFile,
-         "{}: contains no text; expected files *.txt, *.jsonl or *.json that are not empty{}",
+         "{}: contains no text; expected files *.txt, *.jsonl, *.json or *.parquet that are not "
+         "empty{}",
          folder.string(), found.links_out.empty() ? "" : ", not links that lead out of the folder");
   }
   return files;
@@ -64,15 +67,17 @@ void give(const Use& use, std::string_view text, bool starts_document) {
 class Parser {
  public:
   Parser(const Corpus::File& file, const Use& use)
-      : format_(file.format),
+      : path_(file.path.string()),
+        format_(file.format),
         use_(use),
         check_(file.path.string()),
-        records_(file.path.string(),
-                 [&use](const std::string& record, const std::string& location) {
-                   give(use, get_string(parse_json(record, location), "text", location), true);
-                 }) {}
+        records_(file.path.string(), give_record()) {}
 
   void add(std::string_view block, bool last) {
+    if (format_ == Corpus::Format::parquet) {
+      if (last) text::each_parquet_record(path_, give_record());
+      return;
+    }
     const std::string_view text = check_.add(block, last);
     if (format_ == Corpus::Format::json_lines) {
       records_.add(text);
@@ -84,6 +89,13 @@ class Parser {
   }
 
  private:
+  text::JsonUse give_record() const {
+    return [this](const std::string& record, const std::string& location) {
+      give(use_, get_string(parse_json(record, location), "text", location), true);
+    };
+  }
+
+  std::string path_;
   Corpus::Format format_;
   const Use& use_;
   text::TextCheck check_;
@@ -121,7 +133,7 @@ int64_t Corpus::bytes() const {
 }
 
 bool Corpus::separates_documents() const {
-  return files_.size() > 1 || files_[0].format == Format::json_lines;
+  return files_.size() > 1 || files_[0].format != Format::text;
 }
 
 void Corpus::read(const Use& use) {

@@ -20,7 +20,7 @@ struct ReadingStopped {};
 // is in use.
 class Corpus {
  public:
-  enum class Format { text, json_lines };
+  enum class Format { text, json_lines, parquet };
   struct File {
     std::filesystem::path path;
     int64_t bytes;

@@ -360,7 +360,7 @@ void add_labelled_rows(const std::string& path, LabelledTexts& texts) {
   const auto is_any_of = [&](std::initializer_list<const char*> endings) {
     return std::find(endings.begin(), endings.end(), ending) != endings.end();
   };
-  if (is_any_of({".jsonl", ".json"})) return read_labelled_json(path, texts);
+  if (text::has_records(path)) return read_labelled_json(path, texts);
   if (is_any_of({".conll", ".conllu", ".bio", ".iob", ".iob2"})) return WordFile(path).read(texts);
   read_labelled_table(path, texts);
 }

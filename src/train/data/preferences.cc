@@ -292,8 +292,7 @@ Preferences read_preferences(const std::vector<std::string>& files) {
 std::optional<PreferenceForm> preference_form(const std::vector<std::string>& files) try {
   if (files.empty()) return std::nullopt;
   const std::string path = weighted_file(files.front()).path;
-  const std::string ending = std::filesystem::path(path).extension().string();
-  if (!is_file(path) || (ending != ".jsonl" && ending != ".json")) return std::nullopt;
+  if (!is_file(path) || !text::has_records(path)) return std::nullopt;
   const PreferenceRecord record = parse_ordered_json(text::first_json_record(path), path);
   const std::optional<PreferenceForm> form = form_of(record);
   // Conversations may have labels of other kinds.

@@ -81,7 +81,7 @@ void add_json_records(const std::string& path, Recordings& all) {
 Recordings read_recordings(const std::vector<std::string>& tables) {
   Recordings all;
   for (const std::string& path : tables) {
-    if (path.ends_with(".jsonl") || path.ends_with(".json"))
+    if (text::has_records(path))
       add_json_records(path, all);
     else if (path.ends_with(".csv") || path.ends_with(".tsv"))
       add_table(path, all);

@@ -5,6 +5,7 @@
 #include "base/fields.h"
 #include "base/hash.h"
 #include "fovea/text/text_lines.h"
+#include "records/json_records.h"
 #include "records/table.h"
 
 namespace fovea::train {
@@ -19,9 +20,10 @@ bool are_names_of_pairs(const std::vector<std::string>& columns) {
 }
 
 void refuse_json(const std::string& path) {
-  if (path.ends_with(".jsonl") || path.ends_with(".json"))
+  if (text::has_records(path))
     fail(ErrorKind::BadFile,
-         "{}: is JSON; expected a text file with one text per line, or source<TAB>target", path);
+         "{}: has records; expected a text file with one text per line, or source<TAB>target",
+         path);
 }
 
 void read_pair_table(const std::string& path, TextPairs& pairs) {

@@ -131,7 +131,8 @@ TEST(HubSelection, TakesTextsAndTablesOfADataSet) {
   const HubName name{.repository = "user/data", .dataset = true};
   EXPECT_EQ(paths_of(select({{"README.md", 1}, {"a/train.jsonl", 1}, {"b.csv", 1}}, name)),
             (Paths{"a/train.jsonl", "b.csv"}));
-  EXPECT_THROW(select({{"data/train.parquet", 1}}, name), Error);
+  EXPECT_EQ(paths_of(select({{"data/train.parquet", 1}}, name)), Paths{"data/train.parquet"});
+  EXPECT_THROW(select({{"data/train.arrow", 1}}, name), Error);
 }
 
 TEST(HubSelection, FindsTheQuantisationInAName) {
