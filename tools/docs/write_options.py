@@ -51,6 +51,8 @@ def directive(signature, option):
 
 def page(verb, options):
     described = ROOT / f"docs/commands/{verb}.md"
+    if not described.exists():
+        raise SystemExit(f"write_options: docs/commands/{verb}.md: is missing; expected a page for each verb")
     help_text = output_of(verb, "--help-all")
     usage = help_text.split("\n\n")[0]
     lines = [described.read_text(encoding="utf-8").rstrip(), "", "## Usage", "", f"```text\n{usage}\n```", "",

@@ -23,10 +23,21 @@ DOCS = ROOT / "docs"
 TEXTS = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md", "SECURITY.md": "security.md"}
 CONTENTS = ("README.md", "course.md", "core.md", "commands/README.md", "headers/README.md")
 # Pages that are written here, by the section of docs/README.md to which they belong.
-WRITTEN = {"Reference": ["request-fields.md", "headers/index.md", "examples.md"]}
+WRITTEN = {"Reference": ["request-fields.md", "headers/index.md", "examples.md", "Index <genindex>"]}
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s#]*)(#[^)\s]*)?\)")
 FENCED = re.compile(r"^(```+)(\w*)[^\n]*\n(.*?)^\1$", re.DOTALL | re.MULTILINE)
 ITEM = re.compile(r"^(?:-|\d+\.) .*?\]\(([^)\s#:]+\.md)\)|^\|[^|\n]*\]\(([^)\s#:]+\.md)\)", re.MULTILINE)
+# What furo and Sphinx leave out for readers who use a keyboard or a screen reader.
+ACCESSIBLE = [
+    (re.compile(r'(<p class="caption" role="heading")(?=>)'), r'\1 aria-level="2"'),
+    (re.compile(r'(<aside class="sidebar-drawer")(?=>)'), r'\1 aria-label="Pages"'),
+    (re.compile(r'(<aside class="toc-drawer[^"]*")(?=>)'), r'\1 aria-label="On this page"'),
+    (re.compile(r'(<label class="overlay [^>]*)>'), r'\1 aria-hidden="true">'),
+    (re.compile(r'(<div class="content-icon-container")(?=>)'), r'\1 role="region" aria-label="Appearance and contents"'),
+    (re.compile(r'(<pre|<div class="table-wrapper[^"]*")(?=>)'), r'\1 tabindex="0"'),
+    (re.compile(r'(?=<div id="search-results">)'), '<h1 class="visually-hidden">Search</h1>'),
+    (re.compile(r'<th class="head[^>]*>(<p></p>|\s*)</th>'), "<td></td>"),
+]
 LANGUAGES = {".cc": "cpp", ".c": "c", ".txt": "cmake"}
 
 
@@ -125,6 +136,11 @@ def main():
     shutil.rmtree(out, ignore_errors=True)
     done = subprocess.run(["sphinx-build", "-q", "-W", "--keep-going", "-j", "auto", "-c", ROOT / "tools/docs/site", "-d", f"{sources}-trees",
                            "-b", "html", sources, out], check=False)
+    for page in out.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        for pattern, better in ACCESSIBLE:
+            text = pattern.sub(better, text)
+        page.write_text(text, encoding="utf-8")
     if done.returncode == 0:
         print(f"wrote {os.path.relpath(out)}/index.html")
     return done.returncode

@@ -18,4 +18,4 @@ html_copy_source = False
 html_show_sphinx = False
 html_show_copyright = False
 html_theme_options = {"navigation_with_keys": True}
-pygments_style = "tango"
+pygments_style = "xcode"
