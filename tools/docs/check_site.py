@@ -62,6 +62,10 @@ def problems(folder):
                 yield f"{here}: {link}: no such file"
             elif parts.fragment and target in pages and urllib.parse.unquote(parts.fragment) not in pages[target].names:
                 yield f"{here}: {link}: the page has no such anchor"
+    for path in folder.rglob("*.css"):
+        for link in re.findall(r"url\(['\"]?([^'\")]+)", path.read_text(encoding="utf-8")):
+            if not link.startswith("data:") and not (path.parent / link.split("#")[0]).exists():
+                yield f"{path.relative_to(folder)}: {link}: no such file"
     while waiting:
         path = waiting.pop()
         if path in reached or path not in pages:

@@ -38,6 +38,7 @@ ACCESSIBLE = [
     (re.compile(r'(?=<div id="search-results">)'), '<h1 class="visually-hidden">Search</h1>'),
     (re.compile(r'<th class="head[^>]*>(<p></p>|\s*)</th>'), "<td></td>"),
 ]
+IMPORT = 'import Gumshoe from "./gumshoe-patched.js";'
 LANGUAGES = {".cc": "cpp", ".c": "c", ".txt": "cmake"}
 
 
@@ -127,6 +128,21 @@ def stage(folder):
         (folder / page).write_text(mended((ROOT / name).read_text(encoding="utf-8"), ROOT / name, pathlib.PurePosixPath(page)), encoding="utf-8")
 
 
+def finish(site):
+    """Mends the pages that Sphinx wrote, and the files of Debian's furo, which refer to files outside of the site."""
+    for page in site.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        for pattern, better in ACCESSIBLE:
+            text = pattern.sub(better, text)
+        page.write_text(text, encoding="utf-8")
+    script, style = site / "_static/scripts/furo.js", site / "_static/styles/furo.css"
+    if (text := script.read_text(encoding="utf-8")).startswith(IMPORT):
+        script.write_text(script.with_name("gumshoe-patched.js").read_text(encoding="utf-8") + text.removeprefix(IMPORT), encoding="utf-8")
+    if found := re.match(r"@import url\((/javascript/[^)]*)\);", text := style.read_text(encoding="utf-8")):
+        shared = pathlib.Path("/usr/share" + found[1])
+        style.write_text((shared.read_text(encoding="utf-8") if shared.exists() else "") + text[found.end():], encoding="utf-8")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "build/site")
@@ -136,11 +152,7 @@ def main():
     shutil.rmtree(out, ignore_errors=True)
     done = subprocess.run(["sphinx-build", "-q", "-W", "--keep-going", "-j", "auto", "-c", ROOT / "tools/docs/site", "-d", f"{sources}-trees",
                            "-b", "html", sources, out], check=False)
-    for page in out.rglob("*.html"):
-        text = page.read_text(encoding="utf-8")
-        for pattern, better in ACCESSIBLE:
-            text = pattern.sub(better, text)
-        page.write_text(text, encoding="utf-8")
+    finish(out)
     if done.returncode == 0:
         print(f"wrote {os.path.relpath(out)}/index.html")
     return done.returncode
