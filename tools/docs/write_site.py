@@ -60,8 +60,16 @@ def course_block(language, content):
         return f"```{{admonition}} In `fovea learn`\n{content.splitlines()[-1]}.\n```"
     question = content.split("\nanswer:")[0]
     answer = re.search(r"^answer: (?:number|word) (.+)$", content, re.MULTILINE)
-    said = f"Answer: {answer[1]}" if answer else "`fovea learn` checks the answer on its model."
-    return f"````{{admonition}} Question\n{question}\n\n```{{admonition}} Answer\n:class: dropdown\n{said}\n```\n````"
+    said = answer[1] if answer else "<code>fovea learn</code> checks it on its model."
+    return f"```{{admonition}} Question\n{question}\n\n<details><summary>Answer</summary>{said}</details>\n```"
+
+
+def formula(found):
+    """Returns a formula of the course as code."""
+    text = found[1]
+    while "{" in text:
+        text = re.sub(r"([\^_]?)\{([^{}]*)\}", lambda group: f"{group[1]}({group[2]})" if group[1] else group[2], text)
+    return f"`{text}`"
 
 
 def mended(text, origin, page):
@@ -81,6 +89,8 @@ def mended(text, origin, page):
         way = os.path.relpath(place, page.parent)
         return f"{mark}[{words}]({way}{anchor or ''})"
 
+    if origin.parent.name == "course":
+        text = re.sub(r"^\$(.*)\$$", formula, text, flags=re.MULTILINE)
     # Code keeps its text: blocks between fences, and code within lines.
     pieces, end = [], 0
     for block in FENCED.finditer(text):
