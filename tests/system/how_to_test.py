@@ -110,9 +110,11 @@ class HowTo(FoveaTest):
         self.run_page(ROOT / "docs/first-steps.md")
 
     def test_fine_tune_on_chats(self):
+        self.file("test.jsonl", '{"messages": [{"role": "user", "content": "the eye"}, {"role": "assistant", "content": "sees"}]}\n')
         self.how_to()
 
     def test_align_with_preferences(self):
+        self.file("test.jsonl", '{"prompt": "the eye", "chosen": "sees", "rejected": "sleeps"}\n' * 3)
         self.how_to()
 
     def test_train_a_classifier(self):

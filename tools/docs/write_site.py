@@ -26,7 +26,7 @@ CONTENTS = ("README.md", "course.md", "core.md", "commands/README.md", "headers/
 WRITTEN = {"Reference": ["request-fields.md", "headers/index.md", "examples.md", "Index <genindex>"]}
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s#]*)(#[^)\s]*)?\)")
 FENCED = re.compile(r"^(```+)(\w*)[^\n]*\n(.*?)^\1$", re.DOTALL | re.MULTILINE)
-ITEM = re.compile(r"^(?:-|\d+\.) .*?\]\(([^)\s#:]+\.md)\)|^\|[^|\n]*\]\(([^)\s#:]+\.md)\)", re.MULTILINE)
+ITEM = re.compile(r"^(?:-|\d+\.) .*?\]\(([^)\s#:]+\.md)\)", re.MULTILINE)
 # What furo and Sphinx leave out for readers who use a keyboard or a screen reader.
 ACCESSIBLE = [
     (re.compile(r'(<p class="caption" role="heading")(?=>)'), r'\1 aria-level="2"'),
@@ -101,10 +101,10 @@ def mended(text, origin, page):
 
 
 def contents(text, more):
-    """Yields the navigation of a page: a table of contents for each section with pages in its lists or tables."""
+    """Yields the navigation of a page: a table of contents for each section with pages in its lists."""
     for section in re.split(r"^## ", text, flags=re.MULTILINE):
         title = section.split("\n")[0]
-        pages = [first or second for first, second in ITEM.findall(section)] + more.get(title, [])
+        pages = ITEM.findall(section) + more.get(title, [])
         if pages:
             caption = "" if title.startswith("# ") else f":caption: {title}\n"
             yield f"\n```{{toctree}}\n:hidden:\n{caption}\n" + "\n".join(dict.fromkeys(pages)) + "\n```\n"
