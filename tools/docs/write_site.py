@@ -148,9 +148,14 @@ def finish(site):
     script, style = site / "_static/scripts/furo.js", site / "_static/styles/furo.css"
     if (text := script.read_text(encoding="utf-8")).startswith(IMPORT):
         script.write_text(script.with_name("gumshoe-patched.js").read_text(encoding="utf-8") + text.removeprefix(IMPORT), encoding="utf-8")
-    if found := re.match(r"@import url\((/javascript/[^)]*)\);", text := style.read_text(encoding="utf-8")):
+    text = style.read_text(encoding="utf-8")
+    if found := re.match(r"@import url\((/javascript/[^)]*)\);", text):
         shared = pathlib.Path("/usr/share" + found[1])
-        style.write_text((shared.read_text(encoding="utf-8") if shared.exists() else "") + text[found.end():], encoding="utf-8")
+        text = (shared.read_text(encoding="utf-8") if shared.exists() else "") + text[found.end():]
+    if "prefers-color-scheme" not in text:  # its compiler dropped the colours of a dark system
+        dark = re.search(r'body\[data-theme="dark"\] (\{[^}]*\})', text)[1]
+        text += f'@media (prefers-color-scheme: dark) {{ body:not([data-theme="light"]) {dark} }}\n'
+    style.write_text(text, encoding="utf-8")
 
 
 def main():
