@@ -13,8 +13,7 @@ import unittest
 
 from support import ENVIRONMENT, FOVEA, ROOT, fovea
 
-WRITTEN = ["options.md", "request-fields.md"]  # by ./run docs, into docs/; not committed
-PAGES = [*ROOT.glob("*.md"), *(page for page in ROOT.glob("docs/**/*.md") if page.name not in WRITTEN)]
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
 # A command in a block of its own, after variables, mpirun or a prompt.
 COMMAND = re.compile(r"^(?: {4}|\t)(?:[A-Z_]+=\S+ |mpirun -n \d+ |\$ )*fovea (.+)$|^(?:[A-Z_]+=\S+ )*fovea ([a-z].+)$", re.MULTILINE)
 FENCED = re.compile(r"^```\w*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -62,30 +61,30 @@ def anchors_of(text):
 
 
 class Documents(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        holder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(holder.cleanup)
-        cls.folder = pathlib.Path(holder.name)
-        for script in ("write_options.py", "write_fields.py"):
-            subprocess.run([sys.executable, ROOT / "tools/docs" / script, "--out", cls.folder], env={**os.environ, "FOVEA_BIN": FOVEA},
-                           stdout=subprocess.DEVNULL, check=True)
-        cls.pages = [*PAGES, *(cls.folder / name for name in WRITTEN)]
+    def test_written_pages_have_all_verbs_options_fields_and_headers(self):
+        with tempfile.TemporaryDirectory() as holder:
+            folder, headers = pathlib.Path(holder), pathlib.Path(holder, "headers")
+            headers.mkdir()
+            for script, out in (("write_options.py", folder), ("write_fields.py", folder), ("write_headers.py", headers)):
+                subprocess.run([sys.executable, ROOT / "tools/docs" / script, out], env={**os.environ, "FOVEA_BIN": FOVEA}, check=True)
+            for verb, listed in json.loads(fovea("--list-options").stdout).items():
+                page = (folder / f"{verb}.md").read_text(encoding="utf-8")
+                for option in listed:
+                    self.assertRegex(page, rf"\n```{{option}} .*(?<![\w-]){option['name']}(?![\w-])")
+            sections = {section.split("\n")[0]: section for section in (folder / "request-fields.md").read_text(encoding="utf-8").split("\n## ")}
+            for field in json.loads(fovea("serve", "--list-fields").stdout):
+                for route in field["of"]:
+                    self.assertIn(f"\n| `{field['name']}` | ", sections[route])
+            for header in (ROOT / "include/fovea").rglob("*.h"):
+                page = (headers / header.relative_to(ROOT / "include/fovea").with_suffix(".md")).read_text(encoding="utf-8")
+                for declared in re.findall(r"^(?:struct|class|enum class) \w+.*$", header.read_text(encoding="utf-8"), re.MULTILINE):
+                    self.assertIn(f"\n{declared}\n", page)
 
-    def test_written_pages_have_all_verbs_options_and_fields(self):
-        options, fields = ((self.folder / name).read_text(encoding="utf-8") for name in WRITTEN)
-        sections = {section.split("\n")[0]: section for section in options.split("\n## ")}
-        described = anchors_of((ROOT / "docs/commands.md").read_text(encoding="utf-8"))
-        for verb, listed in json.loads(fovea("--list-options").stdout).items():
-            self.assertIn(verb, sections)
-            self.assertIn(verb, described, "docs/commands.md has no section for the verb")
-            for option in listed:
-                if option["name"].startswith("--"):
-                    self.assertRegex(sections[verb], f"{option['name']}(?![\\w-])")
-        sections = {section.split("\n")[0]: section for section in fields.split("\n## ")}
-        for field in json.loads(fovea("serve", "--list-fields").stdout):
-            for route in field["of"]:
-                self.assertIn(f"\n| `{field['name']}` | ", sections[route])
+    def test_commands_are_listed_as_the_help_groups_them(self):
+        page = (ROOT / "docs/commands/README.md").read_text(encoding="utf-8")
+        listed = re.findall(r"^(?:## (.*)|- \[(\w+)\]\(\2\.md\): (.*))$", page.split("\n## Common")[0], re.MULTILINE)
+        text = fovea("--help").stdout.decode().split("\n\n", 2)[2]
+        self.assertEqual(listed, [(title, verb, about) for title, verb, about in re.findall(r"^(?:(\S.*):|  (\w+) +(\S.*))$", text, re.MULTILINE)])
 
     def test_performance_agrees_with_the_records(self):
         done = subprocess.run([sys.executable, ROOT / "tools/docs/write_performance.py", "--check"], stdout=subprocess.PIPE, text=True, check=False)
@@ -107,7 +106,7 @@ class Documents(unittest.TestCase):
 
     # --dump-config reads a whole command line, and ends before anything is opened.
     def test_commands_in_blocks_are_accepted(self):
-        cases = [(page, words) for page in self.pages for words in commands_of(page)]
+        cases = [(page, words) for page in PAGES for words in commands_of(page)]
         self.assertGreater(len(cases), 200)
         with tempfile.TemporaryDirectory() as place, multiprocessing.pool.ThreadPool(2) as pool:
             def run(case):
@@ -120,7 +119,7 @@ class Documents(unittest.TestCase):
                     self.assertIn(words[1], experiments(), f"{page.name}: fovea {' '.join(words)}")
 
     def test_commands_in_sentences_have_known_verbs_and_options(self):
-        sources = [*self.pages, *ROOT.glob("apps/web/*.js"), *ROOT.glob("apps/web/*.html"), *ROOT.glob("apps/web/chat/*"),
+        sources = [*PAGES, *ROOT.glob("apps/web/*.js"), *ROOT.glob("apps/web/*.html"), *ROOT.glob("apps/web/chat/*"),
                    *ROOT.glob("apps/**/*.cc"), *ROOT.glob("src/**/*.cc")]
         for page in sources:
             quoted = {".md": r"`fovea ([^`\n]+)`", ".cc": r'"(?:[^"\n]*: | *)fovea ([a-z][^"\n]*)'}.get(page.suffix, r"fovea ([a-z][^`\"<\n]*)")
@@ -140,28 +139,21 @@ class Documents(unittest.TestCase):
         done = subprocess.run([sys.executable, ROOT / "tools/docs/write_measured.py", "--check"], stdout=subprocess.PIPE, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout)
 
-    def test_readme_shows_the_example(self):
-        example = (ROOT / "examples/train_and_generate.cc").read_text(encoding="utf-8")
-        self.assertIn(f"```cpp\n{example}```", (ROOT / "README.md").read_text(encoding="utf-8"))
-
     def test_named_files_exist(self):
         """Regression: tables of the guides named files that had moved."""
         name = re.compile(r"`((?:src|include|apps|contrib|tests|tools|bench|lab|examples|cmake|docs)/[\w./-]+\.\w+)`(?! \(\*\*new)")
         missing = {(page.name, path) for page in PAGES for path in name.findall(page.read_text(encoding="utf-8"))
-                   if "NAME" not in path and not (ROOT / path).exists() and path.removeprefix("docs/") not in WRITTEN}
+                   if "NAME" not in path and not (ROOT / path).exists()}
         self.assertEqual(missing, set())
 
     def test_links_have_targets(self):
-        for page in self.pages:
+        for page in PAGES:
             text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-            folder = ROOT / "docs" if page.parent == self.folder else page.parent
             for link in re.findall(r"\]\(([^)\s]+)[^)]*\)|(?:src|href)=\"([^\"]+)\"", text):
                 name, _, anchor = (link[0] or link[1]).partition("#")
                 if name.startswith("http") or anchor.startswith("view="):  # a view of the inspector, in the course
                     continue
-                target = (folder / name).resolve() if name else page
-                if target.parent == ROOT / "docs" and target.name in WRITTEN:
-                    target = self.folder / target.name
+                target = (page.parent / name).resolve() if name else page
                 with self.subTest(page=page.name, link=name, anchor=anchor):
                     self.assertTrue(target.exists())
                     if anchor and target.suffix == ".md":

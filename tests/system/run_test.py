@@ -27,6 +27,7 @@ class Run(unittest.TestCase):
 
     def test_unknown_arguments_are_refused_in_one_line(self):
         self.refused("tets")
+        self.refused("docs", "--chekc")
         self.refused("bare", "tets")
         self.refused("bare", "--release")
         self.refused("bare", "--ccache", "/nonesuch")

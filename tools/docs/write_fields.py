@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes request-fields.md: the fields of the server's routes, which `fovea serve --list-fields` prints as JSON. `./run docs` calls this
+"""Writes request-fields.md: the fields of the server's routes, which `fovea serve --list-fields` prints as JSON. `write_site.py` calls this
 script.
 
-Usage: write_fields.py [--out FOLDER]; default: docs. The program is $FOVEA_BIN; default: build/release/fovea."""
+Usage: write_fields.py FOLDER. The program is $FOVEA_BIN; default: build/release/fovea."""
 import argparse
 import json
 import os
@@ -13,7 +13,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BEGIN = """# Fields of requests
 
-Written by `./run docs` from `fovea serve --list-fields`. [serve.md](serve.md) describes the routes.
+[serve.md](serve.md) describes the routes.
 """
 
 
@@ -49,10 +49,8 @@ def page():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=pathlib.Path, default=ROOT / "docs")
-    path = parser.parse_args().out / "request-fields.md"
-    path.write_text(page(), encoding="utf-8")
-    print(f"wrote {os.path.relpath(path)}")
+    parser.add_argument("folder", type=pathlib.Path)
+    (parser.parse_args().folder / "request-fields.md").write_text(page(), encoding="utf-8")
     return 0
 
 

@@ -41,7 +41,7 @@ Element read_element(ThriftReader& reader) {
   return element;
 }
 
-// Returns the node of elements[at] with all below it, and moves `at` behind them.
+// Returns the node of elements[at] with all below it, and moves `at` after them.
 ParquetNode take_node(const std::vector<Element>& elements, size_t& at, const ParquetNode& parent,
                       int64_t& columns, const ThriftReader& reader, int depth) {
   constexpr int kDeepest = 32;
