@@ -99,29 +99,39 @@ std::string fetch(const model::HubPlan& plan, const model::HubSettings& settings
   });
 }
 
+namespace {
+
+std::string fetch_named(const model::HubName& name, bool yes) {
+  const std::string text = model::text_of(name);
+  const bool asks = isatty(STDIN_FILENO) == 1 && is_terminal(Channel::error);
+  if (!yes && !asks)
+    throw UsageError(fmt::format(
+        "{}: is not on this disk; to fetch it from the Hugging Face Hub, expected 'fovea pull "
+        "{}' before, or --yes",
+        text, text));
+  const model::HubSettings settings = hub_settings();
+  const model::HubPlan plan = model::plan_pull(name, settings);
+  note(summary_of(plan));
+  if (!yes && !answers_yes("Fetch it from the Hugging Face Hub? [Y/n] "))
+    throw UsageError(text + ": is not on this disk, and was not fetched");
+  return fetch(plan, settings);
+}
+
+}  // namespace
+
+void fetch_if_missing(const model::HubName& name, bool yes) {
+  const std::string text = model::text_of(name);
+  if (model::find_model(text) == text) fetch_named(name, yes);
+}
+
 void fetch_models(const OptionTable& table, bool yes) {
-  const auto fetch_named = [&](const model::HubName& name) {
-    const std::string text = model::text_of(name);
-    const bool asks = isatty(STDIN_FILENO) == 1 && is_terminal(Channel::error);
-    if (!yes && !asks)
-      throw UsageError(fmt::format(
-          "{}: is not on this disk; to fetch it from the Hugging Face Hub, expected 'fovea pull "
-          "{}' before, or --yes",
-          text, text));
-    const model::HubSettings settings = hub_settings();
-    const model::HubPlan plan = model::plan_pull(name, settings);
-    note(summary_of(plan));
-    if (!yes && !answers_yes("Fetch it from the Hugging Face Hub? [Y/n] "))
-      throw UsageError(text + ": is not on this disk, and was not fetched");
-    return fetch(plan, settings);
-  };
   for (const Option& option : table.all()) {
     if (!option.model_in) continue;
     for (const std::string& value : option.given) {
       const std::string model = option.model_in(value);
       const auto name = model::missing_model(model);
-      const std::string path = name ? fetch_named(*name) : model::find_model(model);
-      if (const auto base = missing_base(path)) fetch_named(*base);
+      const std::string path = name ? fetch_named(*name, yes) : model::find_model(model);
+      if (const auto base = missing_base(path)) fetch_named(*base, yes);
     }
   }
 }

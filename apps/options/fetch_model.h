@@ -18,6 +18,9 @@ std::string fetch(const model::HubPlan& plan, const model::HubSettings& settings
 // `yes`, or if the answer is no.
 void fetch_models(const OptionTable& table, bool yes);
 
+// The same for one model or data set; does nothing if it is in the cache.
+void fetch_if_missing(const model::HubName& name, bool yes);
+
 // "Qwen/Qwen3-0.6B-GGUF: 639 MB in 1 file, licence apache-2.0"
 std::string summary_of(const model::HubPlan& plan);
 

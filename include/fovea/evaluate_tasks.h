@@ -2,10 +2,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "fovea/core/options.h"
 #include "fovea/infer/metrics.h"
+#include "fovea/model/hub.h"
 #include "fovea/model/model.h"
 
 namespace fovea {
@@ -17,7 +20,8 @@ struct TaskData {
   // context with the greatest log-probability; `gold` is the index of the right one. {"context",
   // "target"}: the model continues the context greedily, and the text must equal the target;
   // optional "stop" (texts, default "\n\n"), "max_tokens" (256) and "metric": "rouge" instead of
-  // "exact_match". Choices and exact matches need a decoder; rouge does not.
+  // "exact_match". Choices and exact matches need a decoder; rouge does not. Or a name of
+  // task_names().
   std::string file = {};
   int64_t shots =
       0;  // records with their answers before each context: the first others of the file
@@ -26,6 +30,13 @@ struct TaskData {
   std::string samples_out = {};  // file for a JSON line per record with its outputs; empty = none
 };
 void visit(TaskData& data, OptionVisitor& visitor);  // fovea/core/options.h
+
+// The tasks of lm-evaluation-harness that have names here, with its prompts: "hellaswag", "mmlu",
+// ... Their shots are the first of the data set, and of the same subject in mmlu.
+std::vector<std::string> task_names();
+// Returns the data set of a task at the Hugging Face Hub, which must be in the cache
+// (fovea/model/hub.h) for evaluate_tasks(); nothing if no task has this name.
+std::optional<model::HubName> task_data_set(const std::string& name);
 
 struct TaskEvaluation {
   int64_t records = 0, choices = 0, generated = 0;  // all, and of each kind

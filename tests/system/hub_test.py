@@ -298,6 +298,29 @@ class HubTest(FoveaTest):
         self.assertTrue(self.folder_of().exists())
         self.assertEqual(self.run_hub("generate", "you/course", "--adapter", "you/adapter", "-p", "The", "-n", "2").returncode, 0)
 
+    def test_named_tasks_have_the_prompts_of_lm_evaluation_harness(self):
+        named = ROOT / "tests/goldens/tasks/named"
+        expected = json.loads((named / "expected.json").read_text(encoding="utf-8"))
+        for folder in named.iterdir():
+            if folder.is_dir():
+                files = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.parquet")}
+                self.hub.repositories["datasets/" + folder.name.replace("--", "/")] = hub_server.Repository(files)
+        self.refused("eval", COURSE, "--tasks", "sciq", containing="fovea pull hf:datasets/allenai/sciq")
+        samples = self.folder / "samples.jsonl"
+        for case, records in expected.items():
+            task, _, shots = case.partition(", ")
+            with self.subTest(case):
+                done = self.run_hub("eval", COURSE, "--tasks", task, "--samples-out", samples, "--yes", "--json",
+                                    *(["--shots", shots.split()[0]] if shots else []))
+                self.assertEqual(done.returncode, 0, done.stderr.decode())
+                found = [json.loads(line) for line in samples.read_text(encoding="utf-8").splitlines()]
+                self.assertEqual([{key: each[key] for key in ("context", "choices", "gold")} for each in found],
+                                 [{"context": each["description"] + each["context"], "choices": each["choices"], "gold": each["gold"]}
+                                  for each in records])
+        done = self.run_hub("eval", COURSE, "--tasks", "hellaswag,mmlu", "--json")
+        self.assertEqual([json.loads(line)["task"] for line in done.stdout.decode().splitlines()], ["hellaswag", "mmlu"])
+        self.refused("eval", COURSE, "--tasks", "hellaswag,mlu", containing="hellaswag,mlu")
+
     def test_models_lists_verifies_and_removes(self):
         self.assertIn("suggest", self.run_hub("models").stderr.decode())
         path = self.pull("you/course")

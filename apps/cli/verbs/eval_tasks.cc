@@ -2,10 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "base/ordered_json.h"
+#include "options/fetch_model.h"
 #include "options/field_options.h"
 #include "terminal/progress.h"
 #include "terminal/signals.h"
@@ -14,9 +18,11 @@
 namespace fovea::cli {
 namespace {
 
-std::string tasks_json(const TaskEvaluation& r) {
-  nlohmann::ordered_json json = {
-      {"records", r.records}, {"choices", r.choices}, {"generated", r.generated}, {"cut", r.cut}};
+std::string tasks_json(const TaskEvaluation& r, const std::string& task) {
+  nlohmann::ordered_json json;
+  if (!task.empty()) json["task"] = task;
+  json.update(
+      {{"records", r.records}, {"choices", r.choices}, {"generated", r.generated}, {"cut", r.cut}});
   for (const auto& [name, value] : r.metrics) json[name] = value;
   return json_line(json) + "\n";
 }
@@ -34,13 +40,21 @@ std::string tasks_text(const TaskEvaluation& r) {
   return text + fmt::format("{:<24}{}\n", "records", r.records);
 }
 
+// "samples.jsonl" -> "samples-mmlu.jsonl"
+std::string samples_of(const std::string& path, const std::string& task) {
+  if (path.empty()) return path;
+  const std::filesystem::path file(path);
+  return (file.parent_path() / (file.stem().string() + "-" + task + file.extension().string()))
+      .string();
+}
+
 }  // namespace
 
 void TasksRequest::declare(OptionTable& table) {
   add_fields(table, data_,
              {{.field = "file",
                .name = "--tasks",
-               .placeholder = "FILE",
+               .placeholder = "FILE|NAME,...",
                .section = "Tasks (records as those of lm-evaluation-harness)"},
               {"shots", {"--num-fewshot"}},
               {.field = "limit", .omitted = true},  // --limit of all evaluations
@@ -48,14 +62,42 @@ void TasksRequest::declare(OptionTable& table) {
               {.field = "samples_out", .placeholder = "FILE"}});
 }
 
+// Returns the names of tasks; a file is the only one.
+std::vector<std::string> TasksRequest::tasks() const {
+  std::vector<std::string> names;
+  std::istringstream list(data_.file);
+  for (std::string name; std::getline(list, name, ',');) names.push_back(name);
+  const bool all_named = std::all_of(names.begin(), names.end(), [](const std::string& name) {
+    return task_data_set(name).has_value();
+  });
+  return all_named && !std::filesystem::exists(data_.file) ? names : std::vector{data_.file};
+}
+
+void TasksRequest::fetch(bool yes) const {
+  for (const std::string& task : tasks())
+    if (const auto data = task_data_set(task)) fetch_if_missing(*data, yes);
+}
+
 int TasksRequest::run(const model::Model& model, int64_t limit, bool json) {
-  data_.limit = limit;
+  const std::vector<std::string> all = tasks();
+  for (const std::string& task : all) {
+    TaskData data = data_;
+    data.file = task;
+    data.limit = limit;
+    if (all.size() > 1) data.samples_out = samples_of(data.samples_out, task);
+    if (const int code = run_one(model, data, all.size() > 1, json); code != 0) return code;
+  }
+  return 0;
+}
+
+int TasksRequest::run_one(const model::Model& model, const TaskData& data, bool named,
+                          bool json) const {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();
   ProgressLine line;
   TaskEvaluation result;
   try {
-    result = evaluate_tasks(model, data_, [&](double fraction) {
+    result = evaluate_tasks(model, data, [&](double fraction) {
       const std::chrono::duration<double> passed = Clock::now() - start;
       const std::string left =
           fraction > 0 ? ", " + duration(passed.count() * (1 - fraction) / fraction) + " left" : "";
@@ -72,7 +114,8 @@ int TasksRequest::run(const model::Model& model, int64_t limit, bool json) {
   if (result.cut > 0)
     note(fmt::format("note: {} contexts are longer than the model's; their beginning was cut\n",
                      result.cut));
-  print(json ? tasks_json(result) : tasks_text(result));
+  const std::string name = named ? data.file : "";
+  print(json ? tasks_json(result, name) : (named ? name + "\n" : "") + tasks_text(result));
   return 0;
 }
 

@@ -199,6 +199,7 @@ class EvalCommand : public Command {
     if (table.given("--tasks")) {
       allow_only(table, "--tasks",
                  {"MODEL", "--limit", "--dtype", "--cache-dtype", "--adapter", "--mute"});
+      tasks_.fetch(table.given("--yes"));
       catch_signals();
       return tasks_.run(open(), data_.limit, json);
     }

@@ -172,8 +172,12 @@ class TaskRun {
 
 void visit(TaskData& d, OptionVisitor& v) {
   constexpr int64_t kMost = 1'000'000'000;
-  v.text({"file", "JSON lines with \"context\" and \"choices\" with \"gold\", or \"target\""},
-         d.file);
+  v.text(
+      {"file",
+       "records with \"context\" and \"choices\" with \"gold\", or \"target\"; or names of tasks, "
+       "separated by commas: arc_easy, arc_challenge, boolq, hellaswag, mmlu, openbookqa, piqa, "
+       "sciq"},
+      d.file);
   v.integer({"shots", "tasks: records with their answers before each context"}, d.shots, 0, 10'000);
   v.integer({"limit", "tasks: evaluate the first N records only; 0 = all"}, d.limit, 0, kMost);
   v.text({"delimiter", "tasks: text between a context and its continuation"}, d.delimiter);
@@ -185,10 +189,12 @@ TaskEvaluation evaluate_tasks(const model::Model& model, const TaskData& data,
                               const std::function<bool(double fraction)>& progress) {
   const FloatMode mode;
   check_fields(data);
-  const std::vector<TaskRecord> records = read_task_records(data.file);
-  check_field(data.shots < std::ssize(records), "shots",
-              "{}; expected at most {}, since {} has {} records", data.shots, records.size() - 1,
-              data.file, records.size());
+  const TaskRecords all = read_task_records(data.file);
+  const std::vector<TaskRecord>& records = all.records;
+  const int64_t most_shots =
+      all.examples.empty() ? std::ssize(records) - 1 : std::ssize(all.examples);
+  check_field(data.shots <= most_shots, "shots", "{}; expected at most {}, since {} has {} records",
+              data.shots, most_shots, data.file, records.size());
   check(model.has_tokenizer(), "tasks: the model has no tokenizer; expected one");
   const size_t count =
       data.limit > 0 ? std::min(records.size(), static_cast<size_t>(data.limit)) : records.size();
@@ -196,7 +202,7 @@ TaskEvaluation evaluate_tasks(const model::Model& model, const TaskData& data,
   for (size_t i = 0; i < count; ++i) {
     if (progress && !progress(static_cast<double>(i) / static_cast<double>(count)))
       fail(ErrorKind::Failed, "tasks: stopped after {} of {} records", i, count);
-    const std::string context = context_with_shots(records, i, data.shots, data.delimiter);
+    const std::string context = context_with_shots(all, i, data.shots, data.delimiter);
     if (records[i].chooses())
       run.choose(records[i], context);
     else

@@ -1,6 +1,8 @@
 #include "api/task_records.h"
 
+#include "api/named_tasks.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "base/json.h"
 #include "records/json_records.h"
 
@@ -56,25 +58,29 @@ TaskRecord record_of(const nlohmann::json& json, const std::string& name) {
 
 }  // namespace
 
-std::vector<TaskRecord> read_task_records(const std::string& path) {
-  std::vector<TaskRecord> records;
-  text::each_json_record(path, [&](const std::string& line, const std::string& name) {
-    records.push_back(record_of(parse_json(line, name), name));
+TaskRecords read_task_records(const std::string& file) {
+  if (!is_file(file) && is_named_task(file)) return read_named_task(file);
+  TaskRecords all;
+  text::each_json_record(file, [&](const std::string& line, const std::string& name) {
+    all.records.push_back(record_of(parse_json(line, name), name));
   });
-  if (records.empty())
-    fail(ErrorKind::BadFile, "{}: no records; expected JSON lines with \"context\"", path);
-  return records;
+  if (all.records.empty())
+    fail(ErrorKind::BadFile, "{}: no records; expected JSON lines with \"context\"", file);
+  return all;
 }
 
-std::string context_with_shots(const std::vector<TaskRecord>& records, size_t number, int64_t shots,
+std::string context_with_shots(const TaskRecords& all, size_t number, int64_t shots,
                                const std::string& delimiter) {
-  std::string text;
-  for (size_t i = 0; i < records.size() && shots > 0; ++i) {
-    if (i == number) continue;
-    text += records[i].context + delimiter + records[i].answer() + "\n\n";
+  const TaskRecord& record = all.records[number];
+  const bool others = all.examples.empty();
+  const std::vector<TaskRecord>& examples = others ? all.records : all.examples;
+  std::string text = record.description;
+  for (size_t i = 0; i < examples.size() && shots > 0; ++i) {
+    if ((others && i == number) || examples[i].group != record.group) continue;
+    text += examples[i].context + delimiter + examples[i].answer() + "\n\n";
     --shots;
   }
-  return text + records[number].context;
+  return text + record.context;
 }
 
 }  // namespace fovea

@@ -8,10 +8,12 @@ namespace fovea {
 
 // A record of an evaluation; see TaskData.
 struct TaskRecord {
-  std::string context;
-  std::vector<std::string> choices;  // empty = the model generates
+  std::string description = {};  // precedes the context and its shots
+  std::string group = {};        // shots are of the same group, such as a subject
+  std::string context = {};
+  std::vector<std::string> choices = {};  // empty = the model generates
   int64_t gold = 0;
-  std::string target;
+  std::string target = {};
   std::vector<std::string> stop = {"\n\n"};
   int64_t max_tokens = 256;
   bool rouge = false;
@@ -21,12 +23,18 @@ struct TaskRecord {
   }
 };
 
-// Throws BadFile, with file and line, if a record is invalid or there is none.
-std::vector<TaskRecord> read_task_records(const std::string& path);
+struct TaskRecords {
+  std::vector<TaskRecord> records;
+  std::vector<TaskRecord> examples;  // the shots; empty = the other records
+};
 
-// Returns the context of record `number` after those of the first `shots` other records, each with
-// its answer, separated by blank lines.
-std::string context_with_shots(const std::vector<TaskRecord>& records, size_t number, int64_t shots,
+// Reads a file, or the data set of a named task (task_names()). Throws BadFile, with file and line,
+// if a record is invalid or there is none.
+TaskRecords read_task_records(const std::string& file);
+
+// Returns the context of record `number` after those of the first `shots` examples of its group,
+// each with its answer, separated by blank lines.
+std::string context_with_shots(const TaskRecords& records, size_t number, int64_t shots,
                                const std::string& delimiter);
 
 }  // namespace fovea

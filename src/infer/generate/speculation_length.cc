@@ -6,8 +6,8 @@ namespace fovea::infer {
 namespace {
 
 // Time of one more row in a pass, relative to a pass over one row. Most of a pass is spent on
-// reading the weights, which all rows share. Measured: 0.2 (docs/commands/generate.md); the rest is a
-// margin.
+// reading the weights, which all rows share. Measured: 0.2 (docs/commands/generate.md); the rest is
+// a margin.
 constexpr double kRow = 0.25;
 // Weight of a checked token, relative to the next one.
 constexpr double kDecay = 0.9;
