@@ -1,6 +1,6 @@
 #pragma once
 
-#include <vector>
+#include <span>
 
 namespace fovea::cli {
 
@@ -9,6 +9,6 @@ struct Example {
   const char *verb, *command, *purpose;
 };
 
-const std::vector<Example>& examples();
+std::span<const Example> examples();
 
 }  // namespace fovea::cli
