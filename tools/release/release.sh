@@ -76,12 +76,11 @@ build_archives() {
 
 # try_archives: runs the archive in Debian 13 and Ubuntu 22.04, and the root of the container.
 try_archives() {
-  local system ubuntu=/usr/share/debootstrap/scripts/jammy keys=$folder/trixie-build/usr/share/keyrings/ubuntu-archive-keyring.gpg
+  local system keys=$folder/trixie-build/usr/share/keyrings/ubuntu-archive-keyring.gpg
   echo "release: jammy: creating the system" >&2
   install_packages "$folder/trixie-build" ubuntu-keyring
   # Of Ubuntu 22.04, since its C and C++ libraries are older than those of Debian 12; from debootstrap's own mirror.
-  debootstrap --variant=minbase --keyring="$keys" --force-check-gpg jammy "$folder/jammy" "$(sed -nE 's/^default_mirror (http.*)/\1/p' "$ubuntu" | head -n 1)" \
-    > "$folder/jammy.log" 2>&1 || { tail -n 20 "$folder/jammy.log" >&2; refuse "jammy: debootstrap failed"; }
+  debootstrap --variant=minbase --keyring="$keys" --force-check-gpg jammy "$folder/jammy" > "$folder/jammy.log" 2>&1 || { tail -n 20 "$folder/jammy.log" >&2; refuse "jammy: debootstrap failed"; }
   for system in "$folder/trixie" "$folder/jammy"; do
     fresh "$system-archive" "$system"
     mkdir "$system-archive/opt/any folder"
