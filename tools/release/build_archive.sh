@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.."
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
-export SOURCE_DATE_EPOCH LC_ALL=C.UTF-8
+export SOURCE_DATE_EPOCH
 # No option maps the prefix of paths: without debugging information, and since no code has the name of its file, the program
 # contains none. ./run release compares builds in two folders.
 cmake --preset portable
