@@ -5,8 +5,8 @@ import re
 import subprocess
 import time
 
-# The licences of the libraries, by their source packages without a version at the end: of the code that is in the archives, not of its
-# tests and tools.
+# The licences of the libraries, by their source packages, without the version at the end of some: of the code that is in the archives,
+# not of its tests and tools.
 LICENCES = {
     "boost": "BSL-1.0",
     "brotli": "MIT",
@@ -29,7 +29,7 @@ LICENCES = {
     "libbsd": "BSD-3-Clause AND BSD-2-Clause AND ISC AND MIT",
     "libedit": "BSD-3-Clause",
     "libffi": "MIT",
-    "libidn": "LGPL-3.0-or-later OR GPL-2.0-or-later",
+    "libidn2": "LGPL-3.0-or-later OR GPL-2.0-or-later",
     "libjpeg-turbo": "IJG AND BSD-3-Clause AND Zlib",
     "libmd": "BSD-3-Clause AND BSD-2-Clause AND ISC AND Beerware",
     "libogg": "BSD-3-Clause",
@@ -37,23 +37,23 @@ LICENCES = {
     "libpsl": "MIT",
     "libsndfile": "LGPL-2.1-or-later",
     "libsoxr": "LGPL-2.1-or-later",
-    "libssh": "BSD-3-Clause",
-    "libtasn": "LGPL-2.1-or-later",
+    "libssh2": "BSD-3-Clause",
+    "libtasn1": "LGPL-2.1-or-later",
     "libunistring": "LGPL-3.0-or-later OR GPL-2.0-or-later",
     "libvorbis": "BSD-3-Clause",
     "libwebp": "BSD-3-Clause",
     "libyaml": "MIT",
     "libzstd": "BSD-3-Clause",
-    "mpg": "LGPL-2.1-only",
+    "mpg123": "LGPL-2.1-only",
     "ncurses": "X11-distribute-modifications-variant",
     "nettle": "LGPL-3.0-or-later OR GPL-2.0-or-later",
-    "nghttp": "MIT",
+    "nghttp2": "MIT",
     "nlohmann-json": "MIT",
     "openldap": "OLDAP-2.8",
     "openssl": "Apache-2.0",
     "opus": "BSD-3-Clause",
     "p11-kit": "BSD-3-Clause",
-    "pcre": "BSD-3-Clause",
+    "pcre2": "BSD-3-Clause",
     "rtmpdump": "LGPL-2.1-or-later",
     "utf8proc": "MIT AND Unicode-DFS-2015",
     "xxhash": "BSD-2-Clause",
@@ -65,7 +65,7 @@ def describe(package):
     """Returns the SPDX entry of an installed Debian package."""
     source, version = subprocess.run(["dpkg-query", "-W", "-f", "${source:Package} ${Version}", package], stdout=subprocess.PIPE, text=True,
                                      check=True).stdout.split()
-    library = re.sub(r"-?\d+(\.\d+)*$", "", source)  # gcc-12, libpng1.6
+    library = source if source in LICENCES else re.sub(r"-?\d+(\.\d+)*$", "", source)  # gcc-12, libpng1.6
     if library not in LICENCES:
         raise SystemExit(f"sbom: {source}: its licence is unknown; expected it in the table of {os.path.basename(__file__)}")
     return {
