@@ -55,6 +55,7 @@ LICENCES = {
     "p11-kit": "BSD-3-Clause",
     "pcre2": "BSD-3-Clause",
     "rtmpdump": "LGPL-2.1-or-later",
+    "snappy": "BSD-3-Clause",
     "utf8proc": "MIT AND Unicode-DFS-2015",
     "xxhash": "BSD-2-Clause",
     "zlib": "Zlib",
