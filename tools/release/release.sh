@@ -36,7 +36,7 @@ try_program() {
     refuse "$program generate: generated no text; expected some"
 }
 
-# build_packages RELEASE CACHE: builds and checks the packages of a release of Debian, and tries those for developers.
+# build_packages RELEASE CACHE: builds and checks the packages of a release of Debian.
 build_packages() {
   local release=$1 system=$folder/$1-build
   cp -a "$folder/$release" "$system"
@@ -46,20 +46,22 @@ build_packages() {
   echo "release: $release: building the packages" >&2
   quietly "$system" "$root/run" release deb /dist
   cp "$system"/dist/*.deb "$folder/dist/"
-  quietly "$system" bash -c 'apt-get install -y -qq /dist/libfovea0_*.deb /dist/fovea-dev_*.deb &&
-    gcc "$0/examples/generate.c" $(pkg-config --cflags --libs fovea) -o /tmp/generate && /tmp/generate 2>&1 | grep usage' "$root"
 }
 
-# try_packages RELEASE: installs the package of the program in a system with nothing but the package manager.
+# try_packages RELEASE: installs the package of the program in a system with nothing but the package manager, then those for
+# developers, with which it builds examples in C and C++.
 try_packages() {
   local system=$folder/$1-trial
   fresh "$system" "$folder/$1"
-  cp "$folder/$1-build"/dist/fovea_*.deb "$system/tmp/"
+  cp "$folder/$1-build"/dist/*.deb "$system/tmp/"
   quietly "$system" apt-get update -qq
   quietly "$system" env DEBIAN_FRONTEND=noninteractive bash -c 'apt-get install -y -qq /tmp/fovea_*.deb'
   try_program "$system" fovea
   [[ -s $system/usr/share/man/man1/fovea-train.1.gz ]] || refuse "$1: fovea-train(1) is missing"
   [[ ! -e $system/etc/systemd/system/multi-user.target.wants/fovea.service ]] || refuse "$1: the service is enabled; expected it disabled"
+  cp -R "$root/examples" "$system/tmp/"
+  quietly "$system" env DEBIAN_FRONTEND=noninteractive bash -c 'apt-get install -y -qq --no-install-recommends cmake g++ ninja-build /tmp/*.deb &&
+    cmake -G Ninja -S /tmp/examples -B /tmp/made && cmake --build /tmp/made --target generate train_and_generate && /tmp/made/generate /tmp/model The'
 }
 
 # build_archives: builds the archives twice in different folders, once without the compiler cache.
