@@ -1,9 +1,11 @@
 # Writes the manual pages and completions that PROGRAM prints to the folder OUT.
+string(TIMESTAMP today "%Y-%m-%d" UTC)  # or the day of SOURCE_DATE_EPOCH
 function(write name)
   execute_process(COMMAND ${PROGRAM} ${ARGN} OUTPUT_VARIABLE text RESULT_VARIABLE failed)
   if(failed)
     message(WARNING "${name}: not written, since the program does not run here")
   else()
+    string(REGEX REPLACE "^(.TH [^ ]+ 1) \"\"" "\\1 \"${today}\"" text "${text}")  # the program does not know the day
     file(WRITE ${OUT}/${name} "${text}")
   endif()
 endfunction()

@@ -3,6 +3,7 @@ import json
 import os
 import pathlib
 import pty
+import re
 import select
 import shutil
 import subprocess
@@ -31,6 +32,17 @@ class Manual(FoveaTest):
             for option in table:
                 self.assertIn("\\fB" + option["name"].replace("-", "\\-") + "\\fR", page, verb)
         self.refused(fovea("--man", "trian"), 2, "trian: unknown verb; did you mean train?")
+
+    def test_each_page_has_examples_with_options_of_the_verb(self):
+        for verb, table in TABLES.items():
+            page = printed("--man", verb).replace("\\-", "-")
+            examples = re.findall(r"^\.TP\n\\fB(.*)\\fR$", page.split("\n.SH EXAMPLES\n")[1].split("\n.SH ")[0], re.MULTILINE)
+            self.assertIn(len(examples), (2, 3, 4), verb)
+            names = {name for option in table for name in (option["name"], *option["aliases"])}
+            for example in examples:
+                self.assertIn(f"fovea {verb}", example)
+                given = set(re.findall(r" (--?[a-z][-a-z]*)", example.split(f"fovea {verb}")[1]))
+                self.assertEqual(given - names, set(), example)
 
     @needs("man")
     def test_the_pages_have_no_warnings(self):

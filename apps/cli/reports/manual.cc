@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "cli/reports/examples.h"
 #include "fovea/core/machine.h"
 #include "options/help.h"
 
@@ -51,6 +52,14 @@ std::string option_entry(const Option& option) {
   tag += bold_word(option.name);
   if (!option.placeholder.empty()) tag += " \\fI" + roff(option.placeholder) + "\\fR";
   return ".TP\n" + tag + "\n" + roff(description_of(option)) + "\n";
+}
+
+std::string examples_of(const std::string& verb) {
+  std::string out = ".SH EXAMPLES\n";
+  for (const Example& example : examples())
+    if (verb == example.verb)
+      out += ".TP\n" + bold_word(example.command) + "\n" + roff(example.purpose) + "\n";
+  return out;
 }
 
 constexpr const char* kExitStatus =
@@ -106,7 +115,8 @@ std::string manual_page(const VerbDescription& verb) {
     section = &option.section;
     out += option_entry(option);
   }
-  return out + kExitStatus + kEnvironment + ".SH SEE ALSO\n\\fBfovea\\fR(1)\n";
+  return out + examples_of(verb.name) + kExitStatus + kEnvironment +
+         ".SH SEE ALSO\n\\fBfovea\\fR(1)\n";
 }
 
 }  // namespace fovea::cli
