@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import re
+import ssl
 import sys
 import threading
 import time
@@ -205,7 +206,7 @@ class Hub:
     """Serves repositories until closed. faults: what happens to the next requests to the hub or the data host: ("status", 429, headers),
     ("cut", bytes), ("change",) or None."""
 
-    def __init__(self, repositories, rate=0, port=0):
+    def __init__(self, repositories, rate=0, port=0, certificate=None):
         self.repositories = repositories
         self.rate, self.ranges = rate, True
         self.requests = []
@@ -216,10 +217,15 @@ class Hub:
             # Another port of this machine is another host, to which no token may go.
             server = http.server.ThreadingHTTPServer(("127.0.0.1", 0 if is_data else port), Handler)
             server.daemon_threads = True
+            if certificate:  # a file with the certificate and its key
+                context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+                context.load_cert_chain(certificate)
+                server.socket = context.wrap_socket(server.socket, server_side=True)
             server.hub, server.is_data = self, is_data
             threading.Thread(target=server.serve_forever, daemon=True).start()
             self.servers.append(server)
-        self.address, self.data_address = (f"http://127.0.0.1:{server.server_address[1]}" for server in self.servers)
+        self.address, self.data_address = (
+            f"{'https' if certificate else 'http'}://127.0.0.1:{server.server_address[1]}" for server in self.servers)
 
     def next_fault(self, kind):
         return self.faults[kind].popleft() if self.faults[kind] else None

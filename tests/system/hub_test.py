@@ -225,6 +225,28 @@ class HubTest(FoveaTest):
             self.refused("pull", "you/evil", containing="listing")
         self.assertFalse(self.folder_of("models--you--evil").exists())
 
+    def test_certificates_are_checked(self):
+        if shutil.which("openssl") is None:
+            self.skipTest("no openssl, which makes a certificate")
+        certificate = self.folder / "certificate.pem"
+        made = subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1", "-addext",
+                               "subjectAltName=IP:127.0.0.1", "-keyout", self.folder / "key.pem", "-out", certificate], capture_output=True, check=False)
+        self.assertEqual(made.returncode, 0, made.stderr.decode())
+        both = self.folder / "both.pem"
+        both.write_bytes(certificate.read_bytes() + (self.folder / "key.pem").read_bytes())
+        secure = hub_server.Hub(self.hub.repositories, certificate=both)
+        self.addCleanup(secure.close)
+        self.refused("pull", "you/course", code=1, containing="ca-certificates", env={"HF_ENDPOINT": secure.address})
+        self.pull("you/course", env={"HF_ENDPOINT": secure.address, "CURL_CA_BUNDLE": str(certificate)})
+        # A redirect from https to http is refused.
+        shutil.rmtree(self.cache)
+        secure.data_address = self.hub.data_address
+        self.refused("pull", "you/course", code=1, env={"HF_ENDPOINT": secure.address, "CURL_CA_BUNDLE": str(certificate)})
+
+    def test_a_proxy_of_the_environment_is_used(self):
+        self.pull("you/course", env={"HF_ENDPOINT": "http://hub.invalid", "http_proxy": self.hub.address, "no_proxy": "127.0.0.1"})
+        self.assertTrue(any(each[2].startswith("http://hub.invalid/") for each in self.hub.requests))
+
     def test_a_renamed_repository_is_followed(self):
         self.hub.repositories["old/course"] = hub_server.Repository({})
         self.hub.repositories["old/course"].renamed = "you/course"
