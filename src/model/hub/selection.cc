@@ -75,11 +75,10 @@ std::map<std::string, WeightFiles> weights_with(const std::vector<HubFile>& file
   return all;
 }
 
-const WeightFiles& complete(const std::string& name, const WeightFiles& weights) {
+void check_complete(const std::string& name, const WeightFiles& weights) {
   if (weights.files.size() < weights.parts)
     fail(ErrorKind::BadFile, "{}: has {} of {} parts; expected all", name, weights.files.size(),
          weights.parts);
-  return weights;
 }
 
 std::string names_of(const std::vector<HubFile>& files) {
@@ -186,8 +185,8 @@ std::vector<HubFile> folder_weights(const std::vector<HubFile>& files) {
   const auto add = [&](const std::string& name) {
     const auto found = whole.find(name);
     if (found == whole.end()) return false;
-    const WeightFiles& all = complete(name, found->second);
-    weights.insert(weights.end(), all.files.begin(), all.files.end());
+    check_complete(name, found->second);
+    weights.insert(weights.end(), found->second.files.begin(), found->second.files.end());
     return true;
   };
   if (add("model.safetensors")) {
@@ -257,7 +256,8 @@ Selection select_files(const std::vector<HubFile>& files, const HubName& name,
          "such as pytorch_model.bin, can run code); it has {}",
          text_of(name), names_of(files));
   const auto& [path, model] = wanted_model(models, name, settings, selection.choice);
-  selection.files = complete(path, model).files;
+  check_complete(path, model);
+  selection.files = model.files;
   selection.model = selection.files.front().path;
   return selection;
 }
