@@ -36,6 +36,7 @@
 #include "fovea/media/image.h"
 #include "fovea/model/convert.h"
 #include "fovea/model/gguf.h"
+#include "fovea/model/hub.h"
 #include "fovea/model/model.h"
 #include "fovea/model/model_path.h"
 #include "fovea/model/spec.h"

@@ -142,8 +142,9 @@ TEST_F(CorpusTest, RefusesEmptyFiles) {
   write("blank.jsonl", "{\"text\": \"\"}\n");
   refused("blank.jsonl", ": contains no text; expected at least one character");
   write("folder/a.md", "x");
-  refused("folder",
-          ": contains no text; expected files *.txt, *.jsonl or *.json that are not empty");
+  refused(
+      "folder",
+      ": contains no text; expected files *.txt, *.jsonl, *.json or *.parquet that are not empty");
   expect_error(ErrorKind::InvalidArgument, {"data: is missing"}, [] { Corpus corpus({}); });
 }
 

@@ -57,7 +57,7 @@ TEST_F(TextPairFiles, RefuseMismatchedFiles) {
   expect_error(ErrorKind::InvalidArgument, {"pairs: 3 files", "expected two"},
                [&] { pairs({two, two, two}); });
   expect_error(ErrorKind::BadFile, {"nowhere"}, [&] { pairs({folder_ / "nowhere", two}); });
-  expect_error(ErrorKind::BadFile, {"a.jsonl: is JSON", "expected a text file"},
+  expect_error(ErrorKind::BadFile, {"a.jsonl: has records", "expected a text file"},
                [&] { pairs({file("a.jsonl", "{\"text\": \"one\"}\n")}); });
 }
 
