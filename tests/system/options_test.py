@@ -217,14 +217,18 @@ class Help(FoveaTest):
             for line in self.ok(fovea("eval", "--help", env={"COLUMNS": str(columns)})).stdout.decode().splitlines():
                 self.assertLessEqual(len(line), columns)
 
-    def test_a_missing_verb_prints_the_usage_on_standard_error(self):
-        self.assertIn(b"train", self.ok(fovea("--help")).stdout)
-        result = fovea()
-        self.assertEqual((result.returncode, result.stdout), (2, b""))
-        self.assertIn(b"usage: fovea", result.stderr)
-        first_steps, groups = result.stderr.decode().split("Train:")
+    def test_the_help_lists_the_verbs_in_groups(self):
+        first_steps, groups = self.ok(fovea("--help")).stdout.decode().split("Train:")
         self.assertIn("fovea learn  ", first_steps)
         self.assertIn("\n  generate   generate text with a model\n", groups)
+
+    def test_a_missing_verb_prints_a_greeting_on_standard_error(self):
+        result = fovea(env={"HF_HOME": str(self.folder)})
+        self.assertEqual((result.returncode, result.stdout), (2, b""))
+        greeting = result.stderr.decode()
+        self.assertRegex(greeting, r"threads.*free memory,\n.*billion parameters")
+        self.assertIn("fovea chat hf:", greeting)
+        self.assertNotIn("Models on this disk", greeting)
 
     def test_the_version_is_printed(self):
         self.assertRegex(self.ok(fovea("--version")).stdout.decode(), r"^fovea \d+\.\d+\.\d+.*\n")
