@@ -172,10 +172,7 @@ class TaskRun {
 
 void visit(TaskData& d, OptionVisitor& v) {
   constexpr int64_t kMost = 1'000'000'000;
-  v.text({"file",
-          "records with \"context\", or names separated by commas, such as hellaswag,mmlu "
-          "(docs/training.md)"},
-         d.file);
+  v.text({"file", "records with \"context\", or names: hellaswag,mmlu (docs/training.md)"}, d.file);
   v.integer({"shots", "tasks: records with their answers before each context"}, d.shots, 0, 10'000);
   v.integer({"limit", "tasks: evaluate the first N records only; 0 = all"}, d.limit, 0, kMost);
   v.text({"delimiter", "tasks: text between a context and its continuation"}, d.delimiter);
