@@ -109,6 +109,9 @@ class HowTo(FoveaTest):
         self.file("text.txt", text_of(60000))
         self.run_page(ROOT / "docs/first-steps.md")
 
+    def test_install(self):
+        self.how_to()
+
     def test_fine_tune_on_chats(self):
         self.file("test.jsonl", '{"messages": [{"role": "user", "content": "the eye"}, {"role": "assistant", "content": "sees"}]}\n')
         self.how_to()
