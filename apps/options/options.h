@@ -40,7 +40,7 @@ struct Option {
   // Returns the model or the adapter that a value names, which may be at the Hugging Face Hub; null
   // = values name none.
   std::function<std::string(const std::string&)> model_in;
-  bool of_spec = false;                         // a field of the Spec
+  bool of_spec = false;  // a field of the Spec
   // The path in a Spec's JSON that replaces the option, such as "decoder.norm.alpha". The option
   // is hidden, gives a warning, and goes in the next version; empty = it stays.
   std::string replaced_by;
