@@ -63,6 +63,23 @@ std::optional<model::HubName> missing_base(const std::string& adapter) {
   return model::missing_model(base->get<std::string>());
 }
 
+// Fetches a model or a data set and returns its path, after a question unless `yes`.
+std::string fetch_named(const model::HubName& name, bool yes) {
+  const std::string text = model::text_of(name);
+  const bool asks = isatty(STDIN_FILENO) == 1 && is_terminal(Channel::error);
+  if (!yes && !asks)
+    throw UsageError(fmt::format(
+        "{}: is not on this disk; to fetch it from the Hugging Face Hub, expected 'fovea pull "
+        "{}' before, or --yes",
+        text, text));
+  const model::HubSettings settings = hub_settings();
+  const model::HubPlan plan = model::plan_pull(name, settings);
+  note(summary_of(plan));
+  if (!yes && !answers_yes("Fetch it from the Hugging Face Hub? [Y/n] "))
+    throw UsageError(text + ": is not on this disk, and was not fetched");
+  return fetch(plan, settings);
+}
+
 }  // namespace
 
 model::HubSettings hub_settings() {
@@ -98,26 +115,6 @@ std::string fetch(const model::HubPlan& plan, const model::HubSettings& settings
     return true;
   });
 }
-
-namespace {
-
-std::string fetch_named(const model::HubName& name, bool yes) {
-  const std::string text = model::text_of(name);
-  const bool asks = isatty(STDIN_FILENO) == 1 && is_terminal(Channel::error);
-  if (!yes && !asks)
-    throw UsageError(fmt::format(
-        "{}: is not on this disk; to fetch it from the Hugging Face Hub, expected 'fovea pull "
-        "{}' before, or --yes",
-        text, text));
-  const model::HubSettings settings = hub_settings();
-  const model::HubPlan plan = model::plan_pull(name, settings);
-  note(summary_of(plan));
-  if (!yes && !answers_yes("Fetch it from the Hugging Face Hub? [Y/n] "))
-    throw UsageError(text + ": is not on this disk, and was not fetched");
-  return fetch(plan, settings);
-}
-
-}  // namespace
 
 void fetch_if_missing(const model::HubName& name, bool yes) {
   const std::string text = model::text_of(name);

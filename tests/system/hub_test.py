@@ -206,14 +206,14 @@ class HubTest(FoveaTest):
         self.refused("pull", "you/course:Q4_K_M", containing="quantisation")
         self.refused("pull", f"{self.hub.address}/you/course/blob/main/none.gguf", containing="none.gguf")
         self.refused("pull", "hf:../../etc", containing="expected hf:USER/NAME")
-        self.refused("pull", "you/course", "--revision", "../../../tmp/x")
+        self.refused("pull", "you/course", "--revision", "../../../tmp/x", containing="a branch, a tag or a commit")
         gated = self.hub.repositories["you/gated"] = hub_server.Repository(course_files())
         gated.token, gated.gated = TOKEN, True
         self.refused("pull", "you/gated", code=1, containing="accept")
         self.refused("pull", "you/course", code=1, containing="HF_HUB_OFFLINE", env={"HF_HUB_OFFLINE": "1"})
-        for answer in (403, 404):
+        for answer, code, said in ((403, 1, "may not read it"), (404, 2, "not at the Hub")):
             self.hub.faults["hub"].append(("status", answer, {}))
-            self.assertIn(self.run_hub("pull", "you/course").returncode, (1, 2))
+            self.refused("pull", "you/course", code=code, containing=said)
         self.refused("pull", "you/course", code=1, containing="127.0.0.1", env={"HF_ENDPOINT": "http://127.0.0.1:1"}, timeout=60)
 
     def test_hostile_listings_stay_in_the_cache(self):

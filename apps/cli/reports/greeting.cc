@@ -19,12 +19,14 @@ constexpr size_t kMostListed = 5;
 
 std::string models_on_disk() {
   std::vector<ListedModel> models = listed_models(model::hub_settings());
-  std::erase_if(models, [](const ListedModel& each) { return each.path.empty() || each.dataset; });
+  std::erase_if(models, [](const ListedModel& each) {
+    return each.repository.path.empty() || each.repository.dataset;
+  });
   if (models.empty()) return "";
   std::string text = "\nModels on this disk ('fovea models' lists all):\n";
   for (size_t i = 0; i < std::min(kMostListed, models.size()); ++i)
-    text += fmt::format("    {:<44} {:>9}  {}\n", printable(models[i].name),
-                        memory(static_cast<double>(models[i].bytes)), models[i].use);
+    text += fmt::format("    {:<44} {:>9}  {}\n", printable(models[i].repository.name),
+                        memory(static_cast<double>(models[i].repository.bytes)), models[i].use);
   return text;
 }
 

@@ -27,20 +27,15 @@ std::string family_of(const std::string& path) {
              : "";
 }
 
-void describe(ListedModel& model) {
-  if (model.dataset) {
-    model.use = "data set";
-  } else if (model.path.empty()) {
-    model.use = "incomplete";
-  } else {
-    try {
-      model.family = family_of(model.path);
-      model.use = std::filesystem::exists(model.path + "/adapter_config.json")
-                      ? "adapter"
-                      : name_of(model_use(model.path));
-    } catch (const Error&) {
-      model.use = "not supported";
-    }
+ListedModel described(const model::CachedRepository& repository) {
+  if (repository.dataset) return {repository, "", "data set"};
+  const std::string& path = repository.path;
+  if (path.empty()) return {repository, "", "incomplete"};
+  try {
+    const bool adapter = std::filesystem::exists(path + "/adapter_config.json");
+    return {repository, family_of(path), adapter ? "adapter" : name_of(model_use(path))};
+  } catch (const Error&) {
+    return {repository, "", "not supported"};
   }
 }
 
@@ -56,26 +51,23 @@ std::string day_of(int64_t seconds) {
 
 std::vector<ListedModel> listed_models(const model::HubSettings& settings) {
   std::vector<ListedModel> all;
-  for (const model::CachedRepository& each : model::cached_repositories(settings)) {
-    ListedModel model{each.name, each.path, "", "", each.dataset, each.bytes, each.last_used};
-    describe(model);
-    all.push_back(std::move(model));
-  }
+  for (const model::CachedRepository& each : model::cached_repositories(settings))
+    all.push_back(described(each));
   std::stable_sort(all.begin(), all.end(), [](const ListedModel& a, const ListedModel& b) {
-    return a.last_used > b.last_used;
+    return a.repository.last_used > b.repository.last_used;
   });
   return all;
 }
 
 std::string model_table(const std::vector<ListedModel>& models) {
   size_t width = 4;
-  for (const ListedModel& each : models) width = std::max(width, each.name.size());
+  for (const ListedModel& each : models) width = std::max(width, each.repository.name.size());
   std::string text = fmt::format("{:<{}}  {:>9}  {:<10}  {:<14}  {}\n", "name", width, "size",
                                  "last used", "family", "use");
   for (const ListedModel& each : models)
-    text += fmt::format("{:<{}}  {:>9}  {:<10}  {:<14}  {}\n", printable(each.name), width,
-                        memory(static_cast<double>(each.bytes)), day_of(each.last_used),
-                        printable(each.family), each.use);
+    text += fmt::format("{:<{}}  {:>9}  {:<10}  {:<14}  {}\n", printable(each.repository.name),
+                        width, memory(static_cast<double>(each.repository.bytes)),
+                        day_of(each.repository.last_used), printable(each.family), each.use);
   return text;
 }
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -10,10 +9,8 @@ namespace fovea::cli {
 
 // A model or a data set in the cache of the Hugging Face Hub, as it is listed.
 struct ListedModel {
-  std::string name, path, family, use;  // "Qwen/Qwen3-0.6B-GGUF", "qwen3", "text"
-  bool dataset = false;
-  uint64_t bytes = 0;
-  int64_t last_used = 0;  // seconds since 1970
+  model::CachedRepository repository;
+  std::string family, use;  // "qwen3", "text"
 };
 
 // Returns the models in the cache, those used last first.

@@ -1,8 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
-#include <ctime>
 #include <nlohmann/json.hpp>
 
 #include "base/nearest.h"
@@ -19,7 +17,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Models to begin with, whose licences allow most uses. The sizes are those of what is fetched.
+// Models to begin with, whose licences allow most uses. The sizes are about those of what is
+// fetched.
 struct Suggestion {
   const char* use;
   const char* name;
@@ -82,13 +81,13 @@ class ModelsCommand : public Command {
     if (json) {
       Json models = Json::array();
       for (const ListedModel& each : all)
-        models.push_back({{"name", each.name},
-                          {"dataset", each.dataset},
-                          {"path", each.path},
-                          {"bytes", each.bytes},
+        models.push_back({{"name", each.repository.name},
+                          {"dataset", each.repository.dataset},
+                          {"path", each.repository.path},
+                          {"bytes", each.repository.bytes},
                           {"family", each.family},
                           {"use", each.use},
-                          {"last_used", each.last_used}});
+                          {"last_used", each.repository.last_used}});
       print(json_line({{"cache", settings.cache}, {"models", models}}) + "\n");
       return 0;
     }

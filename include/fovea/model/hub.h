@@ -29,7 +29,8 @@ struct HubSettings {
   std::string token = {};     // sent to the endpoint's host only; empty = none
   bool offline = false;
   uint64_t memory = 0;  // bytes that the weights may use; 0 = any
-  // Measures the memory, in bytes per second; called if there are several quantisations.
+  // Returns the speed of the memory, in bytes per second; called if there are several
+  // quantisations. Empty: the speed does not limit their choice.
   std::function<double()> bandwidth = {};
 };
 // Returns the settings of the environment: HF_ENDPOINT (https://huggingface.co); HF_HUB_CACHE, else

@@ -20,13 +20,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kSpaces = " \t\n\v\f\r";
 
-// Returns the text without white space at its ends, as Python's str.strip does.
-std::string stripped(const std::string& text) {
-  const std::vector<std::string_view> words = infer::words_of(text);
-  if (words.empty()) return {};
-  return {words.front().data(), words.back().data() + words.back().size()};
-}
-
 // A continuation of a context: the sum of the log-probabilities of its tokens, and its lengths.
 struct Continuation {
   double logprob = 0;

@@ -53,14 +53,6 @@ struct Row {
   }
 };
 
-std::string without_spaces(std::string_view text, bool at_end = true) {
-  constexpr const char* kSpaces = " \t\n\v\f\r";
-  const size_t begin = text.find_first_not_of(kSpaces);
-  if (begin == text.npos) return "";
-  const size_t end = at_end ? text.find_last_not_of(kSpaces) + 1 : text.size();
-  return std::string(text.substr(begin, end - begin));
-}
-
 void replace_all(std::string& text, std::string_view from, std::string_view to) {
   for (size_t at = 0; (at = text.find(from, at)) != text.npos; at += to.size())
     text.replace(at, from.size(), to);
@@ -87,7 +79,7 @@ std::string capitalized(std::string_view text) {
 // WikiHow's texts have headings in brackets.
 std::string without_brackets(const std::string& text) {
   static const std::regex brackets(R"(\[[^\n]*?\])");
-  std::string out = without_spaces(text);
+  std::string out = stripped(text);
   replace_all(out, " [title]", ". ");
   out = std::regex_replace(out, brackets, "");
   replace_all(out, "  ", " ");
@@ -111,8 +103,7 @@ TaskRecord labelled_choices(const Row& row, std::string context) {
   const Json& choices = row.object("choices");
   record.choices = row.list(choices, "text");
   const std::vector<std::string> labels = row.list(choices, "label");
-  const auto gold =
-      std::find(labels.begin(), labels.end(), without_spaces(row.text("answerKey"), false));
+  const auto gold = std::find(labels.begin(), labels.end(), stripped(row.text("answerKey"), false));
   record.gold = gold - labels.begin();
   if (record.gold >= std::ssize(record.choices)) row.refuse("answerKey", "a label of the choices");
   return record;
@@ -134,7 +125,7 @@ TaskRecord mmlu(const Row& row) {
   const std::vector<std::string> choices = row.texts("choices");
   if (choices.size() != 4) row.refuse("choices", "4 texts");
   record.choices = {"A", "B", "C", "D"};
-  record.context = without_spaces(row.text("question"));
+  record.context = stripped(row.text("question"));
   for (size_t i = 0; i < choices.size(); ++i)
     record.context += "\n" + record.choices[i] + ". " + choices[i];
   record.context += "\nAnswer:";
@@ -144,8 +135,8 @@ TaskRecord mmlu(const Row& row) {
 
 TaskRecord sciq(const Row& row) {
   TaskRecord record;
-  record.context = without_spaces(row.text("support"), false) +
-                   "\nQuestion: " + row.text("question") + "\nAnswer:";
+  record.context =
+      stripped(row.text("support"), false) + "\nQuestion: " + row.text("question") + "\nAnswer:";
   for (const char* key : {"distractor1", "distractor2", "distractor3", "correct_answer"})
     record.choices.push_back(row.text(key));
   record.gold = 3;

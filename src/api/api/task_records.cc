@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "metrics/words.h"
 #include "records/json_records.h"
 
 namespace fovea {
@@ -57,6 +58,14 @@ TaskRecord record_of(const nlohmann::json& json, const std::string& name) {
 }
 
 }  // namespace
+
+std::string stripped(const std::string& text, bool at_end) {
+  const std::vector<std::string_view> words = infer::words_of(text);
+  if (words.empty()) return "";
+  const char* const end =
+      at_end ? words.back().data() + words.back().size() : text.data() + text.size();
+  return {words.front().data(), end};
+}
 
 TaskRecords read_task_records(const std::string& file) {
   if (!is_file(file) && is_named_task(file)) return read_named_task(file);

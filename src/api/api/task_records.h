@@ -23,13 +23,17 @@ struct TaskRecord {
   }
 };
 
+// Returns the text without white space at its ends, or at its beginning only, as Python's str.strip
+// and str.lstrip do.
+std::string stripped(const std::string& text, bool at_end = true);
+
 struct TaskRecords {
   std::vector<TaskRecord> records;
   std::vector<TaskRecord> examples;  // the shots; empty = the other records
 };
 
 // Reads a file, or the data set of a named task (task_names()). Throws BadFile, with file and line,
-// if a record is invalid or there is none.
+// if a record is invalid, or if the file has no record.
 TaskRecords read_task_records(const std::string& file);
 
 // Returns the context of record `number` after those of the first `shots` examples of its group,

@@ -11,12 +11,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <set>
 #include <thread>
 
 #include "base/error.h"
 #include "base/files.h"
-#include "base/json.h"
 #include "base/machine.h"
 #include "hub/name.h"
 #include "hub/selection.h"
@@ -38,7 +36,7 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// Returns the text of a small file without the spaces around it; empty if there is none.
+// Returns the text of a small file without the spaces around it; empty if the file is missing.
 std::string small_file(const std::string& path) {
   if (!is_file(path)) return "";
   const std::string text = read_file(path, kMostSmall);
@@ -68,21 +66,6 @@ std::vector<HubFile> files_in(const std::string& folder) {
   return files;
 }
 
-// Returns whether the folder has all files that its index of weights names.
-bool has_listed_weights(const std::string& folder) {
-  const std::string index = folder + "/model.safetensors.index.json";
-  if (is_file(folder + "/model.safetensors") || !is_file(index)) return true;
-  const nlohmann::json json = read_json(index);
-  if (!json.is_object() || !json.contains("weight_map") || !json["weight_map"].is_object())
-    return false;
-  std::set<std::string> parts;
-  for (const auto& [tensor, part] : json["weight_map"].items())
-    if (part.is_string()) parts.insert(part.get<std::string>());
-  return std::all_of(parts.begin(), parts.end(), [&](const std::string& part) {
-    return is_inner_path(part) && is_file(folder + "/" + part);
-  });
-}
-
 std::vector<std::string> folders_in(const std::string& folder) {
   return is_folder(folder) ? list_folders(folder) : std::vector<std::string>();
 }
@@ -91,6 +74,15 @@ std::string commit_of(const HubName& name, const HubSettings& settings) {
   if (is_commit(name.revision)) return name.revision;
   const std::string commit = small_file(cache_folder(name, settings) + "/refs/" + name.revision);
   return is_commit(commit) ? commit : "";
+}
+
+// Returns the name if `text` is one of the Hub: nothing has this path, and a name without hf: does
+// not begin with a folder that is here.
+std::optional<HubName> name_at_hub(const std::string& text, const HubSettings& settings) {
+  if (exists(text)) return {};
+  const auto parsed = parse_name(text, settings);
+  const bool path = parsed && !parsed->certain && is_folder(text.substr(0, text.find('/')));
+  return parsed && !path ? std::optional(parsed->name) : std::nullopt;
 }
 
 }  // namespace
@@ -137,7 +129,7 @@ std::string cached_path(const HubName& name, const std::string& commit,
   try {
     const Selection selection = select_files(files_in(folder), name, settings);
     if (!selection.model.empty()) return folder + "/" + selection.model;
-    return name.dataset || (is_file(folder + "/config.json") && has_listed_weights(folder)) ||
+    return name.dataset || is_file(folder + "/config.json") ||
                    is_file(folder + "/adapter_config.json") || is_file(folder + "/modules.json")
                ? folder
                : "";
@@ -151,22 +143,18 @@ std::string cached_path(const HubName& name, const HubSettings& settings) {
 }
 
 std::string find_model(const std::string& text) {
-  if (exists(text)) return text;
   const HubSettings settings = hub_settings();
-  auto parsed = parse_name(text, settings);
-  if (!parsed && is_repository(text))
-    parsed = {{.repository = text}, false};  // of the oldest models
-  if (!parsed) return text;
-  if (!parsed->certain && is_folder(text.substr(0, text.find('/')))) return text;
-  const std::string path = cached_path(parsed->name, settings);
+  auto name = name_at_hub(text, settings);
+  if (!name && !exists(text) && text.find('/') == text.npos && is_repository(text))
+    name = {.repository = text};  // of the oldest models
+  const std::string path = name ? cached_path(*name, settings) : "";
   return path.empty() ? text : path;
 }
 
 std::optional<HubName> missing_model(const std::string& text) {
-  if (find_model(text) != text || exists(text)) return {};
-  const auto parsed = parse_name(text, hub_settings());
-  if (!parsed || (!parsed->certain && is_folder(text.substr(0, text.find('/'))))) return {};
-  return parsed->name;
+  const HubSettings settings = hub_settings();
+  const auto name = name_at_hub(text, settings);
+  return name && cached_path(*name, settings).empty() ? name : std::nullopt;
 }
 
 void link_blob(const std::string& folder, const std::string& commit, const HubFile& file) {

@@ -23,7 +23,7 @@ std::string cached_path(const HubName& name, const std::string& commit,
 // The same for the commit of name.revision.
 std::string cached_path(const HubName& name, const HubSettings& settings);
 
-// Lets `link` in a snapshot name a blob of the same repository.
+// Makes snapshots/COMMIT/FILE.path a link to the blob of the file, which must exist.
 void link_blob(const std::string& folder, const std::string& commit, const HubFile& file);
 
 // A lock that other processes with flock() respect; released at the latest when the process ends.

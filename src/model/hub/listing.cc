@@ -32,7 +32,6 @@ std::string read_listing(const HubName& name, const HubSettings& settings) {
             fail(ErrorKind::OutOfMemory, "{}: its listing is larger than {} bytes", text_of(name),
                  kMostBytes);
           text += bytes;
-          return true;
         },
         always);
     if (response.status == 200 && response.error.empty()) return text;

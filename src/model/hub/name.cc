@@ -25,7 +25,7 @@ bool is_segment(std::string_view text) {
 }
 
 // Removes the text up to and including `separator` from the front of `rest`, and returns what is
-// before the separator; all of it if there is none.
+// before the separator; all of it without a separator.
 std::string_view take_until(std::string_view& rest, char separator) {
   const size_t end = std::min(rest.find(separator), rest.size());
   const std::string_view taken = rest.substr(0, end);

@@ -252,7 +252,6 @@ class Pull {
             digest->add(bytes);
             out.write(bytes);
             watch_.add(static_cast<int64_t>(bytes.size()));
-            return true;
           },
           tick);
       if (watch_.stopped() || out.size() == file.bytes) break;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <limits>
 #include <map>
 #include <regex>
 
@@ -111,7 +112,8 @@ using Named = std::pair<const std::string, WeightFiles>;
 
 // Returns the best of several quantisations for this machine: the largest of at most 8 bits that
 // fits the memory and generates kSlowest tokens per second, as each token reads all weights once;
-// if all that fit are slower, the largest up to Q4_K_M; if none fits, the smallest.
+// if all that fit are slower, Q4_K_M, or the largest if there is no Q4_K_M; if none fits, the
+// smallest.
 const Named& best(const std::map<std::string, WeightFiles>& models, const HubSettings& settings,
                   std::string& choice) {
   std::vector<const Named*> all;
@@ -129,7 +131,8 @@ const Named& best(const std::map<std::string, WeightFiles>& models, const HubSet
     const std::string kind = quantisation_in(each->first);
     return kind.empty() ? base_name(each->first) : kind;
   };
-  const double bandwidth = settings.bandwidth ? settings.bandwidth() : 0;
+  const double bandwidth =
+      settings.bandwidth ? settings.bandwidth() : std::numeric_limits<double>::infinity();
   const Named *fits = nullptr, *fast = nullptr, *four_bits = nullptr;
   for (const Named* each : all) {
     if (settings.memory > 0 && memory_of(each) > static_cast<double>(settings.memory)) continue;
@@ -190,8 +193,13 @@ std::vector<HubFile> folder_weights(const std::vector<HubFile>& files) {
     return true;
   };
   if (add("model.safetensors")) {
-    const HubFile* const index = file_named(files, "model.safetensors.index.json");
-    if (weights.size() > 1 && index != nullptr) weights.insert(weights.begin(), *index);
+    if (weights.size() > 1) {
+      const HubFile* const index = file_named(files, "model.safetensors.index.json");
+      if (index == nullptr)
+        fail(ErrorKind::BadFile, "model.safetensors.index.json: is missing; expected it beside {}",
+             weights.front().path);
+      weights.insert(weights.begin(), *index);
+    }
   } else if (!add("adapter_model.safetensors")) {
     const HubFile* const ctranslate2 = file_named(files, "model.bin");
     const bool vocabulary = std::any_of(files.begin(), files.end(), [](const HubFile& file) {

@@ -9,13 +9,11 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace fovea::model {
 
 struct HttpRequest {
   std::string url;
-  std::vector<std::string> headers;  // "Name: value"
   std::string token;     // sent to the host of `url` only, not after a redirect to another
   uint64_t offset = 0;   // first byte to read
   bool only_tls = true;  // also after a redirect
@@ -31,10 +29,10 @@ struct HttpResponse {
 class Transport {
  public:
   virtual ~Transport() = default;
-  // Reads one resource. `receive` gets the bytes of a response with status 200 or 206 in order, and
-  // its headers; false ends the transfer. `tick` is called several times a second; false ends it
-  // too. The functions may throw; the exception leaves get(). Safe from several threads.
-  using Receive = std::function<bool(const HttpResponse& head, std::string_view bytes)>;
+  // Reads one resource. `receive` gets the bytes of a response with status 200 or 206, in order.
+  // `tick` is called several times a second; false ends the transfer. Both may throw; the exception
+  // leaves get(). Safe from several threads.
+  using Receive = std::function<void(const HttpResponse& head, std::string_view bytes)>;
   virtual HttpResponse get(const HttpRequest& request, const Receive& receive,
                            const std::function<bool()>& tick) = 0;
 };
@@ -46,7 +44,7 @@ class Digest {
   virtual std::string hexadecimal() = 0;  // call once, after the last add()
 };
 
-// What the module exports, under the name kOpenHubModule.
+// What the module exports, under the name kHubModule.
 struct HubModule {
   std::unique_ptr<Transport> (*transport)();
   std::unique_ptr<Digest> (*digest)(bool sha256);  // otherwise SHA-1

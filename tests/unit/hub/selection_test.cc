@@ -26,8 +26,9 @@ std::vector<std::string> paths_of(const Selection& selection) {
 Selection select(const std::vector<std::pair<std::string, uint64_t>>& names,
                  const HubName& name = {.repository = "user/name"}, uint64_t memory = 0,
                  double bandwidth = 0) {
-  return select_files(files_of(names), name,
-                      {.memory = memory, .bandwidth = [=] { return bandwidth; }});
+  HubSettings settings = {.memory = memory};
+  if (bandwidth > 0) settings.bandwidth = [=] { return bandwidth; };
+  return select_files(files_of(names), name, settings);
 }
 
 using Paths = std::vector<std::string>;
@@ -65,6 +66,10 @@ TEST(HubSelection, TakesAllPartsWithTheirIndex) {
                              {"model.safetensors.index.json", 1}})),
             all);
   EXPECT_THROW(select({{"config.json", 1}, {"model-00002-of-00002.safetensors", 9}}), Error);
+  EXPECT_THROW(select({{"config.json", 1},
+                       {"model-00001-of-00002.safetensors", 9},
+                       {"model-00002-of-00002.safetensors", 9}}),
+               Error);  // without the index
 }
 
 TEST(HubSelection, TakesCTranslate2AndAdaptersButNoPickles) {
@@ -96,6 +101,7 @@ std::string chosen(uint64_t memory, double bandwidth) {
 
 TEST(HubSelection, ChoosesTheBestQuantisationThatFits) {
   EXPECT_EQ(chosen(0, 1000.0 * kGigabyte), "model-Q8_0.gguf");  // 16 bits are no choice
+  EXPECT_EQ(select(kQuantised).model, "model-Q8_0.gguf");
   EXPECT_EQ(chosen(7 * kGigabyte, 1000.0 * kGigabyte), "model-Q6_K.gguf");
   EXPECT_EQ(chosen(32 * kGigabyte, 45.0 * kGigabyte), "model-Q4_K_M.gguf");  // 11 tokens/s
   EXPECT_EQ(chosen(32 * kGigabyte, 5.0 * kGigabyte), "model-Q4_K_M.gguf");   // all are slow

@@ -11,6 +11,7 @@
 #include <exception>
 #include <mutex>
 #include <new>
+#include <vector>
 
 #include "hub/transport.h"
 
@@ -85,7 +86,8 @@ size_t on_data(char* data, size_t, size_t bytes, void* user) {
     curl_easy_getinfo(handle.curl, CURLINFO_RESPONSE_CODE, &status);
     handle.exchange->response.status = static_cast<int>(status);
     if (status != 200 && status != 206) return bytes;  // the page of an error
-    return handle.exchange->receive(handle.exchange->response, {data, bytes}) ? bytes : 0;
+    handle.exchange->receive(handle.exchange->response, {data, bytes});
+    return bytes;
   });
 }
 
@@ -118,10 +120,7 @@ class CurlTransport final : public Transport {
     Exchange exchange{receive, tick, {}, nullptr};
     CURL* const curl = take();
     EasyHandle handle{curl, &exchange};
-    curl_slist* headers = nullptr;
-    for (const std::string& header : request.headers)
-      headers = curl_slist_append(headers, header.c_str());
-    prepare(curl, request, headers);
+    prepare(curl, request);
     curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_header);
     curl_easy_setopt(curl, CURLOPT_HEADERDATA, &exchange);
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_data);
@@ -134,7 +133,6 @@ class CurlTransport final : public Transport {
     const CURLcode code = curl_easy_perform(curl);
     long status = 0;
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
-    curl_slist_free_all(headers);
     give_back(curl);
     if (exchange.thrown) std::rethrow_exception(exchange.thrown);
     exchange.response.status = static_cast<int>(status);
@@ -150,9 +148,8 @@ class CurlTransport final : public Transport {
   }
 
  private:
-  static void prepare(CURL* curl, const HttpRequest& request, curl_slist* headers) {
+  static void prepare(CURL* curl, const HttpRequest& request) {
     curl_easy_setopt(curl, CURLOPT_URL, request.url.c_str());
-    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
     curl_easy_setopt(curl, CURLOPT_USERAGENT, "fovea");
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
