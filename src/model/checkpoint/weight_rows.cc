@@ -70,7 +70,8 @@ int64_t TensorColumns::count_nonfinite(const PackedMatrix&, int64_t first, int64
 }
 
 void TensorColumns::release(int64_t, int64_t count) const {
-  if ((released_ += count) == count_) release_rows(file_.get(), matrix_);
+  released_ += count;
+  if (released_ == count_) release_rows(file_.get(), matrix_);
 }
 
 int64_t QuantizedRows::pack(const PackedMatrix& part, int64_t first, void* panels,
