@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <chrono>
 #include <climits>
 #include <cstdlib>
+#include <fstream>
 #include <stop_token>
 
 #include "fovea/core/error.h"
@@ -26,12 +28,33 @@ using namespace std::chrono_literals;
 constexpr auto kPause = 1ms;
 // The time that another rank has to report an error and thereby end this rank.
 constexpr auto kReporting = 10s;
+// The seconds that Open MPI has to end a job.
+constexpr unsigned kEnding = 2;
 
 Ranks* the_ranks = nullptr;
 
 int from_environment(const char* name, int otherwise) {
   const char* const text = std::getenv(name);
   return text == nullptr ? otherwise : std::atoi(text);
+}
+
+// Whether the parent of this process is one of Open MPI's: mpirun, or its daemon on this machine.
+bool started_by_mpi() {
+  std::ifstream file(fmt::format("/proc/{}/comm", getppid()));
+  std::string name;
+  std::getline(file, name);
+  return name == "mpirun" || name == "orterun" || name == "orted" || name == "prterun" ||
+         name == "prted" || name == "prte";
+}
+
+// Ends a process in kEnding seconds, unless it has ended by then, also if this process is gone.
+void end_later(pid_t process) {
+  const auto handle = static_cast<int>(syscall(SYS_pidfd_open, process, 0));
+  if (handle < 0 || fork() != 0) return;
+  setsid();
+  sleep(kEnding);
+  syscall(SYS_pidfd_send_signal, handle, SIGKILL, nullptr, 0);
+  _exit(0);
 }
 
 // If a machine lacks a library, all of its ranks fail. The first reports it; the others then exit
@@ -54,7 +77,8 @@ Ranks* Ranks::current() { return the_ranks; }
 void Ranks::take_cores() {
   // The parent process, mpirun's daemon, may use all cores of the machine.
   cpu_set_t ours, machines;
-  if (started_processes() < 2 || sched_getaffinity(0, sizeof ours, &ours) != 0 ||
+  if (from_environment("OMPI_COMM_WORLD_SIZE", 1) < 2 ||
+      sched_getaffinity(0, sizeof ours, &ours) != 0 ||
       sched_getaffinity(getppid(), sizeof machines, &machines) != 0)
     return;
   const int neighbours = std::max(1, from_environment("OMPI_COMM_WORLD_LOCAL_SIZE", 1));
@@ -67,12 +91,14 @@ Ranks::Ranks() : communicator_(connect()) {
   meet();
   share_cores();
   the_ranks = this;
+  heartbeat_.emplace(*communicator_, [this](int rank) { return name(rank); });
   watcher_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
 }
 
 Ranks::~Ranks() {
   the_ranks = nullptr;
   watcher_ = std::jthread();  // it reads memory that is freed below
+  heartbeat_->leave();
   *own_state_ = kLeft;
 }
 
@@ -153,11 +179,27 @@ void Ranks::leave(int code) {
 void Ranks::watch(const std::stop_token& stop) {
   while (!cli::stop_requested()) {
     if (stop.stop_requested()) return;
+    if (const std::string wrong = heartbeat_->pulse(); !wrong.empty()) end_job(wrong);
     std::this_thread::sleep_for(10ms);
   }
   report_the_dead();
   *own_state_ = kLeft;
   _exit(cli::stop_code());
+}
+
+// Ends this rank, and all others if they can be reached. An order to end cannot cross a cut
+// network, and mpirun waits for the answer: so this also ends the process of Open MPI on this
+// machine.
+void Ranks::end_job(const std::string& wrong) {
+  if (reported_->exchange(1) == 0)
+    cli::note(
+        fmt::format("fovea: error: {}; the job ends, and the same command resumes it\n", wrong));
+  *own_state_ = kLeft;
+  constexpr int kFailed = 1;
+  if (started_by_mpi()) end_later(getppid());
+  std::thread([this] { communicator_->abort(kFailed); }).detach();
+  std::this_thread::sleep_for(kReporting);
+  _exit(kFailed);
 }
 
 void Ranks::report_the_dead() {

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "jobs/heartbeat.h"
 #include "parallel/communicator.h"
 
 namespace fovea::jobs {
@@ -38,6 +39,7 @@ class Ranks {
 
   int rank() const { return communicator_->rank(); }
   int size() const { return communicator_->size(); }
+  Communicator& communicator() const { return *communicator_; }
   std::string name(int rank) const;  // "rank 1 (HOST)"
   bool mixes_streams() const { return communicator_->mixes_streams(); }
 
@@ -62,12 +64,14 @@ class Ranks {
   void share_cores() const;
   void watch(const std::stop_token& stop);
   void report_the_dead();
+  [[noreturn]] void end_job(const std::string& wrong);
 
   std::unique_ptr<Communicator> communicator_;
   std::vector<std::string> hosts_;  // host name of each rank
   std::vector<Neighbour> neighbours_;
   std::atomic<int>* reported_ = nullptr;  // shared: 1 if a rank of this machine reported an error
   std::atomic<int>* own_state_ = nullptr;
+  std::optional<Heartbeat> heartbeat_;
   std::jthread watcher_;
 };
 

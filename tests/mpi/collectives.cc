@@ -2,17 +2,17 @@
 
 #include <fmt/format.h>
 
-#include <bit>
 #include <stdexcept>
 
 #include "kernels/sum_tree.h"
 #include "parallel/communicator.h"
+#include "parallel/tree_reduce.h"
 
 namespace fovea {
 namespace {
 
 constexpr size_t kValues = (1 << 20) + 7;  // more than one block of the summation
-constexpr int kUnits = 8;  // divided among 1, 2, 4 or 8 ranks; otherwise each rank has one unit
+constexpr int kUnits = 11;
 
 void expect(bool holds, const char* what) {
   if (!holds) throw std::runtime_error(what);
@@ -38,12 +38,45 @@ std::vector<float> tree_sums(int first, int end) {
   return sums;
 }
 
-void all_reduce_has_the_bits_of_one_process(Communicator& ranks) {
-  const bool power_of_two = std::has_single_bit(static_cast<unsigned>(ranks.size()));
-  const int units = power_of_two && ranks.size() <= kUnits ? kUnits / ranks.size() : 1;
-  std::vector<float> values = tree_sums(ranks.rank() * units, (ranks.rank() + 1) * units);
-  ranks.all_reduce(values);
-  expect(values == tree_sums(0, ranks.size() * units), "all_reduce");
+// Units 0 to kUnits - 1, divided among the ranks as a step of training is.
+void tree_reduce_has_the_bits_of_one_process(Communicator& ranks) {
+  RankSummands summands(static_cast<size_t>(ranks.size()));
+  std::vector<std::vector<float>> own;
+  for (int rank = 0; rank < ranks.size(); ++rank) {
+    const int end = kUnits * (rank + 1) / ranks.size();
+    for (int first = kUnits * rank / ranks.size(), size = 0; first < end; first += size) {
+      for (size = 1; first % (2 * size) == 0 && first + 2 * size <= end;) size *= 2;
+      summands[static_cast<size_t>(rank)].push_back(first + size - 1);
+      if (rank == ranks.rank()) own.push_back(tree_sums(first, first + size));
+    }
+  }
+  std::vector<float> total(kValues);
+  const std::vector<std::span<const float>> spans(own.begin(), own.end());
+  tree_reduce(ranks, summands, spans, total);
+  expect(total == tree_sums(0, kUnits), "tree_reduce");
+}
+
+void parts_reach_their_ranks(Communicator& ranks) {
+  // Rank r sends r + 1 values to each rank; rank 1 has no values to gather.
+  std::vector<int64_t> to(static_cast<size_t>(ranks.size()), ranks.rank() + 1), from, all;
+  for (int rank = 0; rank < ranks.size(); ++rank) {
+    from.push_back(rank + 1);
+    all.push_back(rank == 1 ? 0 : rank + 2);
+  }
+  const std::vector<float> sent(static_cast<size_t>(ranks.size() * (ranks.rank() + 1)),
+                                static_cast<float>(ranks.rank()));
+  std::vector<float> received, expected, gathered, each;
+  for (int rank = 0; rank < ranks.size(); ++rank) {
+    expected.insert(expected.end(), static_cast<size_t>(rank + 1), static_cast<float>(rank));
+    each.insert(each.end(), static_cast<size_t>(all[static_cast<size_t>(rank)]),
+                static_cast<float>(rank));
+  }
+  received.resize(expected.size());
+  ranks.all_to_all({sent, to}, {received, from});
+  expect(received == expected, "all_to_all");
+  for (const float x : each) gathered.push_back(x == static_cast<float>(ranks.rank()) ? x : -1);
+  ranks.all_gather({gathered, all});
+  expect(gathered == each, "all_gather");
 }
 
 void bytes_reach_all(Communicator& ranks) {
@@ -87,7 +120,8 @@ int main() {
   const auto ranks = fovea::open_communicator();
   try {
     fovea::expect(ranks->size() == fovea::started_processes(), "size");
-    fovea::all_reduce_has_the_bits_of_one_process(*ranks);
+    fovea::tree_reduce_has_the_bits_of_one_process(*ranks);
+    fovea::parts_reach_their_ranks(*ranks);
     fovea::bytes_reach_all(*ranks);
     fovea::messages_arrive_in_order(*ranks);
     fovea::memory_is_shared(*ranks);

@@ -134,7 +134,7 @@ class EmbedCommand : public Command {
   }
 
   bool runs_on_ranks(const OptionTable& table) const override {
-    return !table.given("--train") && !table.given("--evaluate") && !arrays();
+    return table.given("--train") || (!table.given("--evaluate") && !arrays());
   }
 
  private:

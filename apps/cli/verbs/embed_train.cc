@@ -6,6 +6,7 @@
 
 #include "cli/reports/train_report.h"
 #include "fovea/infer/embed.h"
+#include "jobs/ranks.h"
 #include "options/field_options.h"
 #include "terminal/signals.h"
 #include "terminal/terminal.h"
@@ -52,11 +53,16 @@ int EmbedderTrainRequest::run(const std::string& model, const std::string& out, 
   training_.model = model;
   training_.out = out;
   if (dry_run_) {
+    if (jobs::Ranks::only_helps()) return 0;
     const train::TrainPlan plan = train::plan_embedder_training(training_);
     print(json ? plan_json(plan, out) : plan_table(plan, out));
     return 0;
   }
-  catch_signals();
+  if (const jobs::Ranks* ranks = jobs::Ranks::current())
+    training_.ranks = &ranks->communicator();
+  else
+    catch_signals();
+  if (jobs::Ranks::only_helps()) return train::train_embedder(training_), 0;
   train::TrainPlan seen;
   TrainReport line;
   const train::TrainResult result = train::train_embedder(

@@ -11,6 +11,7 @@
 #include "fovea/core/error.h"
 #include "fovea/train/runs.h"
 #include "fovea/train/train.h"
+#include "jobs/ranks.h"
 #include "options/open_model.h"
 #include "options/train_options.h"
 #include "terminal/signals.h"
@@ -43,6 +44,7 @@ class TrainCommand : public Command {
   }
 
   void declare(OptionTable& table) override { request_.declare(table); }
+  bool runs_on_ranks(const OptionTable&) const override { return verb_ == "train"; }
   void apply(OptionTable& table) override {
     const std::string out = take_recorded_run(table);
     request_.options.command = given_arguments(table);
@@ -66,6 +68,11 @@ class TrainCommand : public Command {
     require(table);
     if (request_.show_example) return show_example();
     if (strict && !request_.options.from.empty()) open_model(request_.options.from);
+    if (const jobs::Ranks* ranks = jobs::Ranks::current()) {
+      if (request_.dry_run) return jobs::Ranks::only_helps() ? 0 : plan_only();
+      request_.options.ranks = &ranks->communicator();
+      return jobs::Ranks::only_helps() ? help() : train_now();
+    }
     catch_signals();
     return request_.dry_run ? plan_only() : train_now();
   }
@@ -106,7 +113,8 @@ class TrainCommand : public Command {
           fmt::format("--out: {} names the working directory {}, which cannot be "
                       "entered; expected the whole command",
                       printable(log), printable(run.working_folder)));
-    note("Resuming the run of\n  " + resume_command(verb_, words) + "\n");
+    if (!jobs::Ranks::only_helps())
+      note("Resuming the run of\n  " + resume_command(verb_, words) + "\n");
     return absolute;
   }
 
@@ -147,6 +155,12 @@ class TrainCommand : public Command {
       text += before + written + after;
     }
     print(json ? json_line({{"parts", parts}}) + "\n" : text + "\n");
+    return 0;
+  }
+
+  // Trains on a rank that does not lead.
+  int help() const {
+    train::train(request_.spec, request_.options);
     return 0;
   }
 

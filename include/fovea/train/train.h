@@ -15,6 +15,10 @@
 #include "fovea/train/preferences.h"
 #include "fovea/train/reinforcement.h"
 
+namespace fovea {
+class Communicator;  // the processes that mpirun started
+}
+
 namespace fovea::train {
 
 // Learning-rate schedule after the warm-up. cosine and linear fall from its end to the end of the
@@ -238,6 +242,8 @@ struct TrainOptions {
   int64_t bleu_lines = 1000;  // held-out pairs translated greedily per evaluation; 0 = none
   // Stop after this many consecutive steps with a non-finite loss or gradient.
   int64_t bad_steps = 3;
+  // Several processes: a step that takes more seconds, and more than 5 usual steps, ends the job.
+  double stall_timeout = 60;
   // Do not stop if the losses after the warm-up stay above those of the first steps.
   bool keep_going = false;
 
@@ -253,6 +259,10 @@ struct TrainOptions {
   std::optional<std::vector<std::string>> given = {};
   // The command of the run and its working directory, for log.jsonl; empty = unknown.
   std::vector<std::string> command = {};
+
+  // The processes of a job that train together, all with these options; rank 0 writes the files.
+  // null = this process alone. It must outlive the run.
+  Communicator* ranks = nullptr;
 };
 
 void visit(DistillationOptions& options, OptionVisitor& visitor);  // fovea/core/options.h

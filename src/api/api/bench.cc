@@ -61,6 +61,7 @@ class RandomImages : public train::Examples {
     batch_.labels = tensor_from<int32_t>({count}, [&](int64_t) { return random.word() % kLabels; });
     batch_.predictions = count;
     batch_.tokens = count * tokens;
+    batch_.units = train::units_of_rows(count);
   }
   train::Batch training(int64_t) const override { return batch_; }
   double passes_per_epoch() const override { return 1; }
@@ -172,7 +173,7 @@ TrainBench bench_training(const BenchOptions& bench) {
   model::Transformer model(spec);
   model::initialise(model, options.seed);
   const BenchExamples data(spec, options);
-  const LossTask task(*data.examples, {.compute = compute, .passes = {}, .seed = options.seed});
+  LossTask task(*data.examples, {.compute = compute, .passes = {}, .seed = options.seed});
   train::Stepper step(model, task, options, compute);
   const double median = median_seconds([&](int64_t i) { step(i); }, bench.steps, kWarmup);
   result.milliseconds_per_step = 1e3 * median;

@@ -16,7 +16,10 @@ constexpr const char* kModule = "fovea_mpi.so";
 
 class SingleProcess : public Communicator {
  public:
-  void all_reduce(std::span<float>) override {}
+  void all_to_all(Parts<const float> sent, Parts<float> received) override {
+    std::ranges::copy(sent.values, received.values.begin());
+  }
+  void all_gather(Parts<float>) override {}
   void broadcast(std::span<uint8_t>, int) override {}
   std::vector<std::string> gather(const std::string& bytes) override { return {bytes}; }
   void barrier() override {}
@@ -36,11 +39,19 @@ class SingleProcess : public Communicator {
     return shared_.back().get();
   }
   void abort(int) override {}
+  void send_beat(int, const Beat&) override {}
+  std::optional<Beat> receive_beat() override { return std::nullopt; }
 
  private:
   std::deque<Message> messages_;
   std::vector<std::unique_ptr<std::atomic<int>[]>> shared_;
 };
+
+// Returns the number in a variable of the environment; 0 if there is none.
+int number_in(const char* variable) {
+  const char* const text = std::getenv(variable);
+  return text == nullptr ? 0 : std::max(0, std::atoi(text));
+}
 
 std::string find_module() {
   if (const std::string path = module_path(kModule); !path.empty()) return path;
@@ -52,9 +63,40 @@ std::string find_module() {
 
 }  // namespace
 
+void Communicator::does(Activity activity) {
+  activity_ = activity;
+  since_ = std::chrono::steady_clock::now();
+}
+
+void Communicator::does(Activity activity, int64_t step) {
+  step_ = step;
+  does(activity);
+}
+
+Beat Communicator::beat() const {
+  const std::chrono::duration<float> passed = std::chrono::steady_clock::now() - since_.load();
+  return {.from = rank_,
+          .activity = activity_,
+          .step = step_,
+          .seconds = passed.count(),
+          .allowed = allowed_};
+}
+
 int started_processes() {
-  const char* const text = std::getenv("OMPI_COMM_WORLD_SIZE");
-  return text == nullptr ? 1 : std::max(1, std::atoi(text));
+  if (const int processes = number_in("OMPI_COMM_WORLD_SIZE"); processes > 0) return processes;
+  const int tasks = number_in("SLURM_STEP_NUM_TASKS");
+  if (std::getenv("PMIX_RANK") != nullptr) return std::max(1, tasks);
+  if (const int processes = number_in("PMI_SIZE"); processes > 1)
+    fail(ErrorKind::Unsupported,
+         "mpirun: another MPI than Open MPI started {} processes; expected mpirun of Open MPI, or "
+         "srun --mpi=pmix",
+         processes);
+  if (tasks > 1)
+    fail(
+        ErrorKind::Unsupported,
+        "srun: {} processes that do not know of one another; expected srun --mpi=pmix, or one task",
+        tasks);
+  return 1;
 }
 
 std::unique_ptr<Communicator> open_communicator() {

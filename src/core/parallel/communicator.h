@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -9,6 +10,19 @@
 #include <vector>
 
 namespace fovea {
+
+// What a rank does, for messages about a job that stands still.
+enum class Activity : uint8_t { preparing, computing, exchanging, evaluating, writing };
+
+// A sign of life of a rank.
+struct Beat {
+  int32_t from = 0;
+  Activity activity = Activity::preparing;
+  bool leaves = false;  // it ends now, and sends no more
+  int64_t step = -1;    // of a training; -1 = none
+  float seconds = 0;    // since its activity or its step changed
+  float allowed = 0;    // seconds after which a step counts as stalled; 0 = no limit
+};
 
 // The processes (ranks) of one job, of which this process is one. Collective functions must be
 // called by all ranks, in the same order. Only one thread at a time may use a Communicator. Every
@@ -31,9 +45,16 @@ class Communicator {
   // Returns whether mpirun may put parts of standard output among the messages on standard error.
   bool mixes_streams() const { return mixes_streams_; }
 
-  // Collective. Replaces `values`, of the same length on every rank, by their sums over the ranks,
-  // added in the order of the tree of kernels/sum_tree.h: every rank gets the same bits.
-  virtual void all_reduce(std::span<float> values) = 0;
+  // Collective. Sends each rank r the sent.counts[r] values of `sent` that follow those of the
+  // ranks before r, and receives received.counts[r] values from it, in the order of the ranks.
+  template <class T>
+  struct Parts {
+    std::span<T> values;
+    std::span<const int64_t> counts;  // of each rank; their sum is the number of values
+  };
+  virtual void all_to_all(Parts<const float> sent, Parts<float> received) = 0;
+  // Collective. Each rank has its part of `values`; afterwards, it has those of all ranks.
+  virtual void all_gather(Parts<float> values) = 0;
   // Collective. Replaces `bytes`, of the same length on every rank, by those of `root`.
   virtual void broadcast(std::span<uint8_t> bytes, int root) = 0;
   // Collective. Returns the bytes of all ranks, in the order of the ranks, on every rank.
@@ -51,13 +72,30 @@ class Communicator {
   // Ends all other ranks with this exit code. If it returns, the caller must end this rank.
   virtual void abort(int code) = 0;
 
+  // Tell what this rank does, and how long a step may take. Any thread may call these functions.
+  void does(Activity activity);
+  void does(Activity activity, int64_t step);
+  void allow(double seconds) { allowed_ = static_cast<float>(seconds); }
+  Beat beat() const;
+  // For one other thread than that which uses the other functions. Beats to one rank arrive in
+  // their order; receive_beat() returns nothing if none has arrived.
+  virtual void send_beat(int to, const Beat& beat) = 0;
+  virtual std::optional<Beat> receive_beat() = 0;
+
  protected:
   int rank_ = 0, size_ = 1;
   std::vector<int> neighbours_ = {0};
   bool mixes_streams_ = false;
+
+ private:
+  std::atomic<Activity> activity_ = Activity::preparing;
+  std::atomic<int64_t> step_ = -1;
+  std::atomic<std::chrono::steady_clock::time_point> since_ = std::chrono::steady_clock::now();
+  std::atomic<float> allowed_ = 0;
 };
 
-// Returns the number of processes that mpirun started; 1 without mpirun.
+// Returns the number of processes that Open MPI's mpirun, or `srun --mpi=pmix` of Slurm, started; 1
+// without them. Throws Unsupported if another launcher started several.
 int started_processes();
 // Returns the communicator of the processes that mpirun started, or of this process alone. Throws
 // Unsupported if there are several and fovea's MPI module or Open MPI is not installed.

@@ -39,6 +39,8 @@ class Recording {
 
 class Tape {
  public:
+  static const std::shared_ptr<Gradient>& slot_of(const Tensor& x) { return x.gradient_; }
+
   static Tensor record(Tensor y, Backward backward) {
     y.gradient_ = std::make_shared<Gradient>();
     tape.push_back({y.gradient_, y.shape(), std::move(backward)});
@@ -161,6 +163,7 @@ void PassGradients::backward(const Tensor& loss, int64_t pass) {
 Out PassGradients::destination(const std::shared_ptr<Gradient>& slot, const Tensor& x) {
   Leaf& leaf = leaves_[slot];
   if (leaf.pass != pass_) leaf.pass = pass_, leaf.met = 0;
+  leaf.identity = slot.get();
   if (leaf.met == leaf.uses.size()) leaf.uses.emplace_back();
   written_.emplace_back(&leaf, leaf.met);
   return leaf.uses[leaf.met++].next(pass_, x);
@@ -168,9 +171,17 @@ Out PassGradients::destination(const std::shared_ptr<Gradient>& slot, const Tens
 
 // The gradients of one op at most exist besides the sums, not those of a whole pass.
 void PassGradients::merge_complete() {
-  for (const auto& [leaf, use] : written_) leaf->uses[use].merge_complete();
+  for (const auto& [leaf, use] : written_) {
+    Use& sum = leaf->uses[use];
+    sum.merge_complete();
+    if (!receiver_) continue;
+    sum.given = true;
+    receiver_(leaf->identity, use, sum.total());
+  }
   written_.clear();
 }
+
+const void* PassGradients::identity(const Tensor& leaf) { return Tape::slot_of(leaf).get(); }
 
 Out PassGradients::Use::next(int64_t pass, const Tensor& x) {
   tree.next(pass, [&](int) { merge(); });
@@ -195,21 +206,34 @@ Tensor PassGradients::Use::total() {
   return std::move(sums.front());
 }
 
-void PassGradients::finish() {
-  for (auto& [slot, leaf] : leaves_) {
-    for (Use& use : leaf.uses) {
-      const Tensor total = use.total();
-      if (!slot->value) {
-        slot->value = total;
-        continue;
-      }
-      Out sum = slot->value;
-      sum.add = true;
-      kernels(total).convert(sum, total, total.size());
-    }
+void PassGradients::add(Gradient& slot, const Tensor& sum) {
+  if (!slot.value) {
+    slot.value = sum;
+    return;
   }
+  Out total = slot.value;
+  total.add = true;
+  kernels(sum).convert(total, sum, sum.size());
+}
+
+void PassGradients::finish() {
+  for (auto& [slot, leaf] : leaves_)
+    for (Use& use : leaf.uses) add(*slot, use.total());
   written_.clear();
   leaves_.clear();
+}
+
+std::vector<Tensor> PassGradients::take(const Tensor& leaf) {
+  std::vector<Tensor> sums;
+  const auto found = leaves_.find(Tape::slot_of(leaf));
+  if (found == leaves_.end()) return sums;
+  for (Use& use : found->second.uses) sums.push_back(use.given ? Tensor() : use.total());
+  leaves_.erase(found);
+  return sums;
+}
+
+void PassGradients::give(const Tensor& leaf, const std::vector<Tensor>& sums) {
+  for (const Tensor& sum : sums) add(*Tape::slot_of(leaf), sum);
 }
 
 void clear_tape() {

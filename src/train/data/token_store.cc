@@ -137,7 +137,20 @@ TokenStore::TokenStore(Corpus& corpus, const text::Tokenizer& tokenizer,
               "is {}; expected at least 0 and below 1", options.validation);
   TokenCacheContents counts{.tokenizer = tokenizer.hash(),
                             .width = tokenizer.size() <= 65536 ? uint64_t{2} : uint64_t{4}};
-  if (options.cache.empty() || corpus.bytes() <= options.in_memory_bytes) {
+  const bool large = !options.cache.empty() && corpus.bytes() > options.in_memory_bytes;
+  const std::string path = large ? (options.cache / "tokens.bin").string() : "";
+  const auto fits = [&](const TokenCacheContents& found) {
+    return found.corpus == counts.corpus && found.tokenizer == counts.tokenizer &&
+           found.width == counts.width &&
+           found.training_tokens == training_part(found.tokens, options.validation);
+  };
+  std::optional<TokenCache> cache;
+  if (large) {
+    counts.corpus = corpus.hash();
+    cache = open_token_cache(path);
+  }
+  reused_ = cache && fits(cache->counts);
+  if (!reused_ && (!large || !options.writes)) {
     auto ids = std::make_shared<std::vector<char>>();
     counts = encode_all(corpus, tokenizer, options, counts, [&](std::string_view packed) {
       ids->insert(ids->end(), packed.begin(), packed.end());
@@ -145,15 +158,6 @@ TokenStore::TokenStore(Corpus& corpus, const text::Tokenizer& tokenizer,
     use(ids, ids->data(), counts);
     return;
   }
-  const std::string path = (options.cache / "tokens.bin").string();
-  counts.corpus = corpus.hash();
-  const auto fits = [&](const TokenCacheContents& found) {
-    return found.corpus == counts.corpus && found.tokenizer == counts.tokenizer &&
-           found.width == counts.width &&
-           found.training_tokens == training_part(found.tokens, options.validation);
-  };
-  std::optional<TokenCache> cache = open_token_cache(path);
-  reused_ = cache && fits(cache->counts);
   if (!reused_) {
     cache.reset();
     make_directories(options.cache.string());

@@ -26,6 +26,7 @@ struct TokenSpan {
 struct TokenStoreOptions {
   double validation = 0.1;           // the fraction held out at the end, in [0, 1)
   std::filesystem::path cache = {};  // folder for the cache file; empty = keep everything in memory
+  bool writes = true;                // whether the cache file is written, not only read
   int64_t in_memory_bytes = int64_t{256} << 20;  // a larger corpus uses the cache file
   SpecialNames* names = nullptr;  // counts names in the text, unless it is cached; null = no count
 };

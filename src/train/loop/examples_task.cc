@@ -116,7 +116,7 @@ void ExamplesTask::load(Setting setting, bool read_only, const Say& say) {
 
 PassSize ExamplesTask::loaded_size(const model::Spec& spec) const {
   constexpr double kPasses = 32;  // enough for a typical largest pass
-  PassSize most{.rows_are_units = pass_size(spec).rows_are_units};
+  PassSize most;
   const auto passes = static_cast<int64_t>(std::clamp(examples_->passes_per_epoch(), 1.0, kPasses));
   for (int64_t n = 0; n < passes; ++n) {
     const Batch batch = examples_->training(n);
@@ -131,12 +131,26 @@ PassSize ExamplesTask::loaded_size(const model::Spec& spec) const {
   return most;
 }
 
+namespace {
+
+// Whether a layer has a loss that depends on all rows of a pass: the balance of its experts.
+bool has_side_losses(const model::Spec& spec) {
+  const auto balances = [](const std::optional<model::StackSpec>& stack) {
+    return stack && stack->ffn.experts.count > 0 && stack->ffn.experts.balance > 0;
+  };
+  return balances(spec.encoder) || balances(spec.decoder);
+}
+
+}  // namespace
+
 PassOptions ExamplesTask::pass_options() const {
   return {.compute = setting_->compute,
           .passes = passes_of(options_, examples_->passes_per_epoch()),
           .seed = options_.seed,
           .recompute = options_.recompute,
-          .window = window_of(options_, setting_->spec.context)};
+          .window = window_of(options_, setting_->spec.context),
+          .whole_passes = has_side_losses(setting_->spec),
+          .sharing = sharing_};
 }
 
 Tensor ExamplesTask::loss(const model::Transformer& model, const Batch& batch,

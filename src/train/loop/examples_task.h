@@ -69,7 +69,9 @@ class ExamplesTask : public TrainingTask, public ExampleData {
   // measure: all data is held out; data that only training needs may be missing.
   enum class Purpose { train, measure };
   ExamplesTask(const TrainOptions& options, Purpose purpose, const TaskTraits& traits = {})
-      : TrainingTask(traits), options_(options), purpose_(purpose) {}
+      : TrainingTask(traits), options_(options), purpose_(purpose) {
+    traits_.shares_steps = true;
+  }
 
   // For the plan: an estimate of the size of a pass, and the size after load(), when it is known.
   // The default of the latter is that of the largest of the first passes.

@@ -188,6 +188,9 @@ void visit_length(TrainOptions& o, OptionVisitor& v) {
       o.best_by);
   v.integer({"bad_steps", "stop after N consecutive steps with a non-finite loss or gradient"},
             o.bad_steps, 1, 1'000'000);
+  v.number({"stall_timeout",
+            "several processes: a step of more than N seconds, and of 5 usual steps, ends the job"},
+           o.stall_timeout, 1, 1e6);
   v.boolean({"keep_going",
              "do not stop if the mean loss of 20 steps stays 30% above that of the first 20 for "
              "100 steps"},

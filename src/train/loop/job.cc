@@ -73,6 +73,16 @@ void compare(const nlohmann::json& before, const nlohmann::json& now, const std:
   }
 }
 
+}  // namespace
+
+std::vector<std::string> changes(const nlohmann::json& before, const nlohmann::json& now) {
+  std::vector<std::string> changed;
+  compare(before, now, "", changed);
+  return changed;
+}
+
+namespace {
+
 // Returns the settings of the snapshot. Older versions stored the tokenizer's hash as "tokenizer",
 // which is now a setting; it is not compared.
 nlohmann::json settings_in(const model::Snapshot& snapshot) {
@@ -130,7 +140,7 @@ Cost cost_of(const Job& job, const model::Spec& spec, const PassSize& size) {
   const Savings savings = {.recompute = o.recompute,
                            .logit_rows = size.outputs,
                            .frozen_head = !head.trainable,
-                           .added_passes = !size.rows_are_units,
+                           .added_passes = size.added_passes,
                            .moments = {o.optimizer, packed}};
   const Cost all = training_cost(spec, size.batch, size.length, o.accumulate, job.compute, savings);
   const bool part = o.lora.rank > 0 || !o.freeze.empty();
@@ -203,7 +213,6 @@ bool ended_early(const Job& job) {
 
 void check_settings(const Job& job, const Say& say) {
   if (!job.snapshot) return;
-  std::vector<std::string> changed;
   nlohmann::json before = settings_in(*job.snapshot);
   if (const int64_t steps = setting_of_snapshot(job, "steps", job.options.steps);
       steps < job.options.steps) {
@@ -214,7 +223,7 @@ void check_settings(const Job& job, const Say& say) {
           "is that of a run of {} steps",
           steps, job.options.steps, job.options.steps));
   }
-  compare(before, job.settings, "", changed);
+  const std::vector<std::string> changed = changes(before, job.settings);
   if (!changed.empty() && !job.options.allow_change) {
     fail_field(ErrorKind::InvalidArgument, "out",
                "{} holds a run with other settings ({}); expected the same, another directory, or "

@@ -42,12 +42,12 @@ struct Job {
 // requested one, else that of the snapshot, else bf16 if the CPU multiplies it natively, else fp32.
 void open_snapshot(Job& job, const Say& say);
 
-// The sequences of a forward pass, and the tokens of each. `rows_are_units`: see Batch::units.
+// The sequences of a forward pass, and the tokens of each.
 struct PassSize {
   int64_t batch = 0, length = 0;
-  bool rows_are_units = false;
-  int64_t outputs = 0;  // tokens with labels; 0 = all
-  bool varies = false;  // other passes have other sizes
+  int64_t outputs = 0;        // tokens with labels; 0 = all
+  bool varies = false;        // other passes have other sizes
+  bool added_passes = false;  // see Savings
 };
 // Sets the plan's cost and machine, and calls check_memory(). job.task, job.family and
 // job.base_bytes must be set.
@@ -64,6 +64,9 @@ bool evaluates_start(const Job& job);
 // Returns whether the run of the snapshot ended before its last step, since the evaluations no
 // longer improved.
 bool ended_early(const Job& job);
+// Returns the settings whose values differ, each as "spec.width was 16 and is 32". A setting that
+// only `now` has is no change: an older version of fovea wrote `before`.
+std::vector<std::string> changes(const nlohmann::json& before, const nlohmann::json& now);
 // Throws InvalidArgument, naming each changed setting, if the snapshot has different settings and
 // options.allow_change is false. More steps than before are no change; calls `say` with a note.
 void check_settings(const Job& job, const Say& say);

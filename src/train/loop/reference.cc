@@ -34,7 +34,7 @@ void Reference::add(const model::Transformer& model, DType compute, const Batch&
       fail(ErrorKind::Failed,
            "reference: its log-probabilities are not finite; expected finite "
            "weights of the initial model");
-    cache_.add(keys[n], {reinterpret_cast<const char*>(&sum), sizeof sum});
+    keep(keys[n], sum);
   }
 }
 

@@ -23,6 +23,10 @@ class Reference {
   // Returns the sum of the log-probabilities of the labels of the text with this hash; unset if it
   // is not known.
   std::optional<double> find(uint64_t key);
+  // Keeps the result of a text, which another process of the job has computed.
+  void keep(uint64_t key, double sum) {
+    cache_.add(key, {reinterpret_cast<const char*>(&sum), sizeof sum});
+  }
   // Computes the sums of the texts of a batch. `keys`: their hashes.
   void add(const model::Transformer& model, DType compute, const Batch& batch,
            const std::vector<uint64_t>& keys);

@@ -5,6 +5,7 @@
 #include "base/fields.h"
 #include "base/files.h"
 #include "base/float_mode.h"
+#include "loop/leader.h"
 #include "loop/pauses.h"
 #include "loop/trainer.h"
 #include "plan/speed.h"
@@ -24,6 +25,7 @@ constexpr int64_t kMostMeasured = 12;
 double seconds_of_step(Job& job) {
   const double step_seconds =
       job.plan.flops_per_step / (kUsualShare * measured_flops(job.compute, 0.02));
+  if (job.options.ranks != nullptr) return step_seconds / job.options.ranks->size();
   // Measuring takes a copy of all weights, which a frozen base may be too large for.
   if (step_seconds > kQuickSeconds || job.options.lora.rank > 0 ||
       !job.task->traits().measures_steps)
@@ -106,11 +108,25 @@ TrainPlan plan_run(const Preparation& prepare) {
   return job.plan;
 }
 
+namespace {
+
+// The run of a rank that does not lead. The leader has prepared the job before, so that its files
+// can be read.
+TrainResult help(const Preparation& prepare, Communicator& ranks) {
+  if (!of_leader(ranks, {}).get<bool>()) return {};
+  Job job = prepare([](const std::string&) {});
+  agree_on_job(ranks, job);
+  return Trainer(job, nullptr, {}, {}).run();
+}
+
+}  // namespace
+
 TrainResult run(const std::string& out, const Preparation& prepare,
                 const std::function<bool(const TrainPlan&)>& planned,
                 const std::function<bool(const TrainProgress&)>& progress,
-                const std::function<void(Pause, double)>& pausing) {
+                const std::function<void(Pause, double)>& pausing, Communicator* ranks) {
   const FloatMode mode;
+  if (!leads(ranks)) return help(prepare, *ranks);
   std::vector<std::string> notes;
   check_field(!out.empty(), "out", "no directory; expected one for the model");
   std::optional<model::SnapshotFolder> folder;  // locked before its snapshots are read
@@ -120,8 +136,11 @@ TrainResult run(const std::string& out, const Preparation& prepare,
   job.plan.notes = notes;
   const std::optional<TrainResult> finished = result_of_finished(job);
   if (!finished) plan_time(job);
-  if (planned && !planned(job.plan)) return {.step = job.plan.first_step};
-  if (finished) return *finished;
+  const bool goes = !planned || planned(job.plan);
+  if (!goes || finished) {
+    if (ranks != nullptr) of_leader(*ranks, false);
+    return goes ? *finished : TrainResult{.step = job.plan.first_step};
+  }
   created.keep();
   if (!folder) {
     folder.emplace(out);
@@ -130,7 +149,12 @@ TrainResult run(const std::string& out, const Preparation& prepare,
                  "{}: another run was started there; expected a new directory", out);
     }
   }
-  return Trainer(job, *folder, progress, pausing).run();
+  Trainer trainer(job, &*folder, progress, pausing);
+  if (ranks != nullptr) {
+    of_leader(*ranks, true);
+    agree_on_job(*ranks, job);
+  }
+  return trainer.run();
 }
 
 }  // namespace fovea::train

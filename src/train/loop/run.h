@@ -11,10 +11,11 @@ using Preparation = std::function<Job(const Say& say)>;
 TrainPlan plan_run(const Preparation& prepare);
 
 // Runs or resumes the job that `prepare` builds, in the folder `out`. See train() for the
-// callbacks.
+// callbacks. `ranks`: as in TrainOptions.
 TrainResult run(const std::string& out, const Preparation& prepare,
                 const std::function<bool(const TrainPlan&)>& planned,
                 const std::function<bool(const TrainProgress&)>& progress,
-                const std::function<void(Pause, double)>& pausing = {});
+                const std::function<void(Pause, double)>& pausing = {},
+                Communicator* ranks = nullptr);
 
 }  // namespace fovea::train

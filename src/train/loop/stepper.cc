@@ -39,12 +39,16 @@ std::vector<model::NamedParameter> trained_parameters(model::Transformer& model,
 
 }  // namespace
 
-Stepper::Stepper(model::Transformer& model, const TrainingTask& task, const TrainOptions& options,
+Stepper::Stepper(model::Transformer& model, TrainingTask& task, const TrainOptions& options,
                  DType compute)
     : model_(model),
       task_(task),
       schedule_(rate_schedule(options)),
-      optimizer(trained_parameters(model, task), optimizer_options(options, compute)) {}
+      optimizer(trained_parameters(model, task), optimizer_options(options, compute)) {
+  if (options.ranks == nullptr) return;
+  sharing_.emplace(*options.ranks, trained_parameters(model, task));
+  task.share_steps(*sharing_);
+}
 
 Stepper::Outcome Stepper::operator()(int64_t step) {
   TrainingTask::StepLoss found = task_.backward(model_, step);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "fovea/train/train.h"
+#include "loop/step_sharing.h"
 #include "loop/task.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
@@ -14,8 +15,8 @@ RateSchedule rate_schedule(const TrainOptions& options);
 // Takes optimiser steps of a model on a task, one at a time. The trainer and bench use it.
 class Stepper {
  public:
-  // The model and the task must outlive the stepper.
-  Stepper(model::Transformer& model, const TrainingTask& task, const TrainOptions& options,
+  // The model and the task must outlive the stepper. With options.ranks, they take steps together.
+  Stepper(model::Transformer& model, TrainingTask& task, const TrainOptions& options,
           DType compute);
 
   struct Outcome {
@@ -35,6 +36,9 @@ class Stepper {
 
  public:
   Optimizer optimizer;
+
+ private:
+  std::optional<StepSharing> sharing_;
 };
 
 }  // namespace fovea::train

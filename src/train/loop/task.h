@@ -11,6 +11,8 @@
 
 namespace fovea::train {
 
+class StepSharing;
+
 // Thrown when ReinforcementOptions::stop ends a run while its rewards are computed.
 struct RewardsStopped {};
 
@@ -40,10 +42,16 @@ class TrainingObjective {
   };
   virtual StepLoss backward(const model::Transformer& model, int64_t step) const = 0;
   virtual double steps_per_epoch() const = 0;
+  // From now on, backward() computes the gradients together with the other processes of the job.
+  // TaskTraits::shares_steps tells whether it can.
+  void share_steps(StepSharing& sharing) { sharing_ = &sharing; }
 
   // Returns the first tensor of a step that contains NaN or infinity, as BadTensorSearch::found()
   // does. Called while the gradients of that step exist. The default checks weights and gradients.
   virtual std::string first_bad_tensor(model::Transformer& model, int64_t step) const;
+
+ protected:
+  StepSharing* sharing_ = nullptr;  // null = this process takes steps alone
 };
 
 // The held-out part of the data.
@@ -97,6 +105,7 @@ struct TaskTraits {
   bool losses_fall = true;
   bool repeats = true;            // later epochs have the inputs of the first one
   bool reads_text = true;         // the model reads or writes text; if not, no tokenizer is saved
+  bool shares_steps = false;      // the processes of a job can share a step
   bool limits_evaluation = true;  // an evaluation may read a part of the held-out data
 };
 

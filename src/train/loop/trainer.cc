@@ -14,13 +14,16 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// A step of a job of several processes has stalled if it takes as long as this many usual ones.
+constexpr double kStalledSteps = 5;
+
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
 }  // namespace
 
-Trainer::Trainer(Job& job, model::SnapshotFolder& folder,
+Trainer::Trainer(Job& job, model::SnapshotFolder* folder,
                  const std::function<bool(const TrainProgress&)>& progress,
                  const std::function<void(Pause, double)>& pausing)
     : job_(job),
@@ -29,16 +32,16 @@ Trainer::Trainer(Job& job, model::SnapshotFolder& folder,
       report_(progress),
       pausing_(pausing),
       stepper_(job.model, *job.task, job.options, job.compute),
-      record_(job.options, job.plan.first_step),
       pauses_(job, job.plan.tokens_per_second > 0
                        ? static_cast<double>(job.plan.tokens_per_step) / job.plan.tokens_per_second
                        : 0),
       evaluation_(job.task->evaluation()),
       divergence_(job.options.warmup) {
   progress_.steps = options_.steps;
+  if (leads()) record_.emplace(job.options, job.plan.first_step);
   if (options_.average > 1) average_.emplace(job.model, options_.average);
   if (job_.snapshot) resume();
-  job_.task->write_fixed_files(options_.out);
+  if (leads()) job_.task->write_fixed_files(options_.out);
 }
 
 void Trainer::resume() {
@@ -68,13 +71,13 @@ void Trainer::resume() {
   if (average_) average_->restore(snapshot);
   job_.task->restore(snapshot);
   if (const std::string change = change_of_class(job_); !change.empty())
-    record_.note(progress_.step, change);
+    if (record_) record_->note(progress_.step, change);
 }
 
 TrainResult Trainer::run() {
   TrainResult result;
   start_ = Clock::now();
-  record_.begin(progress_.step);
+  if (record_) record_->begin(progress_.step);
   const int64_t tokens_before = progress_.tokens;
   bool go_on = false;
   try {
@@ -98,7 +101,7 @@ TrainResult Trainer::run() {
   result.peak_bytes = resident_peak();
   if (stepping_ > 0)
     result.tokens_per_second = static_cast<double>(progress_.tokens - tokens_before) / stepping_;
-  record_.end(result, job_.plan);
+  if (record_) record_->end(result, job_.plan);
   return result;
 }
 
@@ -112,15 +115,18 @@ bool Trainer::take_steps(TrainResult& result) {
   }
   while (progress_.step < options_.steps && go_on && !result.stopped_early) {
     const Clock::time_point step_start = Clock::now();
+    does(Activity::computing);
     const Stepper::Outcome outcome = step();
     ++progress_.step;
     progress_.step_seconds = seconds_since(step_start);
     stepping_ += progress_.step_seconds;
     progress_.seconds = seconds_since(start_);
     smooth = smooth == 0 ? progress_.step_seconds : 0.9 * smooth + 0.1 * progress_.step_seconds;
+    if (options_.ranks != nullptr)
+      options_.ranks->allow(std::max(options_.stall_timeout, kStalledSteps * smooth));
     take(outcome, smooth);
     guard(outcome);
-    record_.step(progress_);
+    if (record_) record_->step(progress_);
     watch();
 
     const bool last = progress_.step == options_.steps;
@@ -130,7 +136,7 @@ bool Trainer::take_steps(TrainResult& result) {
     if (due(options_.save_every) || last || result.stopped_early)
       pause(Pause::snapshot, [&] { save(); });
     set_time_left(smooth);
-    go_on = !report_ || report_(progress_);
+    go_on = goes_on();
     progress_.sample.clear();
     progress_.saved.clear();
     progress_.warning.clear();
@@ -150,6 +156,7 @@ void Trainer::pause(Pause kind, const std::function<void()>& work) {
                     (kind == Pause::sample && !job_.task->writes_samples(job_.model));
   if (pausing_ && !idle) pausing_(kind, pauses_.seconds_of(kind));
   const Clock::time_point start = Clock::now();
+  does(kind == Pause::snapshot ? Activity::writing : Activity::evaluating);
   if (pausing_ && kind == Pause::evaluation) {
     job_.task->watch_predictions([&](double fraction) {
       if (fraction > 0) pausing_(kind, seconds_since(start) * (1 / fraction - 1));
@@ -161,9 +168,9 @@ void Trainer::pause(Pause kind, const std::function<void()>& work) {
 }
 
 void Trainer::take_sample() {
-  if (options_.sample_every == 0) return;
+  if (options_.sample_every == 0 || !leads()) return;
   pause(Pause::sample, [&] { progress_.sample = job_.task->sample(job_.model, progress_.step); });
-  record_.sample(progress_);
+  record_->sample(progress_);
   if (options_.from.empty() || progress_.step == 0) return;
   if (const std::string piece = repeated_piece(progress_.sample); !piece.empty())
     warn(
@@ -220,7 +227,7 @@ void Trainer::guard(const Stepper::Outcome& outcome) {
 
 void Trainer::warn(const std::string& text) {
   progress_.warning += (progress_.warning.empty() ? "" : "\nwarning: ") + text;
-  record_.note(progress_.step, text);
+  if (record_) record_->note(progress_.step, text);
 }
 
 // Warns of losses that rise, and of rewards that jump. If the run diverges, saves its state and
@@ -234,7 +241,7 @@ void Trainer::watch() {
     warn(fmt::format("step {}: {}; expected a smaller learning rate", progress_.step,
                      divergence_.text()));
   if (verdict != DivergenceGuard::Verdict::stops || options_.keep_going) return;
-  record_.note(progress_.step, divergence_.text());
+  if (record_) record_->note(progress_.step, divergence_.text());
   pause(Pause::snapshot, [&] { save(); });
   fail_field(ErrorKind::Failed, "learning_rate",
              "{:g}: the run diverges: {}; stopped at step {}, saved in {}; expected a smaller "
@@ -289,9 +296,11 @@ void Trainer::keep_if_best(model::Transformer& model) {
   progress_.metrics = found.metrics;
   progress_.labels = found.labels;
   progress_.bits_per_byte = found.bits_per_byte;
-  record_.evaluation(progress_);
-  record_.weights(progress_.step, job_.model);
-  record_.draw();
+  if (record_) {
+    record_->evaluation(progress_);
+    record_->weights(progress_.step, job_.model);
+    record_->draw();
+  }
   const double good = merit(found);
   if (!std::isfinite(good) || (best_ && good <= merit(*best_))) {
     ++stale_;
@@ -317,7 +326,37 @@ std::string Trainer::kept_start() const {
   return fmt::format("loss {:.4f} before, {:.4f} after", *start_loss_, *progress_.validation_loss);
 }
 
+// Tells the other processes of the job, of which one may wait for this one.
+void Trainer::does(Activity activity) const {
+  if (options_.ranks != nullptr) options_.ranks->does(activity, progress_.step);
+}
+
+// Reports the progress. Returns whether the run goes on, which the leader decides.
+bool Trainer::goes_on() const {
+  const bool go_on = !leads() || !report_ || report_(progress_);
+  does(Activity::exchanging);
+  return options_.ranks == nullptr ? go_on : of_leader(*options_.ranks, go_on).get<bool>();
+}
+
+// The leader evaluates; the decisions that follow from its numbers are those of every rank.
 Trainer::Measured Trainer::measure(const model::Transformer& model) const {
+  if (options_.ranks == nullptr) return measure_alone(model);
+  nlohmann::json told;
+  Measured found;
+  if (leads()) {
+    found = measure_alone(model);
+    told = {{"metrics", found.metrics}, {"bits_per_byte", found.bits_per_byte}};
+    if (found.loss) told["loss"] = *found.loss;
+  }
+  told = of_leader(*options_.ranks, told);
+  if (leads()) return found;
+  if (told.contains("loss")) found.loss = told["loss"].get<double>();
+  found.metrics = told["metrics"].get<infer::MetricValues>();
+  found.bits_per_byte = told["bits_per_byte"].get<double>();
+  return found;
+}
+
+Trainer::Measured Trainer::measure_alone(const model::Transformer& model) const {
   const infer::Predictions found = job_.task->predict(model);
   const infer::MetricValues loss = infer::values_of(evaluation_.loss, found);
   return {.loss = infer::value_of(loss, "loss"),
@@ -339,7 +378,7 @@ double Trainer::merit(const Measured& measured) const {
 
 void Trainer::write_model(model::Transformer& model) {
   require_finite();
-  job_.task->write_model(options_.out, model);
+  if (leads()) job_.task->write_model(options_.out, model);
 }
 
 void Trainer::save() {
@@ -347,6 +386,12 @@ void Trainer::save() {
   // Before the first evaluation, the directory contains the newest weights. They are written before
   // the snapshot, so that the snapshot of the last step implies a complete directory.
   if (!best_) write_model(evaluated_weights());
+  if (leads()) write_snapshot();
+  saved_step_ = progress_.step;
+  progress_.saved = model::snapshot_path(options_.out, progress_.step);
+}
+
+void Trainer::write_snapshot() {
   nlohmann::ordered_json state;
   state["step"] = progress_.step;
   if (std::isfinite(progress_.loss)) state["loss"] = progress_.loss;
@@ -373,11 +418,9 @@ void Trainer::save() {
   model::SnapshotContents contents{std::move(tensors), state, {}};
   const std::map<std::string, std::string> files = job_.task->snapshot_files(job_.model);
   for (const auto& [name, content] : files) contents.others.push_back({name, {content}});
-  folder_.save(progress_.step, contents);
-  folder_.prune(static_cast<int>(options_.keep));
-  record_.draw();
-  saved_step_ = progress_.step;
-  progress_.saved = model::snapshot_path(options_.out, progress_.step);
+  folder_->save(progress_.step, contents);
+  folder_->prune(static_cast<int>(options_.keep));
+  record_->draw();
 }
 
 }  // namespace fovea::train

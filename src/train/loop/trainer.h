@@ -6,6 +6,7 @@
 #include "log/record.h"
 #include "loop/divergence.h"
 #include "loop/job.h"
+#include "loop/leader.h"
 #include "loop/pauses.h"
 #include "loop/stepper.h"
 #include "optim/weight_average.h"
@@ -15,7 +16,7 @@ namespace fovea::train {
 // The training loop: steps, evaluations, samples and snapshots.
 class Trainer {
  public:
-  Trainer(Job& job, model::SnapshotFolder& folder,
+  Trainer(Job& job, model::SnapshotFolder* folder,
           const std::function<bool(const TrainProgress&)>& progress,
           const std::function<void(Pause, double)>& pausing);
   TrainResult run();
@@ -29,6 +30,7 @@ class Trainer {
     std::optional<infer::LabelReport> labels = {};
   };
 
+  bool leads() const { return train::leads(options_.ranks); }
   void resume();
   bool take_steps(TrainResult& result);  // returns whether the run may go on
   void clear_step();
@@ -37,8 +39,12 @@ class Trainer {
   void evaluate_start();
   void keep_if_best(model::Transformer& model);
   Measured measure(const model::Transformer& model) const;
+  Measured measure_alone(const model::Transformer& model) const;
+  bool goes_on() const;
+  void does(Activity activity) const;
   double merit(const Measured& measured) const;  // higher is better
   void save();
+  void write_snapshot();
   void write_model(model::Transformer& model);
   void take(const Stepper::Outcome& outcome, double seconds);
   void guard(const Stepper::Outcome& outcome);
@@ -55,12 +61,12 @@ class Trainer {
 
   Job& job_;
   const TrainOptions& options_;
-  model::SnapshotFolder& folder_;
+  model::SnapshotFolder* folder_;  // null on ranks that do not lead
   const std::function<bool(const TrainProgress&)>& report_;
   const std::function<void(Pause, double)>& pausing_;
   Stepper stepper_;
   std::optional<WeightAverage> average_;
-  Record record_;
+  std::optional<Record> record_;  // of the leader
   PauseTimes pauses_;
   TrainProgress progress_;
   const infer::EvaluationTask evaluation_;

@@ -57,8 +57,78 @@ LabelledRows labelled_rows(const Batch& batch, int64_t units) {
 
 }  // namespace
 
+int64_t rows_of(const Batch& batch) {
+  for (const model::Sequence* sequence : {&batch.target, &batch.source})
+    for (const Tensor* input : {&sequence->ids, &sequence->signal})
+      if (*input) return input->dim(0);
+  return 0;
+}
+
+int64_t units_of_rows(int64_t rows) {
+  constexpr int64_t kFewest = 8;
+  int64_t units = std::min(rows, kFewest);
+  while (units < rows && rows % units != 0) ++units;
+  return std::max<int64_t>(1, units);
+}
+
+namespace {
+
+template <class Part>
+std::vector<Part> part_of(const std::vector<Part>& all, int64_t begin, int64_t end) {
+  return all.empty() ? all : std::vector<Part>(all.begin() + begin, all.begin() + end);
+}
+
+Tensor part_of(const Tensor& all, int64_t begin, int64_t end) {
+  return all ? all.rows(begin, end) : all;
+}
+
+model::Sequence part_of(const model::Sequence& all, int64_t begin, int64_t end) {
+  check(!all.vectors, "batch: has vectors in the place of tokens; expected one unit");
+  return {.ids = part_of(all.ids, begin, end),
+          .positions = part_of(all.positions, begin, end),
+          .types = part_of(all.types, begin, end),
+          .signal = part_of(all.signal, begin, end)};
+}
+
+Meaning part_of(const Meaning& all, int64_t begin, int64_t end) {
+  check(!std::holds_alternative<WholeTexts>(all),
+        "batch: its rows hold several texts; expected one unit");
+  Meaning part = all;
+  if (auto* sets = std::get_if<LabelSets>(&part))
+    sets->targets = part_of(sets->targets, begin, end);
+  if (auto* numbers = std::get_if<Numbers>(&part))
+    numbers->targets = part_of(numbers->targets, begin, end);
+  if (auto* mixed = std::get_if<MixedLabels>(&part))
+    mixed->second = part_of(mixed->second, begin, end);
+  if (auto* drawn = std::get_if<DrawnTokens>(&part))
+    drawn->numbers = part_of(drawn->numbers, begin, end);
+  if (auto* spans = std::get_if<AnswerSpans>(&part))
+    *spans = {part_of(spans->samples, begin, end), part_of(spans->contexts, begin, end)};
+  return part;
+}
+
+}  // namespace
+
+Batch units_of(const Batch& batch, int64_t begin, int64_t end) {
+  if (begin == 0 && end == batch.units) return batch;
+  const int64_t rows = rows_of(batch) / batch.units, first = begin * rows, past = end * rows;
+  Batch part;
+  part.source = part_of(batch.source, first, past);
+  part.target = part_of(batch.target, first, past);
+  part.source_valid = part_of(batch.source_valid, first, past);
+  part.target_valid = part_of(batch.target_valid, first, past);
+  if (batch.documents)
+    part.documents = std::make_shared<const DocumentStarts>(part_of(*batch.documents, first, past));
+  part.labels = part_of(batch.labels, first, past);
+  part.meaning = part_of(batch.meaning, first, past);
+  for (const int32_t label : HostValues<int32_t>(part.labels)) part.predictions += label >= 0;
+  part.units = end - begin;
+  part.equal_lengths = batch.equal_lengths;
+  return part;
+}
+
 HeadInputs head_inputs(const model::Transformer& model, const Batch& batch, model::Pass pass) {
-  const RowUnits units = {std::max<int64_t>(1, batch.units), nullptr};
+  const RowUnits units = {batch.units, nullptr};
   const UnitScope of_all(units);
   const Tensor hidden = hidden_of(model, batch, pass);
   const model::HeadKind kind = model.spec.head.kind;

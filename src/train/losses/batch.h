@@ -63,9 +63,11 @@ struct Batch {
   Meaning meaning = {};     // with LabelSets and Numbers, the labels are 0
   int64_t predictions = 0;  // number of labels that are not below 0
   int64_t tokens = 0;       // number of tokens, without padding
-  // The number of sequences of equal length, each of which is a unit (see Units in kernels.h); 0 =
-  // lengths differ from pass to pass, and the entire pass is one unit.
-  int64_t units = 0;
+  // The rows of sequences are divided into units of as many rows (see Units in kernels.h): the
+  // gradients of a step have the same bits however its units are divided among processes.
+  int64_t units = 1;
+  // Whether all passes have rows of this length: if so, also however they are divided into passes.
+  bool equal_lengths = false;
 
   // Returns what the outputs mean if it is M; null otherwise.
   template <class M>
@@ -73,6 +75,14 @@ struct Batch {
     return std::get_if<M>(&meaning);
   }
 };
+
+// Returns the number of rows of sequences.
+int64_t rows_of(const Batch& batch);
+// Returns the units of a pass of `rows` sequences that do not depend on one another: the fewest,
+// but at least 8, that have as many rows each; without so many rows, one for each row.
+int64_t units_of_rows(int64_t rows);
+// Returns the units [begin, end) of a batch as a batch.
+Batch units_of(const Batch& batch, int64_t begin, int64_t end);
 
 // The input of the head and the labels, for the rows that have labels: hidden [rows, C], labels i32
 // [rows]. Other rows are left out, since the logits of a vocabulary take most of the time of a

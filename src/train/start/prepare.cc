@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/fields.h"
 #include "base/files.h"
@@ -12,6 +13,7 @@
 #include "loop/adapters.h"
 #include "loop/check_options.h"
 #include "loop/examples_task.h"
+#include "loop/leader.h"
 #include "loop/pauses.h"
 #include "loop/recommended.h"
 #include "loop/settings.h"
@@ -62,6 +64,8 @@ text::TranslationTokenizers choose_tokenizers(const Job& job, ExamplesTask& task
   }
   if (job.snapshot) return text::TranslationTokenizers::open(o.out);
   if (o.from.empty()) {
+    if (!leads(o.ranks) && text::has_vocabulary(o.out))
+      return text::TranslationTokenizers::open(o.out);  // which the leader has written
     if (!o.distillation.teacher.empty())
       return text::TranslationTokenizers::open(o.distillation.teacher);
     if (is_folder(o.tokenizer)) return text::TranslationTokenizers::open(o.tokenizer);
@@ -140,7 +144,7 @@ void begin_model(Job& job, const model::Spec& spec, Beginning& beginning, const 
 // Returns the length of the rows, or the maximum length if it differs from batch to batch.
 int64_t longest_sequence(const Examples& examples, const model::Spec& spec) {
   const Batch batch = examples.training(0);
-  return batch.units > 0 ? batch.labels.dim(1) : spec.context;
+  return batch.equal_lengths ? batch.labels.dim(1) : spec.context;
 }
 
 // Opens the teacher of the task, if the options name one, and adds its cost to the plan.
@@ -259,6 +263,17 @@ model::ModelFiles open_initial(Job& job) {
   return files;
 }
 
+// The texts of preferences share rows, so that the processes of a job can share whole passes only:
+// a batch of pairs takes several passes. The estimate of kto needs the whole batch.
+void divide_passes(TrainOptions& o, Objective objective) {
+  constexpr int64_t kPasses = 4;
+  if (!learns_preferences(objective) || objective == Objective::kto) return;
+  const int64_t passes = std::gcd(o.batch, kPasses);
+  o.batch /= passes;
+  o.accumulate *= passes;
+  o.accumulate_from *= passes;
+}
+
 }  // namespace
 
 Job prepare(const model::Spec& given, TrainOptions options, bool read_only, const Say& say,
@@ -281,10 +296,20 @@ Job prepare(const model::Spec& given, TrainOptions options, bool read_only, cons
       beginning.opened = std::move(files);
   }
   refuse_unused(options, objective_of(options, spec), spec);
+  divide_passes(options, objective_of(options, spec));
+  job.options.batch = options.batch;
+  job.options.accumulate = options.accumulate;
+  job.options.accumulate_from = options.accumulate_from;
   job.dropout = choose_dropout(options, given.dropout, spec.dropout);
   check_teacher(options.distillation.teacher, spec);
+  check_field(options.ranks == nullptr || options.distillation.teacher.empty(), "teacher",
+              "given on {} ranks; expected one process to distil a model",
+              options.ranks == nullptr ? 1 : options.ranks->size());
   std::unique_ptr<ExamplesTask> opened = open_task(options, spec);
   ExamplesTask* const task = opened.get();
+  check_field(options.ranks == nullptr || task->traits().shares_steps, objective_field(options),
+              "{} cannot be trained on several ranks; expected one process",
+              name_of(objective_of(options, spec)));
   job.task = std::move(opened);
   task->watch(reading);
   job.options.best_by = choose_best_by(options.best_by, task->evaluation());

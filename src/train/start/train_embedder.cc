@@ -15,7 +15,7 @@ TrainResult train_embedder(const EmbedderTraining& training,
                            const std::function<void(Pause, double seconds)>& pausing) {
   return run(
       training.out, [&](const Say& say) { return prepare_embedder(training, say); }, planned,
-      progress, pausing);
+      progress, pausing, training.ranks);
 }
 
 }  // namespace fovea::train

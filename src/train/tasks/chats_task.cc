@@ -34,7 +34,7 @@ class ChatsTask : public ConversationsTask {
     render(spec, tokenizer, say);
   }
 
-  PassSize pass_size(const model::Spec&) const override { return {options_.batch, row_, true}; }
+  PassSize pass_size(const model::Spec&) const override { return {options_.batch, row_}; }
 
   std::unique_ptr<Examples> examples(const model::Spec& spec,
                                      const text::TranslationTokenizers& tokenizers,

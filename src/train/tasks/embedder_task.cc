@@ -18,6 +18,7 @@
 #include "loop/check_options.h"
 #include "loop/recommended.h"
 #include "loop/settings.h"
+#include "loop/step_sharing.h"
 #include "loop/trainer.h"
 #include "tasks/learned_pooling.h"
 #include "tensor/tape.h"
@@ -36,7 +37,8 @@ class EmbedderTask : public TrainingTask {
   EmbedderTask(const EmbedderTraining& training, infer::SentenceModel model,
                const model::Spec& spec)
       : TrainingTask({.measures_steps = training.learn_pooling == LearnedPooling::none,
-                      .evaluates_start = !training.validation.empty()}),
+                      .evaluates_start = !training.validation.empty(),
+                      .shares_steps = true}),
         training_(training),
         origin_(std::move(model.origin)),
         modules_(std::move(model.modules)),
@@ -88,7 +90,15 @@ class EmbedderTask : public TrainingTask {
   }
   std::vector<size_t> examples_of(int64_t step) const;
   Tensor loss(const Tensor& a, const Tensor& b, const std::vector<float>& scores) const;
-  void pass_on(const model::Transformer& model, const Texts& texts, const Tensor& gradient) const;
+  // Texts that pass through the model together, and the gradients of the vectors of all texts.
+  struct TextPass {
+    const Texts* texts;
+    Tensor gradient;
+    std::vector<size_t> chosen;
+  };
+  Tensor vectors_of_step(const model::Transformer& model, const Texts& texts) const;
+  Tensor product(const model::Transformer& model, const TextPass& pass) const;
+  void pass_on(const model::Transformer& model, const std::vector<TextPass>& passes) const;
 
   const EmbedderTraining training_;
   const model::Origin origin_;
@@ -113,18 +123,35 @@ TrainingTask::StepLoss EmbedderTask::backward(const model::Transformer& model, i
   if (examples_.kind == infer::ExampleKind::triplets)
     for (const size_t i : examples_of(step)) candidates.push_back(&examples_.negatives[i]);
   const Texts sides[] = {tokenized(anchors), tokenized(candidates)};
-  Tensor a = vectors(model, sides[0]), b = vectors(model, sides[1]);
+  Tensor a = vectors_of_step(model, sides[0]), b = vectors_of_step(model, sides[1]);
   a.want_gradient();
   b.want_gradient();
   const Tensor total = loss(a, b, scores);
   fovea::backward(total);
   StepLoss result{.loss = to_floats(total)[0]};
+  std::vector<TextPass> passes;
   for (const auto& [texts, gradient] :
        {std::pair(&sides[0], a.gradient()), {&sides[1], b.gradient()}}) {
-    pass_on(model, *texts, gradient);
+    for (const std::vector<size_t>& chosen : infer::batches_by_length(*texts, kBatchTokens))
+      passes.push_back({texts, gradient, chosen});
     for (const infer::TokenizedText& text : *texts) result.tokens += std::ssize(text.ids);
   }
+  pass_on(model, passes);
   return result;
+}
+
+// Each process of a job computes the vectors of a part of the texts.
+Tensor EmbedderTask::vectors_of_step(const model::Transformer& model, const Texts& texts) const {
+  if (sharing_ == nullptr) return vectors(model, texts);
+  const auto part = [&](int64_t rank) {
+    return texts.begin() + std::ssize(texts) * rank / sharing_->size();
+  };
+  const Texts own(part(sharing_->rank()), part(sharing_->rank() + 1));
+  std::vector<double> numbers;
+  if (!own.empty())
+    for (const float x : to_floats(vectors(model, own))) numbers.push_back(x);
+  const std::vector<double> all = sharing_->gather(numbers);
+  return tensor_of(std::vector<float>(all.begin(), all.end()), {std::ssize(texts), modules_.width});
 }
 
 std::vector<size_t> EmbedderTask::examples_of(int64_t step) const {
@@ -154,17 +181,38 @@ Tensor EmbedderTask::loss(const Tensor& a, const Tensor& b,
   return sum;
 }
 
-void EmbedderTask::pass_on(const model::Transformer& model, const Texts& texts,
-                           const Tensor& gradient) const {
-  const int64_t width = gradient.dim(1);
-  for (const std::vector<size_t>& chosen : infer::batches_by_length(texts, kBatchTokens)) {
-    const Tensor wanted = empty({std::ssize(chosen), width});
-    for (size_t i = 0; i < chosen.size(); ++i)
-      copy_elements(wanted, static_cast<int64_t>(i) * width, gradient,
-                    static_cast<int64_t>(chosen[i]) * width, width);
-    fovea::backward(
-        infer::inner_product(vectors(model, infer::token_batch(texts, chosen)), wanted));
+// Returns a number whose gradient is that of the loss with respect to these texts.
+Tensor EmbedderTask::product(const model::Transformer& model, const TextPass& pass) const {
+  const int64_t width = pass.gradient.dim(1);
+  const Tensor wanted = empty({std::ssize(pass.chosen), width});
+  for (size_t i = 0; i < pass.chosen.size(); ++i)
+    copy_elements(wanted, static_cast<int64_t>(i) * width, pass.gradient,
+                  static_cast<int64_t>(pass.chosen[i]) * width, width);
+  return infer::inner_product(vectors(model, infer::token_batch(*pass.texts, pass.chosen)), wanted);
+}
+
+void EmbedderTask::pass_on(const model::Transformer& model,
+                           const std::vector<TextPass>& passes) const {
+  if (sharing_ == nullptr) {
+    PassGradients gradients;
+    for (size_t n = 0; n < passes.size(); ++n)
+      gradients.backward(product(model, passes[n]), static_cast<int64_t>(n));
+    return gradients.finish();
   }
+  std::vector<PassUnits> units;
+  for (const TextPass& pass : passes)
+    units.push_back(
+        {.cost = static_cast<double>(std::ssize(pass.chosen) *
+                                     std::ssize((*pass.texts)[pass.chosen.front()].ids))});
+  for (const StepNode& node : sharing_->share(units)) {
+    PassGradients gradients;
+    for (const UnitRange& range : node.ranges) {
+      sharing_->expect(node, range, gradients);
+      gradients.backward(product(model, passes[range.pass]), range.last);
+    }
+    sharing_->add(gradients);
+  }
+  sharing_->exchange({});
 }
 
 // Returns the evaluation task "similarity" with only Spearman's correlation, which selects the best
@@ -267,6 +315,7 @@ TrainOptions core_options(const EmbedderTraining& training, int64_t steps) {
   options.best_by = infer::evaluation_task("similarity").decisive;
   options.bad_steps = 1;
   options.allow_change = training.allow_change;
+  options.ranks = training.ranks;
   return options;
 }
 

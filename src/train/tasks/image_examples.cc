@@ -99,6 +99,7 @@ Batch ImageExamples::of(const ImageFiles& files, const std::vector<int64_t>& sam
   });
   batch.source.signal = tensor_of(pixels, {B, 3, S, S});
   batch.labels = tensor_of(labels, {B});
+  batch.units = units_of_rows(B);
   batch.predictions = B;
   batch.tokens = B * settings_.tokens;
   if (pass >= 0 && settings_.augmentation.mixup > 0) mix(batch, pass);

@@ -57,6 +57,7 @@ Batch LabelExamples::of(const LabelledTokens& texts, const std::vector<int64_t>&
   Batch batch;
   read(texts, samples, batch);
   const int64_t B = std::ssize(samples);
+  batch.units = units_of_rows(B);
   const bool spans = !texts.contexts.empty();
   const int64_t width = spans ? 2 : by_token_ ? texts.ids.longest(samples) : 1;
   const Tensor labels = texts.labels.rows(samples, width, -1);

@@ -42,6 +42,7 @@ class PackedExamples : public Examples {
   Batch of(const LabelledSequences& texts, const std::vector<std::vector<int64_t>>& rows) const {
     Batch batch = packed_batch(texts, rows, options_.length, options_.padding);
     batch.units = std::ssize(rows);
+    batch.equal_lengths = true;
     return batch;
   }
 

@@ -65,6 +65,7 @@ class PairExamples : public LengthExamples<TokenPairs> {
     batch.source.ids = pairs.sources.rows(samples, pairs.sources.longest(samples), tokens_.padding);
     batch.labels = pairs.targets.rows(samples, T, -1);
     batch.target.ids = pairs.targets.shifted_rows(samples, T, tokens_.padding, tokens_.start);
+    batch.units = units_of_rows(std::ssize(samples));
     for (const int64_t i : samples) {
       const int64_t read = pairs.sources.length(i), predicted = pairs.targets.length(i);
       batch.source_valid.push_back({0, read});

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <set>
 
 #include "base/fields.h"
@@ -12,6 +13,7 @@
 #include "loop/adapters.h"
 #include "loop/reference.h"
 #include "loop/special_tokens.h"
+#include "loop/step_sharing.h"
 #include "losses/preference_losses.h"
 #include "losses/sequence_log_probabilities.h"
 #include "open/directory.h"
@@ -111,8 +113,9 @@ class PreferencesTask : public ConversationsTask {
     if (!has_reference()) return;
     const PreferenceOptions& o = options_.preferences;
     reference_.emplace(o.cache.empty() ? options_.out + "/reference" : o.cache, identity());
-    reference_->open();
-    const std::vector<int64_t> records = unknown_records(first);
+    if (sharing_ == nullptr || sharing_->rank() == 0) reference_->open();
+    std::vector<int64_t> records = unknown_records(first);
+    if (sharing_ != nullptr) records = sharing_->of_first(records);
     std::optional<model::ModelFiles> opened;
     if (first > 0 && !records.empty()) opened = initial_model(model);
     // Without its adapters, a model is the initial one, also if the run began with an adapter.
@@ -132,6 +135,9 @@ class PreferencesTask : public ConversationsTask {
                 loss, times(scores.side_loss, static_cast<double>(scores.losses.size()) / divisor));
           return loss;
         });
+    if (sharing_ != nullptr)
+      for (std::vector<double>* rewards : {&found.rewards.chosen, &found.rewards.rejected})
+        *rewards = sharing_->gather(*rewards);
     found.rewards.paired = objective_ != Objective::kto;
     result.metrics = infer::values_of(evaluation().metrics, found);
     return result;
@@ -464,12 +470,33 @@ class PreferencesTask : public ConversationsTask {
     };
     const auto count = std::ssize(records);
     for (int64_t begin = 0; begin < count; begin += options_.batch) {
+      if (sharing_ != nullptr && begin / options_.batch % sharing_->size() != sharing_->rank())
+        continue;
       const int64_t end = std::min(begin + options_.batch, count);
       const Batch batch = examples_->of({records.begin() + begin, records.begin() + end});
       keep(batch);
       if (objective_ == Objective::kto) keep(examples_->mismatched(batch));
       if (watch_ && !watch_(static_cast<double>(end) / static_cast<double>(count)))
         throw ReadingStopped();
+    }
+    if (sharing_ != nullptr) share_reference(records);
+  }
+
+  // Gives every process the results that the others have computed.
+  void share_reference(const std::vector<int64_t>& records) const {
+    std::vector<double> own;  // keys, each followed by its result
+    for (const int64_t record : records) {
+      for (const uint64_t key : {examples_->key(2 * record), examples_->key(2 * record + 1)}) {
+        const std::optional<double> found = reference_->find(key);
+        if (!found) continue;
+        own.push_back(std::bit_cast<double>(key));
+        own.push_back(*found);
+      }
+    }
+    const std::vector<double> all = sharing_->gather(own);
+    for (size_t i = 0; i < all.size(); i += 2) {
+      const auto key = std::bit_cast<uint64_t>(all[i]);
+      if (!reference_->find(key)) reference_->keep(key, all[i + 1]);
     }
   }
 

@@ -51,6 +51,7 @@ class ReinforcementTask : public ExamplesTask {
         data_(read_prompts(options.data)),
         data_hash_(data_.hash),
         state_(std::make_unique<ReinforcementState>()) {
+    traits_.shares_steps = false;
     check_field(purpose == Purpose::train, "objective",
                 "{} writes answers in training only; expected another objective", name());
     if (!o_.validation_prompts.empty()) {
@@ -93,7 +94,8 @@ class ReinforcementTask : public ExamplesTask {
     const int64_t answers = std::min(options_.batch, o_.prompts * o_.generations);
     return {.batch = answers,
             .length = std::min(spec.context, length),
-            .outputs = answers * (o_.answer_tokens + 1)};  // with an end token
+            .outputs = answers * (o_.answer_tokens + 1),
+            .added_passes = true};  // with an end token
   }
   PassSize loaded_size(const model::Spec& spec) const override { return pass_size(spec); }
   PlannedWork planned_work() const override {

@@ -34,7 +34,7 @@ class ReplacedTokensTask : public TextTask {
  public:
   ReplacedTokensTask(const TrainOptions& options, Purpose purpose)
       : TextTask(options, purpose, Objective::replaced_tokens) {
-    traits_.measures_steps = traits_.losses_fall = false;
+    traits_.measures_steps = traits_.losses_fall = traits_.shares_steps = false;
     check_field(options_.from.empty(), "from",
                 "given with replaced_tokens, which trains a new model and its generator; expected "
                 "none");
@@ -112,7 +112,7 @@ class ReplacedTokensTask : public TextTask {
     const ReplacedTokens replaced = replace_tokens(*generator_, batch, pass, divisor);
     // All batches have the same number of tokens.
     const auto tokens = static_cast<double>(batch.labels.size() * options_.accumulate);
-    const UnitScope units({std::max<int64_t>(1, batch.units), nullptr});
+    const UnitScope units({batch.units, nullptr});
     const Tensor detection = detection_loss(detection_logits(model, replaced.batch, pass),
                                             replaced.batch.labels, tokens);
     parts_.generator += number_of(replaced.generator_loss);

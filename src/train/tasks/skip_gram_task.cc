@@ -56,6 +56,7 @@ class SkipGramTask : public TextTask {
  public:
   SkipGramTask(const TrainOptions& options, Purpose purpose)
       : TextTask(options, purpose, Objective::skip_gram) {
+    traits_.shares_steps = false;
     check_field(options_.from.empty(), "from",
                 "given with skip_gram, which trains a new table; expected none");
     check_field(options_.distillation.teacher.empty(), "teacher",

@@ -72,6 +72,7 @@ Batch SpeechExamples::of(const SpeechPairs& pairs, const std::vector<int64_t>& s
   batch.source.signal = tensor_of(signal, {B, settings_.bins, settings_.frames});
   batch.labels = pairs.labels.rows(samples, T, -1);
   batch.target.ids = pairs.labels.shifted_rows(samples, T, settings_.padding, settings_.start);
+  batch.units = units_of_rows(B);
   for (const int64_t i : samples) {
     const int64_t predicted = pairs.labels.length(i);
     batch.predictions += predicted;

@@ -75,8 +75,8 @@ std::unique_ptr<Examples> TextTask::examples(const model::Spec& spec,
   SpecialNames names(tokenizer);
   store_.emplace(corpus_, tokenizer,
                  TokenStoreOptions{.validation = options_.validation,
-                                   .cache = read_only ? std::filesystem::path()
-                                                      : std::filesystem::path(options_.out),
+                                   .cache = std::filesystem::path(options_.out),
+                                   .writes = !read_only,
                                    .in_memory_bytes = static_cast<int64_t>(options_.token_cache),
                                    .names = purpose_ == Purpose::train ? &names : nullptr});
   say_names(names, say);

@@ -23,7 +23,7 @@ class TextTask : public ExamplesTask {
   void shape(model::Spec& spec, const text::Tokenizer& tokenizer, const model::Origin& origin,
              const Say& say) override;
   PassSize pass_size(const model::Spec& spec) const override {
-    return {options_.batch, reads_at_once(spec), true};
+    return {options_.batch, reads_at_once(spec)};
   }
   model::Origin origin(const model::Spec& spec, const text::Tokenizer& tokenizer) const override;
   std::unique_ptr<Examples> examples(const model::Spec& spec,

@@ -60,6 +60,7 @@ Batch NextTokenExamples::make(const TokenRows& ids, const TokenRows& next, int64
   batch.labels = next.tensor();
   batch.predictions = batch.tokens = ids.size();
   batch.units = ids.rows();
+  batch.equal_lengths = true;
   return batch;
 }
 
@@ -92,6 +93,7 @@ Batch MaskedExamples::make(const TokenRows& ids, const TokenRows&, int64_t first
   batch.labels = labels.tensor();
   batch.tokens = rows * T;
   batch.units = rows;
+  batch.equal_lengths = true;
   return batch;
 }
 
@@ -114,6 +116,7 @@ Batch SpanExamples::make(const TokenRows& ids, const TokenRows&, int64_t first) 
   batch.predictions = rows * T;
   batch.tokens = rows * (S + T);
   batch.units = rows;
+  batch.equal_lengths = true;
   return batch;
 }
 

@@ -233,6 +233,7 @@ Changes indifferent_changes() {
       {"keep", [](auto& o) { o.keep += 1; }},
       {"patience", [](auto& o) { o.patience += 1; }},
       {"bad_steps", [](auto& o) { o.bad_steps += 1; }},
+      {"stall_timeout", [](auto& o) { o.stall_timeout += 1; }},
       {"keep_going", [](auto& o) { o.keep_going = true; }},
       {"memory_limit", [](auto& o) { o.memory_limit += 1; }},
       {"token_cache", [](auto& o) { o.token_cache += 1; }},
@@ -257,8 +258,8 @@ TEST(Settings, IncludeEveryOptionThatAffectsTheResults) {
                                 f29, f30, f31, f32, f33, f34, f35, f36, f37, f38, f39, f40, f41,
                                 f42, f43, f44, f45, f46, f47, f48, f49, f50, f51, f52, f53, f54,
                                 f55, f56, f57, f58, f59, f60, f61, f62, f63, f64, f65, f66, f67,
-                                f68, f69, f70, f71, f72, f73, f74, f75, f76, f77, f78, f79, f80] =
-      options;
+                                f68, f69, f70, f71, f72, f73, f74, f75, f76, f77, f78, f79, f80,
+                                f81, f82] = options;
   [[maybe_unused]] const auto& [i1, i2, i3, i4, i5] = options.augmentation;
   [[maybe_unused]] const auto& [l1, l2, l3, l4, l5, l6, l7, l8] = options.lora;
   [[maybe_unused]] const auto& [o1, o2, o3, o4, o5, o6] = options.optimizer;
@@ -267,8 +268,9 @@ TEST(Settings, IncludeEveryOptionThatAffectsTheResults) {
   [[maybe_unused]] const auto& [r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11, r12, r13, r14, r15,
                                 r16, r17, r18, r19, r20, r21, r22, r23, r24, r25, r26, r27] =
       options.reinforcement;
-  // The loss, the names of what is given, the command and r27, a callback, are no options.
-  constexpr size_t kFields = 71 + 5 + 8 + 6 + 5 + 9 + 26;  // the groups count as their fields
+  // The loss, the names of what is given, the command, the ranks and r27, a callback, are no
+  // options.
+  constexpr size_t kFields = 72 + 5 + 8 + 6 + 5 + 9 + 26;  // the groups count as their fields
   const Changes decisive = decisive_changes(), indifferent = indifferent_changes();
   EXPECT_EQ(decisive.size() + indifferent.size(), kFields);
   const auto noticed = [&](const Change& change) {

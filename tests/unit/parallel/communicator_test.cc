@@ -21,9 +21,12 @@ TEST_F(OneProcess, IsRankZeroOfOne) {
 
 TEST_F(OneProcess, CollectivesKeepTheValues) {
   const auto alone = open_communicator();
-  std::vector<float> values = {1.5f, -0.0f, 3.0f};
-  alone->all_reduce(values);
-  EXPECT_EQ(values, (std::vector<float>{1.5f, -0.0f, 3.0f}));
+  const std::vector<float> values = {1.5f, -0.0f, 3.0f};
+  const std::vector<int64_t> count = {3};
+  std::vector<float> received(3);
+  alone->all_to_all({values, count}, {received, count});
+  alone->all_gather({received, count});
+  EXPECT_EQ(received, (std::vector<float>{1.5f, -0.0f, 3.0f}));
   std::vector<uint8_t> bytes = {1, 2};
   alone->broadcast(bytes, 0);
   EXPECT_EQ(bytes, (std::vector<uint8_t>{1, 2}));

@@ -5,6 +5,9 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <chrono>
+#include <list>
+#include <thread>
 
 #include "fovea/core/error.h"
 #include "parallel/communicator.h"
@@ -12,7 +15,7 @@
 namespace fovea {
 namespace {
 
-enum Tag : int { kMessage, kReduce };
+enum Tag : int { kMessage, kBeat };
 
 void check(int result, const std::string& what) {
   if (result == MPI_SUCCESS) return;
@@ -29,6 +32,37 @@ int checked_count(size_t bytes, const std::string& what) {
   return static_cast<int>(bytes);
 }
 
+// The counts and offsets of the parts of the ranks, as MPI reads them.
+struct Layout {
+  explicit Layout(std::span<const int64_t> parts) {
+    int64_t total = 0;
+    for (const int64_t part : parts) {
+      offsets.push_back(checked_count(static_cast<size_t>(total), "MPI"));
+      counts.push_back(checked_count(static_cast<size_t>(part), "MPI"));
+      total += part;
+    }
+  }
+  std::vector<int> counts, offsets;
+};
+
+// Waits for a transfer. MPI moves data only while a thread is inside one of its functions, and its
+// own functions that wait occupy a core: so this tests the request, at first without a break, since
+// a transfer within a machine is short, and then with breaks that grow with the time waited.
+void wait(MPI_Request request, const char* what) {
+  using namespace std::chrono_literals;
+  constexpr std::chrono::nanoseconds kShort = 50us, kLongest = 1ms;
+  const auto start = std::chrono::steady_clock::now();
+  for (int done = 0; true;) {
+    check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), what);
+    if (done != 0) return;
+    const std::chrono::nanoseconds waited = std::chrono::steady_clock::now() - start;
+    if (waited < kShort)
+      std::this_thread::yield();
+    else
+      std::this_thread::sleep_for(std::min(waited / 16, kLongest));
+  }
+}
+
 class MpiCommunicator : public Communicator {
  public:
   MpiCommunicator() {
@@ -39,6 +73,8 @@ class MpiCommunicator : public Communicator {
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     MPI_Comm_size(MPI_COMM_WORLD, &size_);
+    check(MPI_Comm_dup(MPI_COMM_WORLD, &beats_), "MPI_Comm_dup");
+    MPI_Comm_set_errhandler(beats_, MPI_ERRORS_RETURN);
     check(
         MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &machine_),
         "MPI_Comm_split_type");
@@ -50,13 +86,20 @@ class MpiCommunicator : public Communicator {
   }
   ~MpiCommunicator() override { MPI_Finalize(); }
 
-  void all_reduce(std::span<float> values) override;
+  void all_to_all(Parts<const float> sent, Parts<float> received) override;
+  void all_gather(Parts<float> values) override;
   void broadcast(std::span<uint8_t> bytes, int root) override {
-    const int count = checked_count(bytes.size(), "MPI_Bcast");
-    check(MPI_Bcast(bytes.data(), count, MPI_BYTE, root, MPI_COMM_WORLD), "MPI_Bcast");
+    const int count = checked_count(bytes.size(), "MPI_Ibcast");
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Ibcast(bytes.data(), count, MPI_BYTE, root, MPI_COMM_WORLD, &request), "MPI_Ibcast");
+    wait(request, "MPI_Ibcast");
   }
   std::vector<std::string> gather(const std::string& bytes) override;
-  void barrier() override { check(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier"); }
+  void barrier() override {
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Ibarrier(MPI_COMM_WORLD, &request), "MPI_Ibarrier");
+    wait(request, "MPI_Ibarrier");
+  }
 
   void send(int to, std::span<const uint8_t> bytes) override {
     const int count = checked_count(bytes.size(), "MPI_Send");
@@ -67,58 +110,56 @@ class MpiCommunicator : public Communicator {
   std::atomic<int>* share(int count) override;
   void abort(int code) override { MPI_Abort(MPI_COMM_WORLD, code); }
 
- private:
-  void add_from_others(std::span<float> values);
+  void send_beat(int to, const Beat& beat) override;
+  std::optional<Beat> receive_beat() override;
 
-  MPI_Comm machine_ = MPI_COMM_NULL;
+ private:
+  struct Sent {
+    Beat beat;
+    MPI_Request request = MPI_REQUEST_NULL;
+  };
+
+  MPI_Comm machine_ = MPI_COMM_NULL, beats_ = MPI_COMM_NULL;
+  std::list<Sent> sent_;  // until they are on their way
 };
 
-void MpiCommunicator::all_reduce(std::span<float> values) {
-  constexpr size_t kMost = 1 << 20;  // values at a time; limits the memory for received values
-  while (!values.empty()) {
-    const std::span<float> piece = values.first(std::min(values.size(), kMost));
-    add_from_others(piece);
-    check(MPI_Bcast(piece.data(), static_cast<int>(piece.size()), MPI_FLOAT, 0, MPI_COMM_WORLD),
-          "MPI_Bcast");
-    values = values.subspan(piece.size());
-  }
+void MpiCommunicator::all_to_all(Parts<const float> sent, Parts<float> received) {
+  const Layout from(sent.counts), to(received.counts);
+  MPI_Request request = MPI_REQUEST_NULL;
+  check(MPI_Ialltoallv(sent.values.data(), from.counts.data(), from.offsets.data(), MPI_FLOAT,
+                       received.values.data(), to.counts.data(), to.offsets.data(), MPI_FLOAT,
+                       MPI_COMM_WORLD, &request),
+        "MPI_Ialltoallv");
+  wait(request, "MPI_Ialltoallv");
 }
 
-// Computes the sum of all ranks at rank 0. At each level of the tree, the first rank of a right
-// subtree sends its sum to the first rank of the left subtree.
-void MpiCommunicator::add_from_others(std::span<float> values) {
-  const int count = static_cast<int>(values.size());
-  std::vector<float> received;
-  for (int half = 1; half < size_; half *= 2) {
-    if (rank_ & half) {
-      check(MPI_Send(values.data(), count, MPI_FLOAT, rank_ - half, kReduce, MPI_COMM_WORLD),
-            "MPI_Send");
-      return;
-    }
-    if (rank_ + half >= size_) continue;
-    received.resize(values.size());
-    check(MPI_Recv(received.data(), count, MPI_FLOAT, rank_ + half, kReduce, MPI_COMM_WORLD,
-                   MPI_STATUS_IGNORE),
-          "MPI_Recv");
-    for (size_t i = 0; i < values.size(); ++i) values[i] += received[i];
-  }
+void MpiCommunicator::all_gather(Parts<float> values) {
+  const Layout all(values.counts);
+  MPI_Request request = MPI_REQUEST_NULL;
+  check(MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_FLOAT, values.values.data(), all.counts.data(),
+                        all.offsets.data(), MPI_FLOAT, MPI_COMM_WORLD, &request),
+        "MPI_Iallgatherv");
+  wait(request, "MPI_Iallgatherv");
 }
 
 std::vector<std::string> MpiCommunicator::gather(const std::string& bytes) {
   const size_t ranks = static_cast<size_t>(size_);
-  const int own = checked_count(bytes.size(), "MPI_Allgatherv");
+  const int own = checked_count(bytes.size(), "MPI_Iallgatherv");
   std::vector<int> counts(ranks), offsets(ranks);
-  check(MPI_Allgather(&own, 1, MPI_INT, counts.data(), 1, MPI_INT, MPI_COMM_WORLD),
-        "MPI_Allgather");
+  MPI_Request request = MPI_REQUEST_NULL;
+  check(MPI_Iallgather(&own, 1, MPI_INT, counts.data(), 1, MPI_INT, MPI_COMM_WORLD, &request),
+        "MPI_Iallgather");
+  wait(request, "MPI_Iallgather");
   size_t total = 0;
   for (size_t i = 0; i < ranks; ++i) {
-    offsets[i] = checked_count(total, "MPI_Allgatherv");
+    offsets[i] = checked_count(total, "MPI_Iallgatherv");
     total += static_cast<size_t>(counts[i]);
   }
   std::string all(total, '\0');
-  check(MPI_Allgatherv(bytes.data(), own, MPI_BYTE, all.data(), counts.data(), offsets.data(),
-                       MPI_BYTE, MPI_COMM_WORLD),
-        "MPI_Allgatherv");
+  check(MPI_Iallgatherv(bytes.data(), own, MPI_BYTE, all.data(), counts.data(), offsets.data(),
+                        MPI_BYTE, MPI_COMM_WORLD, &request),
+        "MPI_Iallgatherv");
+  wait(request, "MPI_Iallgatherv");
   std::vector<std::string> parts;
   for (size_t i = 0; i < ranks; ++i)
     parts.push_back(all.substr(static_cast<size_t>(offsets[i]), static_cast<size_t>(counts[i])));
@@ -136,6 +177,28 @@ std::optional<Communicator::Message> MpiCommunicator::receive() {
                  MPI_STATUS_IGNORE),
         "MPI_Recv");
   return message;
+}
+
+// Does not wait: the other rank may be gone.
+void MpiCommunicator::send_beat(int to, const Beat& beat) {
+  std::erase_if(sent_, [](Sent& sent) {
+    int done = 0;
+    return MPI_Test(&sent.request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done != 0;
+  });
+  Sent& sent = sent_.emplace_back(Sent{beat});
+  check(MPI_Isend(&sent.beat, sizeof sent.beat, MPI_BYTE, to, kBeat, beats_, &sent.request),
+        "MPI_Isend");
+}
+
+std::optional<Beat> MpiCommunicator::receive_beat() {
+  int arrived = 0;
+  MPI_Status status;
+  check(MPI_Iprobe(MPI_ANY_SOURCE, kBeat, beats_, &arrived, &status), "MPI_Iprobe");
+  if (arrived == 0) return std::nullopt;
+  Beat beat;
+  check(MPI_Recv(&beat, sizeof beat, MPI_BYTE, status.MPI_SOURCE, kBeat, beats_, MPI_STATUS_IGNORE),
+        "MPI_Recv");
+  return beat;
 }
 
 std::atomic<int>* MpiCommunicator::share(int count) {

@@ -1,0 +1,259 @@
+#include "loop/step_sharing.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/float_mode.h"
+#include "tensor/tensor.h"
+
+namespace fovea::train {
+namespace {
+
+// Gradients are sent together until they have this many elements.
+constexpr int64_t kBucket = int64_t{1} << 20;
+
+std::span<float> floats_of(const Tensor& x) {
+  return {static_cast<float*>(x.data()), static_cast<size_t>(x.size())};
+}
+
+template <class T>
+std::string bytes_of(const std::vector<T>& numbers) {
+  return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(T)};
+}
+
+template <class T>
+std::vector<T> numbers_in(std::string_view bytes) {
+  std::vector<T> numbers(bytes.size() / sizeof(T));
+  std::memcpy(numbers.data(), bytes.data(), numbers.size() * sizeof(T));
+  return numbers;
+}
+
+}  // namespace
+
+StepSharing::StepSharing(Communicator& ranks, const std::vector<model::NamedParameter>& parameters)
+    : ranks_(ranks) {
+  for (const auto& [name, parameter] : parameters) {
+    if (!parameter->trainable) continue;
+    const Tensor& value = parameter->value;
+    check(value.dtype() == DType::f32 && value.device_number() == 0,
+          "{}: {} on {}; expected fp32 on the CPU to train on several ranks", name,
+          name_of(value.dtype()), name_of(value.device()));
+    leaf_of_[PassGradients::identity(value)] = leaves_.size();
+    leaves_.push_back(value);
+  }
+  sender_ = std::thread([this] { run(); });
+}
+
+StepSharing::~StepSharing() {
+  {
+    // After an error, the other ranks may wait for the rest of this step.
+    std::unique_lock lock(mutex_);
+    for (size_t use = 0; use < agreed_; ++use) uses_[use].ready = true;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return !sending_; });
+    ends_ = true;
+  }
+  changed_.notify_all();
+  sender_.join();
+}
+
+std::vector<StepNode> StepSharing::share(const std::vector<PassUnits>& passes) {
+  const std::vector<std::vector<StepNode>> shares = share_step(passes, size());
+  const std::vector<StepNode>& own = shares[static_cast<size_t>(rank())];
+  summands_.clear();
+  for (const std::vector<StepNode>& of_rank : shares) {
+    std::vector<int64_t>& last = summands_.emplace_back();
+    for (const StepNode& node : of_rank) last.push_back(node.last);
+  }
+  nodes_ = own.size();
+  node_ = 0;
+  for (Use& use : uses_) {
+    use = Use{use.leaf, use.number, {}, {}, false};
+    use.own.resize(nodes_);
+    use.ready = nodes_ == 0;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    sending_ = !buckets_.empty();
+  }
+  changed_.notify_all();
+  return own;
+}
+
+StepSharing::Use& StepSharing::use_of(size_t leaf, size_t number) {
+  for (Use& use : uses_)
+    if (use.leaf == leaf && use.number == number) return use;
+  const std::lock_guard lock(mutex_);
+  Use& use = uses_.emplace_back(Use{leaf, number, {}, {}, false});
+  use.own.resize(nodes_);
+  return use;
+}
+
+void StepSharing::keep(size_t leaf, size_t number, const Tensor& sum) {
+  use_of(leaf, number).own[node_] = sum;
+}
+
+void StepSharing::expect(const StepNode& node, const UnitRange& range, PassGradients& gradients) {
+  if (node_ + 1 < nodes_ || range.last != node.ranges.back().last) return;
+  gradients.receive([this](const void* leaf, size_t number, const Tensor& sum) {
+    Use& use = use_of(leaf_of_.at(leaf), number);
+    use.own[node_] = sum;
+    {
+      const std::lock_guard lock(mutex_);
+      use.ready = true;
+    }
+    changed_.notify_all();
+  });
+}
+
+void StepSharing::add(PassGradients& gradients) {
+  for (size_t leaf = 0; leaf < leaves_.size(); ++leaf) {
+    const std::vector<Tensor> sums = gradients.take(leaves_[leaf]);
+    for (size_t number = 0; number < sums.size(); ++number)
+      if (sums[number]) keep(leaf, number, sums[number]);
+  }
+  ++node_;
+}
+
+std::vector<double> StepSharing::exchange(const std::vector<double>& own) {
+  ranks_.does(Activity::exchanging);
+  {
+    std::unique_lock lock(mutex_);
+    for (size_t use = 0; use < agreed_; ++use) uses_[use].ready = true;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return !sending_; });
+    if (failed_) std::rethrow_exception(failed_);
+  }
+  // The first number of a rank tells whether it has uses that the others may not know.
+  std::vector<double> numbers = own;
+  numbers.insert(numbers.begin(), uses_.size() > agreed_ ? 1 : 0);
+  std::vector<double> all;
+  bool news = false;
+  for (const std::string& bytes : ranks_.gather(bytes_of(numbers))) {
+    const auto theirs = numbers_in<double>(bytes);
+    news = news || theirs.at(0) != 0;
+    all.insert(all.end(), theirs.begin() + 1, theirs.end());
+  }
+  if (news) agree_on_new_uses();
+  std::vector<std::vector<Tensor>> totals(leaves_.size());
+  for (Use& use : uses_) {
+    std::vector<Tensor>& of_leaf = totals[use.leaf];
+    of_leaf.resize(std::max(of_leaf.size(), use.number + 1));
+    of_leaf[use.number] = std::exchange(use.total, {});
+    use.own.clear();
+  }
+  for (size_t leaf = 0; leaf < totals.size(); ++leaf)
+    PassGradients::give(leaves_[leaf], totals[leaf]);
+  return all;
+}
+
+// In the first step, no use is agreed. Later, a pass may reach a parameter for the first time, such
+// as an expert.
+void StepSharing::agree_on_new_uses() {
+  std::vector<uint64_t> news;  // leaf and number of each
+  for (size_t i = agreed_; i < uses_.size(); ++i) {
+    news.push_back(uses_[i].leaf);
+    news.push_back(uses_[i].number);
+  }
+  std::vector<Use> agreed;
+  for (const std::string& bytes : ranks_.gather(bytes_of(news))) {
+    const auto theirs = numbers_in<uint64_t>(bytes);
+    for (size_t i = 0; i < theirs.size(); i += 2) {
+      const auto is = [&](const Use& use) {
+        return use.leaf == theirs[i] && use.number == theirs[i + 1];
+      };
+      if (std::ranges::none_of(agreed, is)) agreed.push_back(use_of(theirs[i], theirs[i + 1]));
+    }
+  }
+  uses_.resize(agreed_);
+  uses_.insert(uses_.end(), agreed.begin(), agreed.end());
+  const size_t buckets = buckets_.size();
+  add_buckets(std::exchange(agreed_, uses_.size()));
+  for (size_t i = buckets; i < buckets_.size(); ++i) reduce(uses_in(buckets_[i]));
+}
+
+std::vector<StepSharing::Use*> StepSharing::uses_in(Bucket bucket) {
+  std::vector<Use*> uses;
+  for (size_t use = bucket.first; use < bucket.second; ++use) uses.push_back(&uses_[use]);
+  return uses;
+}
+
+void StepSharing::add_buckets(size_t first) {
+  int64_t size = 0;
+  for (size_t use = first; use < uses_.size(); ++use) {
+    size += leaves_[uses_[use].leaf].size();
+    if (size < kBucket && use + 1 < uses_.size()) continue;
+    buckets_.emplace_back(first, use + 1);
+    first = use + 1;
+    size = 0;
+  }
+}
+
+void StepSharing::run() {
+  const FloatMode mode;
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return sending_ || ends_; });
+    if (ends_) return;
+    for (size_t i = 0; i < buckets_.size() && !failed_; ++i) {
+      const std::vector<Use*> uses = uses_in(buckets_[i]);
+      changed_.wait(lock, [&] { return std::ranges::all_of(uses, &Use::ready); });
+      lock.unlock();
+      std::exception_ptr failed;
+      try {
+        reduce(uses);
+      } catch (...) {
+        failed = std::current_exception();
+      }
+      lock.lock();
+      failed_ = failed;
+    }
+    sending_ = false;
+    changed_.notify_all();
+  }
+}
+
+// Sums without elements count as -0, to which any number can be added without a change.
+void StepSharing::reduce(const std::vector<Use*>& uses) {
+  int64_t size = 0;
+  for (const Use* use : uses) size += leaves_[use->leaf].size();
+  std::vector<std::vector<float>> joined(nodes_);
+  std::vector<std::span<const float>> own;
+  for (size_t node = 0; node < nodes_; ++node) {
+    if (uses.size() == 1 && uses[0]->own[node]) {
+      own.emplace_back(floats_of(uses[0]->own[node]));
+      continue;
+    }
+    for (const Use* use : uses) {
+      const Tensor& sum = use->own[node];
+      const auto end = joined[node].end();
+      if (sum)
+        joined[node].insert(end, floats_of(sum).begin(), floats_of(sum).end());
+      else
+        joined[node].insert(end, static_cast<size_t>(leaves_[use->leaf].size()), -0.0f);
+    }
+    own.emplace_back(joined[node]);
+  }
+  Tensor all = empty({size});
+  tree_reduce(ranks_, summands_, own, floats_of(all));
+  int64_t begin = 0;
+  for (Use* use : uses) {
+    const Tensor& leaf = leaves_[use->leaf];
+    use->total = all.rows(begin, begin + leaf.size()).view(leaf.shape());
+    begin += leaf.size();
+  }
+}
+
+std::vector<int64_t> StepSharing::of_first(const std::vector<int64_t>& own) const {
+  return numbers_in<int64_t>(ranks_.gather(rank() == 0 ? bytes_of(own) : "").front());
+}
+
+std::vector<double> StepSharing::gather(const std::vector<double>& own) const {
+  std::vector<double> all;
+  for (const std::string& bytes : ranks_.gather(bytes_of(own)))
+    for (const double number : numbers_in<double>(bytes)) all.push_back(number);
+  return all;
+}
+
+}  // namespace fovea::train

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "checkpoint/family.h"
+#include "loop/step_shares.h"
+#include "parallel/communicator.h"
+#include "parallel/tree_reduce.h"
+#include "tensor/tape.h"
+
+namespace fovea::train {
+
+// Shares the units of each step among the processes (ranks) of a job. Each rank computes the
+// gradients of its nodes, in this order:
+//
+//   for (const StepNode& node : sharing.share(passes)) {
+//     PassGradients gradients;
+//     for (const UnitRange& range : node.ranges) {
+//       sharing.expect(node, range, gradients);
+//       gradients.backward(loss of the range, range.last);
+//     }
+//     sharing.add(gradients);
+//   }
+//   all = sharing.exchange(numbers);
+//
+// Afterwards each rank has the gradients of the whole step. From the second step on, a thread sends
+// them while the last backward pass of the rank goes on. exchange(), gather() and of_first() are
+// collective.
+class StepSharing {
+ public:
+  // `parameters`: those that are trained, which must outlive this object.
+  StepSharing(Communicator& ranks, const std::vector<model::NamedParameter>& parameters);
+  ~StepSharing();
+  StepSharing(const StepSharing&) = delete;
+  StepSharing& operator=(const StepSharing&) = delete;
+
+  int rank() const { return ranks_.rank(); }
+  int size() const { return ranks_.size(); }
+
+  // Begins a step. Returns the nodes of this rank.
+  std::vector<StepNode> share(const std::vector<PassUnits>& passes);
+  // Called before each backward pass of a node.
+  void expect(const StepNode& node, const UnitRange& range, PassGradients& gradients);
+  // Keeps the gradients of a node.
+  void add(PassGradients& gradients);
+  // Sets the gradients of the parameters to the sums over the nodes of all ranks. Returns the
+  // numbers of all ranks, in the order of the ranks.
+  std::vector<double> exchange(const std::vector<double>& own);
+
+  std::vector<double> gather(const std::vector<double>& own) const;
+  // Returns the numbers of rank 0.
+  std::vector<int64_t> of_first(const std::vector<int64_t>& own) const;
+
+ private:
+  // A sum of gradients to exchange: of one use of a parameter in backward().
+  struct Use {
+    size_t leaf = 0, number = 0;  // the parameter, and which of its uses
+    std::vector<Tensor> own;      // of each node of this rank; without elements if there is none
+    Tensor total;
+    bool ready = false;  // `own` is complete
+  };
+  using Bucket = std::pair<size_t, size_t>;  // uses [first, second), which are sent together
+
+  Use& use_of(size_t leaf, size_t number);
+  void keep(size_t leaf, size_t number, const Tensor& sum);
+  void add_buckets(size_t first);
+  void agree_on_new_uses();
+  std::vector<Use*> uses_in(Bucket bucket);
+  void reduce(const std::vector<Use*>& uses);
+  void run();
+
+  Communicator& ranks_;
+  std::vector<Tensor> leaves_;
+  std::map<const void*, size_t> leaf_of_;  // by PassGradients::identity()
+
+  RankSummands summands_;        // of this step
+  size_t nodes_ = 0, node_ = 0;  // of this rank; the current one
+  // The uses in the order in which all ranks send them. References to them stay valid. The uses
+  // after `agreed_` are those that other ranks do not know yet.
+  std::deque<Use> uses_;
+  size_t agreed_ = 0;
+  std::vector<Bucket> buckets_;
+
+  // The thread that sends. `mutex_` guards all that follows, Use::ready and, once it is set, the
+  // rest of a Use.
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool sending_ = false, ends_ = false;
+  std::exception_ptr failed_;
+  std::thread sender_;
+};
+
+}  // namespace fovea::train

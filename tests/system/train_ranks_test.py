@@ -1,0 +1,129 @@
+"""Several processes that mpirun starts train together: the weights, the moments and the snapshots have the same bits for every number
+of processes, also if that number changes between two parts of a run."""
+import json
+import shutil
+import subprocess
+import unittest
+
+from chats_train_test import chat
+from ranks_test import ENVIRONMENT, MPI, command_of
+from support import ROOT, SMALL, FoveaTest, digests, fovea, text_of
+
+RANKS = (2, 3, 4, 8)
+ENCODER = ["--preset", "bert-base", "--encoder-layers", 1, "--encoder-heads", 2, "--width", 32, "--context", 32]
+
+
+@unittest.skipUnless(MPI, "no mpirun here, or a build without MPI")
+class TrainRanks(FoveaTest):
+    def on_ranks(self, ranks, *arguments, **more):
+        if ranks == 1:
+            return fovea(*arguments)
+        return subprocess.run(command_of(ranks, *arguments), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              timeout=300, env={**ENVIRONMENT, "OMP_NUM_THREADS": "1"}, check=False, **more)
+
+    def trained(self, ranks, name, *arguments):
+        out = self.folder / f"{name}-{ranks}"
+        self.ok(self.on_ranks(ranks, "train", *arguments, "--out", out))
+        return out
+
+    def check_bits(self, name, *arguments, ranks=RANKS):
+        """Returns the folder of the run in one process."""
+        alone = self.trained(1, name, *arguments)
+        self.assertTrue(digests(alone))
+        for count in ranks:
+            self.assertEqual(digests(self.trained(count, name, *arguments)), digests(alone), f"{name} on {count} ranks")
+        return alone
+
+    def losses(self, out):
+        lines = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
+        return [(line["step"], line[key]) for line in lines for key in ("loss", "grad_norm", "eval_loss") if key in line]
+
+    def test_a_text_is_learnt_with_the_same_bits(self):
+        arguments = (self.text, *SMALL, "--steps", 6, "--evaluate-every", 3, "--save-every", 4)
+        alone = self.check_bits("text", *arguments)
+        for ranks in RANKS:
+            self.assertEqual(self.losses(self.folder / f"text-{ranks}"), self.losses(alone))
+            self.assertTrue(fovea("eval", self.folder / f"text-{ranks}", self.text).returncode == 0)
+
+    def test_precisions_and_odd_batches_keep_the_bits(self):
+        small = ("--steps", 3, "--sample-every", 0, "--layers", 1, "--heads", 2, "--width", 32, "--context", 16, "--preset", "tiny")
+        self.check_bits("bf16", self.text, *small, "--dtype", "bf16", "--batch", 5, ranks=(2, 3))
+        self.check_bits("fp32", self.text, *small, "--dtype", "fp32", "--batch", 6, "--accumulate", 3, ranks=(2, 4))
+        self.check_bits("one", self.text, *small, "--batch", 1, ranks=(2,))
+        self.check_bits("muon", self.text, *small, "--batch", 4, "--optimizer", "muon", "--average", 2, ranks=(3,))
+
+    def test_other_objectives_of_text_keep_the_bits(self):
+        small = ("--steps", 3, "--batch", 4, "--dropout", "0.1")
+        self.check_bits("masked", self.text, *ENCODER, "--head", "language_model", "--tokenizer", "wordpiece:120", *small, ranks=(2, 3))
+        self.check_bits("spans", self.text, "--preset", "t5-small", "--layers", 1, "--encoder-layers", 1, "--heads", 2, "--encoder-heads", 2,
+                        "--head-width", 8, "--encoder-head-width", 8, "--width", 16, "--ffn-width", 16, "--encoder-ffn-width", 16,
+                        "--context", 32, *small, ranks=(2, 3))
+
+    def test_a_run_continues_on_another_number_of_ranks(self):
+        arguments = (self.text, *SMALL, "--save-every", 2, "--keep", 9)
+        whole = self.trained(1, "whole", *arguments, "--steps", 8)
+        parts = self.folder / "parts"
+        for steps, ranks in ((2, 3), (4, 1), (6, 4), (8, 2)):
+            self.ok(self.on_ranks(ranks, "train", *arguments, "--steps", 8, "--out", parts))
+            for later in range(steps + 2, 10, 2):  # as if the run had been stopped here
+                shutil.rmtree(parts / f"checkpoint-{later}", ignore_errors=True)
+        self.assertEqual(digests(parts), digests(whole))
+
+    def test_adapters_for_conversations_keep_the_bits(self):
+        chats = self.file("chats.jsonl", "".join(chat(f"What is {i}?", "a fox " * (i % 5 + 1)) + "\n" for i in range(40)))
+        self.check_bits("chats", chats, "--from", self.chatml_base(), "--chat-template", "chatml", "--batch", 4, "--steps", 4,
+                        "--lora", 4, "--lora-dropout", "0.1", "--sample-every", 0)
+
+    def test_labels_keep_the_bits(self):
+        labels = self.file("labels.tsv", "".join(f"{' '.join(text_of(20 + i % 7, i).split())}\t{'ab'[i % 2]}\n" for i in range(60)))
+        self.check_bits("labels", "--labels", labels, *ENCODER, "--batch", 12, "--steps", 4, "--dropout", "0.1")
+
+    def test_translators_keep_the_bits(self):
+        source = self.file("train.de", "".join(f"{' '.join(text_of(10 + i % 9, i).split())}\n" for i in range(60)))
+        target = self.file("train.en", "".join(f"{' '.join(text_of(12 + i % 5, i + 99).split())}\n" for i in range(60)))
+        self.check_bits("pairs", "--preset", "translate-tiny", "--layers", 1, "--encoder-layers", 1, "--pairs", source, target, "--steps", 4,
+                        "--evaluate-every", 2, "--tokenizer", "bpe:270", "--accumulate", 2, ranks=(2, 3, 8))
+
+    def test_experts_share_whole_passes(self):
+        self.check_bits("experts", self.text, "--preset", "mixtral-8x7b", "--layers", 1, "--heads", 2, "--kv-heads", 2, "--width", 32, "--context",
+                        32, "--tokenizer", "bpe:300", "--batch", 4, "--accumulate", 3, "--steps", 3, "--sample-every", 0, ranks=(2, 3))
+
+    def test_preferences_keep_the_bits(self):
+        pairs = self.file("pairs.jsonl", "".join(json.dumps({
+            "prompt": [{"role": "user", "content": f"What is {i}?"}], "chosen": [{"role": "assistant", "content": "a fox " * (i % 4 + 1)}],
+            "rejected": [{"role": "assistant", "content": "an eye " * (i % 3 + 1)}]}) + "\n" for i in range(30)))
+        dpo = (pairs, "--from", self.chatml_base(), "--objective", "dpo", "--chat-template", "chatml", "--steps", 3, "--sample-every", 0)
+        alone = self.check_bits("dpo", *dpo, "--batch", 8)
+        self.assertEqual(self.losses(self.folder / "dpo-3"), self.losses(alone))
+        self.check_bits("kto", *dpo, "--objective", "kto", "--batch", 4, ranks=(2,))
+        self.check_bits("reward", *dpo, "--objective", "reward", "--batch", 6, ranks=(2, 3))
+
+    def test_an_embedder_keeps_the_bits(self):
+        pairs = self.file("pairs.tsv", "".join(f"{' '.join(text_of(30 + i % 50, i).split())}\t{' '.join(text_of(40, i + 50).split())}\n"
+                                               for i in range(80)))
+        model = ROOT / "tests/goldens/sentence_model"
+        folders = []
+        for ranks in (1, *RANKS):
+            out = self.folder / f"embedder-{ranks}"
+            self.ok(self.on_ranks(ranks, "embed", model, "--train", pairs, "--batch", 40, "--out", out))
+            folders.append(digests(out))
+        self.assertTrue(folders[0])
+        for found in folders[1:]:
+            self.assertEqual(found, folders[0])
+
+    def test_what_cannot_be_shared_is_refused_by_name(self):
+        result = self.on_ranks(2, "train", self.text, "--out", self.folder / "electra", *ENCODER, "--objective", "replaced_tokens", "--steps", 2)
+        self.refused_once(result, "--objective", "cannot be trained on several ranks")
+        result = self.on_ranks(2, "distil", self.folder, self.folder, self.text, "--out", self.folder / "d")
+        self.refused_once(result, "distil: cannot run on the 2 ranks")
+
+    def refused_once(self, result, *mentions):
+        told = [line for line in result.stderr.decode(errors="replace").splitlines() if line.startswith("fovea: error: ")]
+        self.assertEqual(len(told), 1, result.stderr.decode(errors="replace"))
+        self.assertNotEqual(result.returncode, 0)
+        for mention in mentions:
+            self.assertIn(mention, told[0])
+
+
+if __name__ == "__main__":
+    unittest.main()
