@@ -25,12 +25,14 @@ std::string_view given_key(const Request& request) {
   return request.header("x-api-key");
 }
 
-// Returns whether the origin is that of this server's own pages.
+// Returns whether the origin is that of this server's own pages, which a proxy may serve with TLS.
 bool same_origin(const Request& request) {
   const std::string_view origin = request.header("origin");
-  constexpr std::string_view kScheme = "http://";
-  return origin.substr(0, kScheme.size()) == kScheme &&
-         origin.substr(kScheme.size()) == request.header("host");
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (origin.starts_with(scheme) && origin.substr(scheme.size()) == request.header("host"))
+      return true;
+  }
+  return false;
 }
 
 // Returns whether a browser sends the request for a page of another origin. Images, scripts and

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/write.hpp>
 #include <cerrno>
@@ -47,7 +48,7 @@ std::string request_id(const Request& request) {
 
 }  // namespace
 
-Connection::Connection(asio::ip::tcp::socket socket, Connections& all)
+Connection::Connection(Socket socket, Connections& all)
     : socket_(std::move(socket)),
       timer_(socket_.get_executor()),
       deadline_(socket_.get_executor()),
@@ -121,7 +122,7 @@ void Connection::read_more_head() {
 void Connection::on_head(const RequestHead& head) {
   Request& request = head_->request;
   request.id = request_id(request);
-  auto found = all_.router.find(request);
+  auto found = all_.router->find(request);
   const Route* const* const route = std::get_if<const Route*>(&found);
   if (route != nullptr) route_ = *route;
   const bool needs_key = route_ == nullptr || route_->needs_key;
@@ -248,8 +249,7 @@ void Connection::dispatch() {
 void Connection::watch() {
   if (watching_ || closed_) return;
   watching_ = true;
-  socket_.async_wait(asio::ip::tcp::socket::wait_read, [self =
-                                                            shared_from_this()](error_code error) {
+  socket_.async_wait(asio::socket_base::wait_read, [self = shared_from_this()](error_code error) {
     self->watching_ = false;
     if (error || self->closed_ || !self->outbox_) return;
     char byte = 0;

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <atomic>
-#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <memory>
@@ -13,6 +12,7 @@
 #include "http/handler_pool.h"
 #include "http/held_memory.h"
 #include "http/http_server.h"
+#include "http/listener.h"
 #include "http/live_exchange.h"
 
 namespace fovea::http {
@@ -22,7 +22,7 @@ class Connection;
 // State shared by the connections of one server; only the server's thread uses it, except the
 // atomic members.
 struct Connections {
-  const Router& router;
+  const Router* router;
   const ServerOptions& options;
   HandlerPool& pool;
   std::function<void()> one_closed;
@@ -36,7 +36,7 @@ struct Connections {
 // one is processed only after the response was sent.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  Connection(boost::asio::ip::tcp::socket socket, Connections& all);
+  Connection(Socket socket, Connections& all);
   void start();
   void turn_away();  // responds with 503: too many connections
   void drain();      // ends an idle connection now, otherwise after its response
@@ -68,7 +68,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void log(bool whole);
   void linger();
 
-  boost::asio::ip::tcp::socket socket_;
+  Socket socket_;
   boost::asio::steady_timer timer_;     // limits the time of a socket operation
   boost::asio::steady_timer deadline_;  // limits the time until the response
   std::string buffer_;                  // received bytes that are not processed yet

@@ -1,24 +1,22 @@
 #include "http/http_server.h"
 
-#include <fmt/format.h>
 #include <malloc.h>
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <condition_variable>
+#include <list>
 #include <mutex>
 #include <thread>
 
-#include "fovea/core/error.h"
 #include "http/connection.h"
+#include "http/listener.h"
 
 namespace fovea::http {
 namespace {
 
 namespace asio = boost::asio;
-using asio::ip::tcp;
 using boost::system::error_code;
 
 // The number of connections above the limit that are accepted and refused with an error.
@@ -29,53 +27,35 @@ constexpr std::chrono::milliseconds kPause{200};
 constexpr int64_t kLarge = int64_t{8} << 20;
 constexpr std::chrono::seconds kLookForIdle{2};
 
-[[noreturn]] void fail_binding(const ServerOptions& options, const std::string& why) {
-  throw Error(ErrorKind::InvalidArgument,
-              fmt::format("{}:{}: cannot listen there ({}); expected a free port of an address of "
-                          "this machine",
-                          options.host, options.port, why));
-}
-
-tcp::acceptor listen_at(asio::io_context& context, const ServerOptions& options) {
-  error_code error;
-  const std::string host = options.host == "localhost" ? "127.0.0.1" : options.host;
-  const asio::ip::address address = asio::ip::make_address(host, error);
-  if (error) fail_binding(options, "not an IP address");
-  const tcp::endpoint endpoint(address, options.port);
-  tcp::acceptor acceptor(context);
-  acceptor.open(endpoint.protocol(), error);
-  if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
-  if (!error) acceptor.bind(endpoint, error);
-  if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
-  if (error) fail_binding(options, error.message());
-  return acceptor;
-}
-
 }  // namespace
 
 struct Server::Core {
   Core(Router routes, ServerOptions given)
-      : router(std::move(routes)),
-        options(std::move(given)),
-        acceptor(listen_at(context, options)),
-        port(acceptor.local_endpoint().port()),
+      : options(std::move(given)),
+        listener(context, options),
         pause(context),
         idle(context),
-        pool(options.handlers, options.waiting) {}
+        pool(options.handlers, options.waiting) {
+    use(std::move(routes));
+  }
+
+  void use(Router routes) {
+    routers.push_back(std::move(routes));
+    all.router = &routers.back();
+  }
 
   void accept();
-  void take(tcp::socket socket);
+  void take(Socket socket);
   void connection_closed();
   void return_memory();
 
-  const Router router;
+  std::list<Router> routers;  // the last one is used; requests may still run on others
   const ServerOptions options;
   asio::io_context context{1};
-  tcp::acceptor acceptor;
-  const uint16_t port;
+  Listener listener;
   asio::steady_timer pause, idle;
   HandlerPool pool;
-  Connections all{router, options, pool, [this] { connection_closed(); }};
+  Connections all{nullptr, options, pool, [this] { connection_closed(); }};
   bool large = false;  // requests have held much since memory was returned
   bool full = false;   // accepting resumes when a connection closes
   std::mutex mutex;
@@ -85,7 +65,7 @@ struct Server::Core {
 };
 
 void Server::Core::accept() {
-  acceptor.async_accept([this](error_code error, tcp::socket socket) {
+  listener.acceptor().async_accept([this](error_code error, Socket socket) {
     if (all.draining) return;
     if (error) {
       pause.expires_after(kPause);
@@ -100,7 +80,7 @@ void Server::Core::accept() {
   });
 }
 
-void Server::Core::take(tcp::socket socket) {
+void Server::Core::take(Socket socket) {
   const bool too_many = all.open.size() >= options.connections;
   const auto connection = std::make_shared<Connection>(std::move(socket), all);
   all.open.insert(connection);
@@ -144,7 +124,13 @@ Server::Server(Router router, ServerOptions options)
 
 Server::~Server() { stop(std::chrono::milliseconds(0)); }
 
-uint16_t Server::port() const { return core_->port; }
+uint16_t Server::port() const { return core_->listener.port(); }
+
+void Server::replace_routes(Router router) {
+  asio::post(core_->context, [core = core_.get(), router = std::move(router)]() mutable {
+    core->use(std::move(router));
+  });
+}
 
 void Server::start() {
   core_->accept();
@@ -157,8 +143,7 @@ void Server::stop(std::chrono::milliseconds grace) {
   if (!core.thread.joinable()) return;
   core.all.draining = true;
   asio::post(core.context, [&core] {
-    error_code ignored;
-    core.acceptor.close(ignored);
+    core.listener.close();
     core.pause.cancel();
     core.idle.cancel();
     const auto open = core.all.open;

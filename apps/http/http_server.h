@@ -38,6 +38,7 @@ struct AccessRecord {
 struct ServerOptions {
   std::string host = "127.0.0.1";
   uint16_t port = 8080;  // 0 = any free port
+  std::string socket;    // path of a Unix socket to listen on instead; empty = none
   Access access;
   Limits limits;
   Times times;
@@ -56,14 +57,18 @@ struct ServerOptions {
 // may respond later, from any thread.
 class Server {
  public:
-  // Binds and listens; throws InvalidArgument if the address or the port is not available.
+  // Binds and listens; throws InvalidArgument if the address, the port or the socket is not
+  // available.
   Server(Router router, ServerOptions options);
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  uint16_t port() const;
+  uint16_t port() const;  // 0 = a Unix socket
   void start();
+  // From now on, requests find the routes of `router`; those that run keep theirs. Safe to call
+  // from any thread.
+  void replace_routes(Router router);
   // Accepts no more connections, waits at most `grace` for running responses, and closes all
   // connections.
   void stop(std::chrono::milliseconds grace);

@@ -329,11 +329,7 @@ http::Router Api::router(size_t most_chat) {
         shape);
   };
   const auto add = [&](const auto&... arguments) { router.add(route_of(arguments...)); };
-  const http::Handler well = [](const http::Request&, const ExchangePtr& exchange) {
-    exchange->send(json_response({{"status", "ok"}}));
-  };
-  router.add({"GET", "/health", false, well, true});
-  router.add({"GET", "/v1/health", false, well, true});
+  add_health_routes(router, readiness_);
   const http::Handler program = [](const http::Request&, const ExchangePtr& exchange) {
     exchange->send(json_response({{"version", version()}}));
   };

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -9,6 +10,7 @@
 
 #include "http/router.h"
 #include "serve/metrics.h"
+#include "serve/readiness.h"
 #include "serve/served_model.h"
 
 namespace fovea::serve {
@@ -17,7 +19,7 @@ namespace fovea::serve {
 class Api {
  public:
   using Models = std::vector<std::shared_ptr<ServedModel>>;
-  explicit Api(Models models);  // at least one
+  explicit Api(Models models);  // at least one before requests arrive
   // `most_chat`: maximum bytes of a chat if a model reads images, unless the server accepts more.
   http::Router router(size_t most_chat = 0);
   // Serves one more model. Safe to call while requests are answered.
@@ -29,6 +31,7 @@ class Api {
   void drop(const std::string& name);
   Models models() const;
   Metrics& metrics() { return metrics_; }
+  std::atomic<Readiness>& readiness() { return readiness_; }
   // `warn` receives one line for each field of requests that the server ignores, once per field.
   // Set it before requests arrive.
   void set_warn(std::function<void(const std::string&)> warn) { warn_ = std::move(warn); }
@@ -83,6 +86,7 @@ class Api {
   mutable std::set<std::string> warned_;
   Models models_;
   Metrics metrics_;
+  std::atomic<Readiness> readiness_{Readiness::ready};
 };
 
 }  // namespace fovea::serve

@@ -152,6 +152,9 @@ Fields<Generation> result_fields() {
       {{"return_token_ids", FieldType::boolean, 0, 0, "false",
         "return the token ids of each choice"},
        [](const Json& v, Generation& r) { r.return_ids = v; }},
+      {{"prompt_cache_key", FieldType::any, 0, 0, "none",
+        "requests with the same key go to the same one of several servers; see docs/deploy.md"},
+       [](const Json&, Generation&) {}},
   };
 }
 

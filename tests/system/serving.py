@@ -16,6 +16,30 @@ TEMPLATE = ROOT / "tests/goldens/chat_templates/chatml.jinja"
 CHAT = {"messages": [{"role": "user", "content": "The eye"}]}
 
 
+class UnixConnection(http.client.HTTPConnection):
+    """A connection to a Unix socket; with `context`, through TLS."""
+
+    def __init__(self, path, timeout=60, context=None):
+        super().__init__("localhost", timeout=timeout)
+        self.path, self.context = str(path), context
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+        if self.context:
+            self.sock = self.context.wrap_socket(self.sock, server_hostname="localhost")
+
+
+def ask(path, method, route, body=None, headers=None, **how):
+    """Returns status, headers and body of the response at a Unix socket. Raises HTTPException or OSError for a part of a response."""
+    connection = UnixConnection(path, **how)
+    with contextlib.closing(connection):
+        connection.request(method, route, json.dumps(body) if isinstance(body, dict) else body, {"Connection": "close", **(headers or {})})
+        answer = connection.getresponse()
+        return answer.status, answer.headers, answer.read()
+
+
 class ServeTest(FoveaTest):
     def served_model(self, context=256):
         """Returns a model after four training steps, with a byte-level tokenizer and an end-of-text token."""
@@ -29,7 +53,7 @@ class ServeTest(FoveaTest):
         return out
 
     def serve(self, *options, context=256, env=None, **how):
-        log = open(self.folder / "log.txt", "wb")
+        log = open(self.folder / "serve.log", "wb")
         self.addCleanup(log.close)
         arguments = ["serve", self.served_model(context), "--port", 0, "--json", "--chat-template", TEMPLATE, *options]
         process = subprocess.Popen([FOVEA, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True,
@@ -42,7 +66,7 @@ class ServeTest(FoveaTest):
         return process
 
     def log(self):
-        return (self.folder / "log.txt").read_text(errors="replace")
+        return "".join(path.read_text(errors="replace")[-4000:] for path in sorted(self.folder.glob("*.log")))
 
     def stop(self, with_signal=signal.SIGTERM, seconds=30):
         self.process.send_signal(with_signal)

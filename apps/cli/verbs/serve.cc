@@ -13,6 +13,7 @@
 #include <set>
 #include <thread>
 
+#include "base/stop.h"
 #include "cli/command.h"
 #include "fovea/core/error.h"
 #include "fovea/core/machine.h"
@@ -22,6 +23,7 @@
 #include "options/common_options.h"
 #include "options/field_options.h"
 #include "options/open_model.h"
+#include "options/refusals.h"
 #include "serve/api.h"
 #include "serve/api_error.h"
 #include "serve/fields.h"
@@ -55,6 +57,11 @@ std::string log_line(const http::AccessRecord& record, bool as_json) {
                                record.seconds, record.whole ? "" : " (client disconnected)",
                                record.id)) +
          "\n";
+}
+
+// Load balancers ask for the health every second.
+bool is_logged(const http::AccessRecord& record) {
+  return record.status != 200 || !record.route.ends_with("/health");
 }
 
 class ServeCommand : public Command {
@@ -131,12 +138,14 @@ class ServeCommand : public Command {
                   models_folder_ + ": is not a folder; expected one with models");
     if (!models_folder_.empty() && !jobs_.empty())
       throw UsageError("--models-dir: cannot be combined with --jobs, whose base models must stay");
+    http_.socket = socket_path(table);
     http_.access = access();
     http_.format_error = serve::error_format(serve::ErrorShape::openai);
     if (!jobs_.empty() && http_.access.keys.empty()) {
       throw UsageError("--jobs: no API key; expected a key in --api-key-file or FOVEA_API_KEY");
     }
     apply_limits();
+    require(table, http_.socket.empty(), {"--host", "--port"}, "an address instead of --listen");
     table_ = &table;
     return serve_all();
   }
@@ -144,6 +153,11 @@ class ServeCommand : public Command {
  private:
   void declare_network(OptionTable& table) {
     table.section("Network");
+    table.add(as("unix:PATH",
+                 text("--listen", {},
+                      "listen on a Unix socket instead of --host and --port; only its owner and "
+                      "its group may connect",
+                      listen_)));
     table.add(text("--host", {}, "address to listen on", http_.host));
     table.add(integer("--port", {}, "port to listen on; 0 = any free port", port_, 0, 65535));
     table.add(as("FILE", text("--api-key-file", {},
@@ -168,6 +182,11 @@ class ServeCommand : public Command {
     table.add(integer("--grace", {},
                       "maximum seconds to wait for running requests when the server stops", grace_,
                       0, 86400));
+    table.add(
+        integer("--drain", {},
+                "seconds between a signal to stop and the end of accepting requests, in which "
+                "/health says 503, so that a load balancer sends them elsewhere",
+                drain_, 0, 86400));
     table.add(flag("--log-json", {"--json-output"}, "log requests as JSON", log_json_));
     table.add(flag("--list-fields", {}, "print the request fields as JSON", list_fields_));
   }
@@ -276,10 +295,23 @@ class ServeCommand : public Command {
     return keys;
   }
 
+  // Returns the path in --listen; empty without the option.
+  std::string socket_path(const OptionTable& table) const {
+    constexpr std::string_view kScheme = "unix:";
+    if (!table.given("--listen")) return {};
+    if (!listen_.starts_with(kScheme) || listen_.size() == kScheme.size())
+      throw UsageError("--listen: \"" + listen_ + "\"; expected unix:PATH");
+    return listen_.substr(kScheme.size());
+  }
+
   http::Access access() const {
     http::Access access;
     access.keys = keys();
     access.origins = origins_;
+    if (!http_.socket.empty()) {  // the permissions of the socket say who may connect
+      access.loopback = false;
+      return access;
+    }
     access.host = http_.host;
     access.loopback = http::is_loopback(http_.host);
     if (!access.loopback && access.keys.empty() && !insecure_) {
@@ -287,6 +319,12 @@ class ServeCommand : public Command {
           fmt::format("--host: {} is reachable from other machines; expected a key in "
                       "--api-key-file or FOVEA_API_KEY, or --insecure",
                       http_.host));
+    }
+    if (!access.loopback && !access.keys.empty()) {
+      note(printable(fmt::format("warning: --host: the API key and all texts reach {} without "
+                                 "encryption; let a proxy with TLS forward them (docs/deploy.md)",
+                                 http_.host)) +
+           "\n");
     }
     return access;
   }
@@ -409,21 +447,20 @@ class ServeCommand : public Command {
     note(printable(fmt::format("serving {} (adapter of {})", tuned.name, tuned.base)) + "\n");
   }
 
-  serve::Api::Models open_all() {
-    serve::Api::Models models;
-    for (size_t i = 0; i < models_.size(); ++i)
-      for (const auto& model : open(i)) models.push_back(model);
-    return models;
+  // Opens all models, unless a signal requests a stop; then returns false.
+  bool open_all(serve::Api& api) {
+    const StopScope scope(stop_requested);
+    try {
+      for (size_t i = 0; i < models_.size(); ++i)
+        for (const auto& model : open(i)) api.add(model);
+    } catch (const Stopped&) {
+      return false;
+    }
+    return !stop_requested();
   }
 
-  int serve_all() {
-    catch_signals("stopping after the running requests (press again to stop immediately)");
-    serve::Api api(open_all());
-    const serve::ModelFolder folder{
-        models_folder_,
-        [this](const std::string& name, const std::string& path) { return load(name, path); }};
-    api.set_warn([](const std::string& warning) { warn({warning}); });
-    std::optional<tuning::FineTuning> jobs;
+  http::Router routes(serve::Api& api, const serve::ModelFolder& folder,
+                      std::optional<tuning::FineTuning>& jobs) {
     http::Router router = api.router(max_upload_);
     serve::add_speech_routes(router, [&api] { return api.models(); }, max_upload_);
     if (!jobs_.empty()) {
@@ -431,18 +468,37 @@ class ServeCommand : public Command {
       serve::add_tuning_routes(router, *jobs, max_upload_);
     }
     if (!models_folder_.empty()) serve::add_model_routes(router, api, folder);
+    return router;
+  }
+
+  int serve_all() {
+    catch_signals("stopping after the running requests (press again to stop immediately)");
+    serve::Api api({});
+    api.readiness() = serve::Readiness::loading;
+    const serve::ModelFolder folder{
+        models_folder_,
+        [this](const std::string& name, const std::string& path) { return load(name, path); }};
+    api.set_warn([](const std::string& warning) { warn({warning}); });
+    std::optional<tuning::FineTuning> jobs;
     http_.log = [&](const http::AccessRecord& record) {
       api.metrics().request(record);
-      note(log_line(record, log_json_));
+      if (is_logged(record)) note(log_line(record, log_json_));
     };
-    http::Server server(std::move(router), http_);
+    // The port is open before the models, so that a load balancer sees that they are being loaded.
+    http::Server server(serve::loading_router(api.readiness()), http_);
+    server.start();
+    if (!open_all(api)) return stop_code();
+    server.replace_routes(routes(api, folder, jobs));
     if (jobs) {
       jobs->start([&](const tuning::TunedModel& tuned) { add_tuned(api, tuned); },
                   [](const std::string& warning) { warn({warning}); });
     }
-    server.start();
+    api.readiness() = serve::Readiness::ready;
     announce(server.port(), api.models());
-    while (!stop_requested()) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    while (!stop_requested()) wait_a_little();
+    api.readiness() = serve::Readiness::draining;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(drain_);
+    while (std::chrono::steady_clock::now() < end) wait_a_little();
     std::thread jobs_end([&] {
       if (jobs) jobs->stop(std::chrono::seconds(grace_));
     });
@@ -452,6 +508,8 @@ class ServeCommand : public Command {
     for (const auto& model : api.models()) model->end_work();
     return stop_code();
   }
+
+  static void wait_a_little() { std::this_thread::sleep_for(std::chrono::milliseconds(50)); }
 
   static std::string what_it_does(const serve::ServedModel& model) {
     if (!model.facts.parent.empty()) return " (adapter of " + model.facts.parent + ")";
@@ -466,13 +524,15 @@ class ServeCommand : public Command {
   void announce(uint16_t port, const std::vector<std::shared_ptr<serve::ServedModel>>& served) {
     const bool six = http_.host.find(':') != std::string::npos;
     const std::string url =
-        fmt::format("http://{}:{}", six ? "[" + http_.host + "]" : http_.host, port);
+        http_.socket.empty()
+            ? fmt::format("http://{}:{}", six ? "[" + http_.host + "]" : http_.host, port)
+            : "unix:" + http_.socket;
     Json names = Json::array();
     for (const auto& model : served) {
       names.push_back(model->facts.name);
       note(printable(fmt::format("serving {}{}", model->facts.name, what_it_does(*model))) + "\n");
     }
-    note(fmt::format("listening on {} (press Ctrl-C to stop)\n", url));
+    note(printable(fmt::format("listening on {} (press Ctrl-C to stop)", url)) + "\n");
     if (json) print(Json{{"url", url}, {"port", port}, {"models", names}}.dump() + "\n");
   }
 
@@ -480,14 +540,15 @@ class ServeCommand : public Command {
 
   std::string mmproj_;
   std::vector<std::string> models_, names_, adapters_, origins_, languages_, drafts_;
-  std::string template_, key_file_, jobs_, models_folder_;
+  std::string template_, key_file_, listen_, jobs_, models_folder_;
   std::deque<std::pair<std::string, uintmax_t>> tuned_;  // results of jobs, and their bytes
   uintmax_t tuned_bytes_ = 0;
   http::ServerOptions http_;
   infer::EngineOptions engine_;
   uint64_t max_body_ = http::Limits().body, cache_ = 0;
   uint64_t max_upload_ = uint64_t{64} << 20, max_jobs_ = uint64_t{16} << 30;
-  int64_t port_ = 8080, connections_ = 512, grace_ = 30, timeout_ = 0, draft_tokens_ = -1;
+  int64_t port_ = 8080, connections_ = 512, grace_ = 30, drain_ = 0, timeout_ = 0,
+          draft_tokens_ = -1;
   double most_seconds_ = 0;
   int weights_ = 0, cache_type_ = 0;
   infer::GenerateOptions requests_;

@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cstdint>
@@ -21,6 +22,13 @@ class Client {
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     const timeval patience = {10, 0};
     setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    connected_ = connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+  }
+  explicit Client(const std::string& unix_socket)
+      : socket_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_un address = {};
+    address.sun_family = AF_UNIX;
+    unix_socket.copy(address.sun_path, sizeof address.sun_path - 1);
     connected_ = connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
   }
   ~Client() { leave(); }

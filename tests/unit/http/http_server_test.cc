@@ -1,10 +1,14 @@
 #include "http/http_server.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 
 #include <atomic>
+#include <fstream>
 #include <thread>
 
+#include "support/temporary_folder.h"
 #include "unit/http/server_fixture.h"
 
 namespace fovea::http {
@@ -333,6 +337,92 @@ TEST_F(HttpServerTest, StopsAfterTheGracePeriod) {
   server_->stop(50ms);
   EXPECT_TRUE(gone_);
   EXPECT_EQ(busy.hear(), "");
+}
+
+TEST_F(HttpServerTest, ReplacesItsRoutes) {
+  Client client(open());
+  const std::string ask = "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  client.say(ask);
+  client.hear("well");
+  Router router;
+  router.add({"GET", "/health", false, [](Request, std::shared_ptr<Exchange> exchange) {
+                exchange->send({503, "text/plain", {}, "ill"});
+              }});
+  server_->replace_routes(std::move(router));
+  client.say(ask);
+  EXPECT_NE(client.hear("ill").find("503"), std::string::npos);
+}
+
+class UnixSocket : public HttpServerTest {
+ protected:
+  void SetUp() override {
+    HttpServerTest::SetUp();
+    options_.socket = folder_ / "socket";
+  }
+  bool answers() const {
+    Client client(options_.socket);
+    client.say("GET /health HTTP/1.1\r\nHost: any.example\r\nConnection: close\r\n\r\n");
+    return client.hear().find("well") != std::string::npos;
+  }
+  std::string refusal() const {
+    try {
+      const Server other(Router(), options_);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::InvalidArgument);
+      return error.what();
+    }
+    return "";
+  }
+  mode_t mode() const {
+    struct stat status = {};
+    return lstat(options_.socket.c_str(), &status) == 0 ? status.st_mode : 0;
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(UnixSocket, ServesItsOwnerAndGroupAndIsRemoved) {
+  options_.access.loopback = false;
+  EXPECT_EQ(open(), 0);
+  EXPECT_TRUE(answers());
+  EXPECT_EQ(mode() & 07777, 0660u);
+  server_->stop(1s);
+  EXPECT_EQ(mode(), 0u);
+}
+
+TEST_F(UnixSocket, ReplacesTheSocketOfAnEndedServerOnly) {
+  options_.access.loopback = false;
+  const int stale = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  options_.socket.copy(address.sun_path, sizeof address.sun_path - 1);
+  ASSERT_EQ(bind(stale, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  close(stale);
+  open();
+  EXPECT_TRUE(answers());
+  EXPECT_NE(refusal().find("a server listens there"), std::string::npos);
+  EXPECT_TRUE(answers()) << "the refused server leaves the socket";
+}
+
+TEST_F(UnixSocket, LeavesASocketThatHasReplacedItsOwn) {
+  open();
+  ASSERT_EQ(unlink(options_.socket.c_str()), 0);
+  const Server other(Router(), options_);
+  server_->stop(1s);
+  EXPECT_TRUE(S_ISSOCK(mode()));
+}
+
+TEST_F(UnixSocket, ReportsAnUnusablePath) {
+  const std::string path = options_.socket;
+  std::ofstream(path) << "a file";
+  EXPECT_NE(refusal().find("no socket"), std::string::npos);
+  EXPECT_TRUE(S_ISREG(mode()));
+  options_.socket = path + "/below";
+  EXPECT_NE(refusal().find("Not a directory"), std::string::npos);
+  options_.socket = path + "-none/socket";
+  EXPECT_NE(refusal().find("No such file"), std::string::npos);
+  options_.socket = path + std::string(100, 'x');
+  EXPECT_NE(refusal().find("at most 107 bytes"), std::string::npos);
 }
 
 TEST_F(HttpServerTest, ReportsAnUnusableAddress) {

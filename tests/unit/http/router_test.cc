@@ -118,7 +118,9 @@ TEST(Access, AllowsConfiguredOrigins) {
   };
   EXPECT_EQ(status(access, from("https://evil.example")), 403);
   EXPECT_EQ(status(access, from("null")), 403);
-  EXPECT_EQ(status(access, from("http://localhost:8080")), 200) << "the page of the server itself";
+  for (const char* own : {"http://localhost:8080", "https://localhost:8080"})
+    EXPECT_EQ(status(access, from(own)), 200) << "the page of the server itself, perhaps with TLS";
+  EXPECT_EQ(status(access, from("ftp://localhost:8080")), 403);
   access.origins = {"https://good.example"};
   EXPECT_EQ(status(access, from("https://good.example")), 200);
   EXPECT_EQ(status(access, from("https://evil.example")), 403);

@@ -28,6 +28,25 @@ TEST_F(ApiTest, ListsModels) {
             std::string::npos);
 }
 
+TEST_F(ApiTest, TellsLoadBalancersWhetherItWantsRequests) {
+  const auto health = [](const http::Router& router) {
+    http::Request request;
+    request.method = "GET";
+    request.path = "/health";
+    const auto exchange = std::make_shared<http::FakeExchange>();
+    std::get<const http::Route*>(router.find(request))->handler(request, exchange);
+    const http::Response& response = exchange->response;
+    const bool again = !response.headers.empty() && response.headers[0].first == "Retry-After";
+    EXPECT_EQ(again, response.status == 503);
+    return std::to_string(response.status) + " " + response.body;
+  };
+  EXPECT_EQ(health(router_), "200 {\"status\":\"ok\"}\n");
+  api_.readiness() = Readiness::draining;
+  EXPECT_EQ(health(router_), "503 {\"status\":\"draining\"}\n");
+  api_.readiness() = Readiness::loading;
+  EXPECT_EQ(health(loading_router(api_.readiness())), "503 {\"status\":\"loading\"}\n");
+}
+
 TEST_F(ApiTest, ReportsTheVersionOfTheProgram) {
   EXPECT_EQ(parsed(ask("GET", "/version")), (Json{{"version", version()}}));
 }
