@@ -15,7 +15,7 @@ rm -rf debian
 trap 'rm -rf debian' EXIT
 cp -R packaging/debian debian
 sed -i "s/@BUILD_PACKAGES@/${packages// /, }/; s/@MAINTAINER@/$maintainer/" debian/control
-cp packaging/fovea.service debian/fovea.service
+cp deploy/systemd/fovea.service debian/fovea.service
 # The version of Debian 13 is the higher one, so that an upgrade of the system replaces the packages.
 cat > debian/changelog << TEXT
 fovea ($version+deb$number) $release; urgency=medium

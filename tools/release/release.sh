@@ -74,7 +74,7 @@ build_archives() {
   git clone --quiet --depth 1 "file://$root" "$system$elsewhere"
   quietly "$system" env CCACHE_DISABLE=1 "$elsewhere/run" release archive /archives-again
   diff -r "$system/archives" "$system/archives-again" >&2 || refuse "the archives differ between two folders; expected the same bytes"
-  cp "$system"/archives/* "$root/packaging/Containerfile" "$folder/dist/"
+  cp "$system"/archives/* "$root/deploy/container/Containerfile" "$folder/dist/"
 }
 
 # try_archives: runs the archive in Debian 13 and Ubuntu 22.04, and the root of the container.
