@@ -113,7 +113,7 @@ class TrainRanks(FoveaTest):
 
     def test_what_cannot_be_shared_is_refused_by_name(self):
         result = self.on_ranks(2, "train", self.text, "--out", self.folder / "electra", *ENCODER, "--objective", "replaced_tokens", "--steps", 2)
-        self.refused_once(result, "--objective", "cannot be trained on several ranks")
+        self.refused_once(result, "--objective", "cannot be trained on 2 ranks")
         result = self.on_ranks(2, "distil", self.folder, self.folder, self.text, "--out", self.folder / "d")
         self.refused_once(result, "distil: cannot run on the 2 ranks")
 

@@ -32,7 +32,7 @@ NAMES = {
     "src/infer/generate/": {r"answers?": "generation", r"written": "generated"},
     "apps/http/": {r"answers?": "response"},
 }
-IDIOMS = re.compile(r"(?:^|_)in_place(?:_|$)|InPlace")
+IDIOMS = re.compile(r"(?:^|_)in_place(?:_|$)|InPlace|MPI_IN_PLACE")
 CODE = re.compile(r"//[^\n]*|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|#[^\n]*|\b[A-Za-z_]\w*\b")
 EVERYWHERE = re.compile("|".join(f"(?P<w{i}>{pattern})" for i, pattern in enumerate(WORDS)))
 EXCEPT = ("docs/notation.md", "tools/checks/check_words.py")

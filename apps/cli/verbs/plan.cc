@@ -10,6 +10,7 @@
 #include "base/gguf.h"
 #include "base/nearest.h"
 #include "cli/command.h"
+#include "cli/reports/hosts_report.h"
 #include "cli/reports/plan_report.h"
 #include "fovea/core/error.h"
 #include "fovea/model/hub.h"
@@ -18,7 +19,6 @@
 #include "options/config_file.h"
 #include "options/field_options.h"
 #include "options/open_model.h"
-
 #include "terminal/terminal.h"
 
 namespace fovea::cli {
@@ -98,6 +98,7 @@ class PlanCommand : public Command {
          {.field = "recompute", .placeholder = "[N]", .implied = "-1"},
          {.field = "tokens", .omitted = true},  // typed as 300B
          {.field = "speed", .omitted = true},
+         {.field = "network", .omitted = true},
          {.field = "utilisation", .aliases = {"--utilization", "--mfu"}, .section = "Machine"}});
     table.section("Work");
     table.add(scaled("--tokens", {"--train-tokens"},
@@ -105,6 +106,8 @@ class PlanCommand : public Command {
     table.section("Machine");
     table.add(scaled("--speed", {"--flops"}, "peak FLOP/s of one device, such as 28T; 0 = unknown",
                      options_.speed));
+    table.add(scaled("--network", {}, "bits per second of each host, such as 1G; 0 = no limit",
+                     options_.network));
     table.section("Budget, instead of a model");
     table.add(scaled("--budget", {}, "FLOPs of the whole training, such as 1e21", budget_));
     table.add(number("--hours", {},
@@ -116,7 +119,8 @@ class PlanCommand : public Command {
     table.unset_means("the model's");
     table.show_only({"PRESET|MODEL|SPEC.json", "--batch", "--length", "--source-length",
                      "--recompute", "--optimizer", "--moments", "--tokens", "--speed",
-                     "--utilisation", "--devices", "--price", "--budget", "--hours"});
+                     "--utilisation", "--devices", "--price", "--hosts", "--network", "--latency",
+                     "--budget", "--hours"});
   }
 
   void apply(OptionTable& table) override {
@@ -152,8 +156,10 @@ class PlanCommand : public Command {
     }
     const train::Plan p = train::plan(spec, options_);
     const InferencePlans memory = inference_plans();
-    print(json ? plan_json(model_, spec, p, options_, memory)
-               : plan_text(model_, spec, p, options_, memory));
+    std::string text = json ? plan_json(model_, spec, p, options_, memory)
+                            : plan_text(model_, spec, p, options_, memory);
+    if (options_.hosts > 1) text = with_hosts(text, p);
+    print(text);
     return 0;
   }
 
@@ -169,6 +175,15 @@ class PlanCommand : public Command {
                                           {"int4", model::WeightPrecision::int4}})
       plans.emplace_back(name, train::inference_memory(model_, options_, precision));
     return plans;
+  }
+
+  // Adds the steps on several hosts to a plan.
+  std::string with_hosts(const std::string& text, const train::Plan& p) const {
+    const std::vector<train::HostsStep> steps = train::plan_hosts(p, options_);
+    if (!json) return text + hosts_text(steps, static_cast<double>(p.batch * p.length));
+    nlohmann::ordered_json all = nlohmann::ordered_json::parse(text);
+    all["hosts"] = hosts_json(steps);
+    return all.dump() + "\n";
   }
 
   void apply_budget(OptionTable& table) const {

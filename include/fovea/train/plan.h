@@ -35,6 +35,10 @@ struct PlanOptions {
   double utilisation = 1;  // fraction of the peak speed that training reaches
   double price = 0;        // of one device-hour
   int64_t devices = 1;
+  // Of plan_hosts(): the largest number of hosts; bits per second that each can send, 0 = no limit;
+  // and milliseconds from one to another.
+  int64_t hosts = 1;
+  double network = 0, latency = 0;
 };
 void visit(PlanOptions& options, OptionVisitor& visitor);  // fovea/core/options.h
 
@@ -142,5 +146,19 @@ double flops_of_hours(double hours, const PlanOptions& options = {});
 // keys that a query sees in each direction, including its own; 0 = all. global: number of first
 // tokens that see, and are seen by, all tokens.
 int64_t attention_pairs(int64_t length, bool causal, int64_t window = 0, int64_t global = 0);
+
+// A step of a training that several hosts share.
+struct HostsStep {
+  int64_t hosts = 1;
+  double compute_seconds = 0;   // of its share, without waiting
+  double exchange_seconds = 0;  // of the exchange of gradients alone
+  double wait_seconds = 0;      // for what the backward pass does not hide of it, and for agreement
+  double bytes_sent = 0;        // by each host
+  double seconds() const { return compute_seconds + wait_seconds; }
+};
+// Returns the steps on 1 to options.hosts hosts, of the planned batch together. The time on one
+// host follows from options.speed and options.utilisation; without a speed, that of this machine is
+// measured.
+std::vector<HostsStep> plan_hosts(const Plan& plan, const PlanOptions& options);
 
 }  // namespace fovea::train

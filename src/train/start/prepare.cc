@@ -256,6 +256,7 @@ model::ModelFiles open_initial(Job& job) {
   model::ModelFiles files = model::open_model_files(
       base_of(o.from), weights == model::Weights::owned ? model::Weights::mapped : weights,
       packing);
+  files.origin.save_all_as(DType::f32);
   job.base_bytes = model::weight_bytes(files.model);
   if (!job.adapter.empty())
     job.start = std::make_shared<const model::Adapter>(
@@ -265,20 +266,47 @@ model::ModelFiles open_initial(Job& job) {
 
 // The texts of preferences share rows, so that the processes of a job can share whole passes only:
 // a batch of pairs takes several passes. The estimate of kto needs the whole batch.
-void divide_passes(TrainOptions& o, Objective objective) {
+void divide_passes(Job& job, TrainOptions& o, Objective objective) {
   constexpr int64_t kPasses = 4;
   if (!learns_preferences(objective) || objective == Objective::kto) return;
   const int64_t passes = std::gcd(o.batch, kPasses);
   o.batch /= passes;
   o.accumulate *= passes;
   o.accumulate_from *= passes;
+  job.options.batch = o.batch;
+  job.options.accumulate = o.accumulate;
+  job.options.accumulate_from = o.accumulate_from;
+}
+
+// Sets the settings of a planned job, and checks its memory and that the snapshot has the same
+// ones.
+void settle(Job& job, const model::Spec& spec, const text::Tokenizer& tokenizer,
+            const Examples& examples, const Say& say) {
+  job.plan.vocabulary = tokenizer.size();
+  check_memory(job);
+  job.settings = settings(job, spec, tokenizer, examples);
+  check_settings(job, say);
+  if (const std::string change = change_of_class(job); !change.empty()) say(change);
+}
+
+void check_shares_steps(const TrainOptions& o, Objective objective, const TrainingTask& task) {
+  if (o.ranks == nullptr) return;
+  check_field(o.distillation.teacher.empty(), "teacher",
+              "given on {} ranks; expected one process to distil a model", o.ranks->size());
+  check_field(task.traits().shares_steps, objective_field(o),
+              "{} cannot be trained on {} ranks; expected one process", name_of(objective),
+              o.ranks->size());
 }
 
 }  // namespace
 
 Job prepare(const model::Spec& given, TrainOptions options, bool read_only, const Say& say,
             const std::function<bool(double fraction)>& reading) {
-  if (trains_towers(given, options)) return prepare_towers(given, options, say);
+  if (trains_towers(given, options)) {
+    Job towers = prepare_towers(given, options, say);
+    check_shares_steps(options, Objective::contrastive, *towers.task);
+    return towers;
+  }
   Job job;
   job.adapter = take_adapter(options);
   check_options(options);
@@ -291,25 +319,16 @@ Job prepare(const model::Spec& given, TrainOptions options, bool read_only, cons
     model::ModelFiles files = open_initial(job);
     spec = spec_to_start_from(given, files);
     origin = std::move(files.origin);
-    origin.save_all_as(DType::f32);
     if (base_weights(options.lora).weights != model::Weights::owned)
       beginning.opened = std::move(files);
   }
   refuse_unused(options, objective_of(options, spec), spec);
-  divide_passes(options, objective_of(options, spec));
-  job.options.batch = options.batch;
-  job.options.accumulate = options.accumulate;
-  job.options.accumulate_from = options.accumulate_from;
+  divide_passes(job, options, objective_of(options, spec));
   job.dropout = choose_dropout(options, given.dropout, spec.dropout);
   check_teacher(options.distillation.teacher, spec);
-  check_field(options.ranks == nullptr || options.distillation.teacher.empty(), "teacher",
-              "given on {} ranks; expected one process to distil a model",
-              options.ranks == nullptr ? 1 : options.ranks->size());
   std::unique_ptr<ExamplesTask> opened = open_task(options, spec);
   ExamplesTask* const task = opened.get();
-  check_field(options.ranks == nullptr || task->traits().shares_steps, objective_field(options),
-              "{} cannot be trained on several ranks; expected one process",
-              name_of(objective_of(options, spec)));
+  check_shares_steps(options, objective_of(options, spec), *task);
   job.task = std::move(opened);
   task->watch(reading);
   job.options.best_by = choose_best_by(options.best_by, task->evaluation());
@@ -338,11 +357,7 @@ Job prepare(const model::Spec& given, TrainOptions options, bool read_only, cons
   plan_data(job, spec, task->loaded(), say);
   choose_pauses(job);
   task->limit_evaluation(job.evaluated_part);
-  job.plan.vocabulary = tokenizer.size();
-  check_memory(job);
-  job.settings = settings(job, spec, tokenizer, task->loaded());
-  check_settings(job, say);
-  if (const std::string change = change_of_class(job); !change.empty()) say(change);
+  settle(job, spec, tokenizer, task->loaded(), say);
   choose_model(job, spec, [&] { begin_model(job, spec, beginning, say); });
   return job;
 }

@@ -4,6 +4,7 @@
 
 #include <deque>
 #include <thread>
+#include <utility>
 
 namespace fovea::jobs {
 namespace {

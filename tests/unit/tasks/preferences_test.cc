@@ -142,7 +142,9 @@ TEST_F(PreferencesOfChats, BeginAtTheReference) {
 
 // The log-probabilities of a text are those of the text alone.
 TEST_F(PreferencesOfChats, DoNotDependOnTheBatch) {
-  const Job job = prepare({}, preferring("out", Objective::orpo), true, [](const std::string&) {});
+  TrainOptions o = preferring("out", Objective::orpo);
+  o.batch = 16;  // in four passes
+  const Job job = prepare({}, o, true, [](const std::string&) {});
   const auto& examples = dynamic_cast<const PreferenceExamples&>(examples_of(job));
   const NoGradient off;
   const Batch batch = examples.training(0);
@@ -206,7 +208,8 @@ TEST_F(PreferencesOfChats, AreWeightedByFile) {
     const Job job = prepare({}, o, true, [](const std::string&) {});
     const auto& examples = dynamic_cast<const PreferenceExamples&>(examples_of(job));
     std::map<int64_t, int> counts;
-    for (int64_t pass = 0; pass < 13 * answers; ++pass)  // two epochs
+    const int64_t two_epochs = 2 * 26 * answers / job.options.batch;
+    for (int64_t pass = 0; pass < two_epochs; ++pass)
       for (const int64_t record : examples.records_of(pass)) ++counts[record];
     for (const auto& [record, count] : counts)
       EXPECT_EQ(count, record < 20 * answers ? 2 : 6) << record;

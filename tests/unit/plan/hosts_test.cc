@@ -1,0 +1,53 @@
+#include <gtest/gtest.h>
+
+#include "fovea/train/plan.h"
+
+namespace fovea::train {
+namespace {
+
+// 40 MiB of gradients in 10 pieces, a step of 3 s of which 2 s are the backward pass, and a network
+// that sends all gradients in 1 s.
+class HostsPlan : public testing::Test {
+ protected:
+  HostsPlan() {
+    plan_.batch = 1;
+    plan_.flops = 1e9;
+    plan_.memory.gradients = 40 << 20;
+    options_.speed = 1e9;
+    options_.hosts = 64;
+    options_.network = 8.0 * (40 << 20);
+  }
+  HostsStep step(int64_t hosts) const {
+    return plan_hosts(plan_, options_).at(static_cast<size_t>(hosts - 1));
+  }
+
+  Plan plan_;
+  PlanOptions options_;
+};
+
+TEST_F(HostsPlan, OfOneHostDoesNotWait) {
+  EXPECT_EQ(step(1).seconds(), 3);
+  EXPECT_EQ(step(1).bytes_sent, 0);
+}
+
+TEST_F(HostsPlan, SendsTheBytesOfARing) {
+  EXPECT_DOUBLE_EQ(step(2).bytes_sent, 40 << 20);
+  EXPECT_DOUBLE_EQ(step(4).bytes_sent, 60 << 20);
+}
+
+TEST_F(HostsPlan, WaitsForWhatTheBackwardPassDoesNotHide) {
+  EXPECT_DOUBLE_EQ(step(2).wait_seconds, 1 - 0.9);
+  EXPECT_DOUBLE_EQ(step(8).wait_seconds, 1.75 - 0.225);
+  options_.network *= 100;
+  EXPECT_DOUBLE_EQ(step(2).wait_seconds, 0.001);  // the last piece follows the backward pass
+}
+
+TEST_F(HostsPlan, CountsTheLatencyOfEachPiece) {
+  options_.network = 0;
+  options_.latency = 10;
+  EXPECT_DOUBLE_EQ(step(2).exchange_seconds, 10 * 2 * 0.01);
+  EXPECT_DOUBLE_EQ(step(2).wait_seconds, 0.02 + 4 * 0.01);
+}
+
+}  // namespace
+}  // namespace fovea::train
