@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <exception>
 
-#include <immintrin.h>
+#include "base/pause.h"
 
 namespace fovea {
 namespace {
@@ -28,7 +28,7 @@ bool spin(std::chrono::steady_clock::duration time, Done&& done) {
   do {
     for (int i = 0; i < 32; ++i) {
       if (done()) return true;
-      _mm_pause();
+      pause_thread();
     }
   } while (std::chrono::steady_clock::now() < end);
   return done();

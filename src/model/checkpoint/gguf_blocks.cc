@@ -1,18 +1,19 @@
 #include "checkpoint/gguf_blocks.h"
 
-#include <immintrin.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
 
 #include "base/error.h"
 #include "base/threads.h"
+#ifdef __aarch64__
+#include "checkpoint/gguf_numbers_plain.h"
+#else
+#include "checkpoint/gguf_numbers_x86.h"
+#endif
 
 namespace fovea::model {
 namespace {
-
-using Bytes = const uint8_t*;
 
 uint16_t half_at(Bytes at) {
   uint16_t bits;
@@ -23,42 +24,12 @@ uint16_t half_at(Bytes at) {
 // A minimum that the file adds instead of subtracting it.
 uint16_t added_half_at(Bytes at) { return half_at(at) ^ 0x8000u; }
 
-// The functions below process 32 numbers at a time: smaller stores could not be forwarded to the
-// loads of the packing.
-__m256i load(Bytes at) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)); }
-void store(__m256i v, uint8_t* to) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), v); }
-
-// Returns the bits `mask` of each byte, after shifting them to the right.
-__m256i masked(__m256i v, int shift, char mask) {
-  return _mm256_and_si256(_mm256_srli_epi16(v, shift), _mm256_set1_epi8(mask));
-}
-
-// Reads 32 numbers of 4 bits from 16 bytes: first all lower halves, then all upper halves.
-__m256i read_nibbles(Bytes from) {
-  const __m128i both = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
-  const __m256i halves =
-      _mm256_inserti128_si256(_mm256_castsi128_si256(both), _mm_srli_epi16(both, 4), 1);
-  return _mm256_and_si256(halves, _mm256_set1_epi8(15));
-}
-
-// Returns the fifth bits of 32 numbers, bit i % 8 of byte i / 8, as 0 or 16.
-__m256i read_fifth_bits(Bytes from) {
-  uint32_t bits;
-  std::memcpy(&bits, from, sizeof bits);
-  const __m256i each = _mm256_shuffle_epi8(
-      _mm256_set1_epi32(static_cast<int>(bits)),
-      _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303));
-  const __m256i own = _mm256_set1_epi64x(static_cast<int64_t>(0x8040201008040201u));
-  const __m256i set = _mm256_cmpeq_epi8(_mm256_and_si256(each, own), own);
-  return _mm256_and_si256(set, _mm256_set1_epi8(16));
-}
-
 // Adds bits to 256 numbers: that of element i of the group of 32 number g is bit g of byte i. The
 // bit becomes bit `to` of the number.
 void add_bit_plane(Bytes from, int to, uint8_t* numbers) {
-  const __m256i bits = load(from);
+  const Numbers bits = load(from);
   for (int g = 0; g < 8; ++g, numbers += 32)
-    store(_mm256_or_si256(load(numbers), _mm256_slli_epi16(masked(bits, g, 1), to)), numbers);
+    store(joined(load(numbers), raised(masked(bits, g, 1), to)), numbers);
 }
 
 void q4_0(Bytes b, WeightBlock& to) {
@@ -74,18 +45,18 @@ void q4_1(Bytes b, WeightBlock& to) {
 
 void q5_0(Bytes b, WeightBlock& to) {
   to.scale = half_at(b);
-  store(_mm256_or_si256(read_nibbles(b + 6), read_fifth_bits(b + 2)), to.numbers);
+  store(joined(read_nibbles(b + 6), read_fifth_bits(b + 2)), to.numbers);
 }
 
 void q5_1(Bytes b, WeightBlock& to) {
   to.scale = half_at(b);
   to.minimum = added_half_at(b + 2);
-  store(_mm256_or_si256(read_nibbles(b + 8), read_fifth_bits(b + 4)), to.numbers);
+  store(joined(read_nibbles(b + 8), read_fifth_bits(b + 4)), to.numbers);
 }
 
 void q8_0(Bytes b, WeightBlock& to) {
   to.scale = half_at(b);
-  store(_mm256_xor_si256(load(b + 2), _mm256_set1_epi8(-128)), to.numbers);
+  store(without_sign(load(b + 2)), to.numbers);
 }
 
 void mxfp4(Bytes b, WeightBlock& to) {
@@ -142,8 +113,8 @@ void q6_k(Bytes b, WeightBlock& to) {
     for (int part = 0; part < 4; ++part) {
       Bytes low = b + half * 64 + part % 2 * 32, high = b + 128 + half * 32;
       uint8_t* numbers = to.numbers + half * 128 + part * 32;
-      const __m256i upper = _mm256_slli_epi16(masked(load(high), part * 2, 3), 4);
-      store(_mm256_or_si256(masked(load(low), part / 2 * 4, 15), upper), numbers);
+      const Numbers upper = raised(masked(load(high), part * 2, 3), 4);
+      store(joined(masked(load(low), part / 2 * 4, 15), upper), numbers);
     }
   }
 }

@@ -61,7 +61,6 @@ std::map<std::string, std::string> results_in(FloatModeBits callers) {
 }
 
 TEST(FloatModeOfACaller, DoesNotChangeResults) {
-  constexpr FloatModeBits kTowardZero{0x1f80 | 0x6000, 0x037f | 0x0c00};
   const int before = thread_count();
   for (const int threads : {1, 2}) {
     set_threads(threads);

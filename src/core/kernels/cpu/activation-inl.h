@@ -102,7 +102,7 @@ struct GeluTanh {
   // s + x s' (2u)' with s = sigmoid(2u). s' is exactly 0 for |x| >= 12; clamping x keeps (2u)'
   // finite.
   static HWY_INLINE Vector derivative(Vector x) {
-    const Vector near = hn::Max(all(-12), hn::Min(all(12), x));
+    const Vector near = larger(all(-12), smaller(all(12), x));
     const Sigmoid s(twice_u(near));
     const Vector slope =
         hn::Mul(all(kTwoSlope), hn::MulAdd(hn::Mul(near, near), all(3 * kCubic), all(1)));

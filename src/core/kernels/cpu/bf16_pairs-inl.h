@@ -35,6 +35,20 @@ HWY_INLINE WordVector load_pairs(const bf16* from) {
   return swap_halves(hn::BitCast(Words(), hn::LoadU(halves, &from->bits)));
 }
 
+// The software model of the instruction. The caller's float mode must be kFlushToZero.
+struct ModelPairs {
+  static HWY_INLINE Vector multiply_add(WordVector a, WordVector b, Vector sum) {
+    const Vector upper = hn::MulAdd(upper_of(a), upper_of(b), sum);
+    return hn::MulAdd(lower_of(a), lower_of(b), upper);
+  }
+  static HWY_INLINE WordVector round(Vector first, Vector second) {
+    const hn::Repartition<uint16_t, Floats> halves;
+    const auto both = hn::Combine(halves, narrow_half(second), narrow_half(first));
+    return swap_halves(hn::BitCast(Words(), both));
+  }
+};
+
+#if HWY_ARCH_X86
 struct NativePairs {
   static HWY_INLINE Vector multiply_add([[maybe_unused]] WordVector a,
                                         [[maybe_unused]] WordVector b, Vector sum) {
@@ -53,19 +67,9 @@ struct NativePairs {
     return swap_halves(pairs);
   }
 };
-
-// The software model of the instruction. The caller's float mode must be kFlushToZero.
-struct ModelPairs {
-  static HWY_INLINE Vector multiply_add(WordVector a, WordVector b, Vector sum) {
-    const Vector upper = hn::MulAdd(upper_of(a), upper_of(b), sum);
-    return hn::MulAdd(lower_of(a), lower_of(b), upper);
-  }
-  static HWY_INLINE WordVector round(Vector first, Vector second) {
-    const hn::Repartition<uint16_t, Floats> halves;
-    const auto both = hn::Combine(halves, narrow_half(second), narrow_half(first));
-    return swap_halves(hn::BitCast(Words(), both));
-  }
-};
+#else
+using NativePairs = ModelPairs;  // no level selects it
+#endif
 
 }  // namespace fovea::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

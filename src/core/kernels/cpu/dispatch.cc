@@ -1,76 +1,20 @@
-#include <hwy/targets.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <cstdlib>
 
 #include "base/error.h"
-#include "kernels/cpu/bf16_check.h"
-#include "kernels/cpu/cpu_features.h"
+#include "kernels/cpu/levels.h"
 #include "kernels/isa.h"
 #include "kernels/kernels.h"
 
 namespace fovea {
 namespace {
 
-// AMX tiles are 8 KB of state that Linux grants only on request (since 5.16). The constants are
-// Linux's ARCH_REQ_XCOMP_PERM and the number of the XTILEDATA component.
-bool system_grants_tiles() {
-  constexpr int kRequestPermission = 0x1023, kTileData = 18;
-  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
-}
+using cpu::Level;
 
-bool has_avx512() {
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-}
-
-bool has_avx512_bf16() { return has_avx512() && __builtin_cpu_supports("avx512bf16"); }
-
-bool has_amx() {
-  const uint32_t features = cpuid(7, 0).d;
-  const bool amx_bf16 = (features >> 22 & 1) != 0, amx_tile = (features >> 24 & 1) != 0,
-             amx_int8 = (features >> 25 & 1) != 0;
-  return amx_bf16 && amx_tile && amx_int8 && has_avx512_bf16() && system_grants_tiles();
-}
-
-bool has_avx512_vnni() { return has_avx512() && __builtin_cpu_supports("avx512vnni"); }
-
-bool has_avx_vnni() { return (cpuid(7, 1).a >> 4 & 1) != 0; }
-
-bool has_avx2() { return true; }  // the baseline
-
-struct Level {
-  const char* name;
-  bool (*has)();     // whether the CPU and the operating system support it
-  bool (*agrees)();  // whether its bf16 products equal those of the model; null = it has none
-  int64_t targets;   // Highway's targets: the widest vectors that the kernels may use
-  Bf16Products bf16;
-  ByteProducts bytes;  // if the CPU supports VNNI with this level's vectors
-};
-
-constexpr int64_t kAvx2 = HWY_AVX2, kAvx512 = HWY_AVX3 | HWY_AVX2;
-
-// Best first; each level includes those after it. The models are chosen only by name.
-constexpr Level kLevels[] = {
-    {"amx", has_amx, cpu::native_tiles_agree, kAvx512, Bf16Products::tiles, ByteProducts::vnni},
-    {"avx512-bf16", has_avx512_bf16, cpu::native_pairs_agree, kAvx512, Bf16Products::pairs,
-     ByteProducts::vnni},
-    {"avx512", has_avx512, nullptr, kAvx512, Bf16Products::widened, ByteProducts::vnni},
-    {"avx-vnni", has_avx_vnni, nullptr, kAvx2, Bf16Products::widened, ByteProducts::vnni},
-    {"avx2", has_avx2, nullptr, kAvx2, Bf16Products::widened, ByteProducts::pairs},
-};
-constexpr Level kModels[] = {
-    {"avx-vnni-model", has_avx2, nullptr, kAvx2, Bf16Products::widened, ByteProducts::model_vnni},
-    {"amx-model", has_avx2, nullptr, kAvx512, Bf16Products::model_tiles, ByteProducts::vnni},
-    {"avx512-bf16-model", has_avx2, nullptr, kAvx512, Bf16Products::model_pairs,
-     ByteProducts::vnni},
-};
 constexpr const char* kReference = "reference";
 
 const Level* model_named(const std::string& name) {
-  for (const Level& model : kModels)
+  for (const Level& model : cpu::models())
     if (name == model.name) return &model;
   return nullptr;
 }
@@ -85,7 +29,7 @@ bool is_rejected(const Level& level) {
 std::vector<const Level*> levels_up_to(const std::string& cap) {
   std::vector<const Level*> levels;
   bool below_cap = cap == "auto" || cap == kReference || model_named(cap) != nullptr;
-  for (const Level& level : kLevels) {
+  for (const Level& level : cpu::levels()) {
     below_cap = below_cap || cap == level.name;
     if (below_cap && level.has() && !is_rejected(level)) levels.push_back(&level);
   }
@@ -96,11 +40,12 @@ std::string cap_of_environment() {
   const char* text = std::getenv("FOVEA_ISA");
   const std::string cap = text == nullptr || *text == '\0' ? "auto" : text;
   if (levels_up_to(cap).empty()) {
+    std::string names;
+    for (const Level& level : cpu::levels()) names += std::string(", ") + level.name;
+    for (const Level& model : cpu::models()) names += std::string(", ") + model.name;
     fail(ErrorKind::InvalidArgument,
-         "FOVEA_ISA: '{}' is not an instruction set (environment); expected auto, amx, "
-         "avx512-bf16, avx512, avx-vnni, avx2, avx-vnni-model, amx-model, avx512-bf16-model or "
-         "reference",
-         cap);
+         "FOVEA_ISA: '{}' is not an instruction set (environment); expected auto{} or reference",
+         cap, names);
   }
   return cap;
 }
@@ -117,8 +62,7 @@ class Choice {
   void set_active(const Level* level) {
     active_ = level;
     if (level == nullptr) return;
-    hwy::SetSupportedTargetsForTest(has_avx512() ? level->targets : kAvx2);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+    cpu::use_targets(*level);
   }
 
   static Choice& instance() {
@@ -163,7 +107,7 @@ std::vector<std::string> available_isas() {
 
 std::vector<std::string> testable_isas() {
   std::vector<std::string> names = available_isas();
-  for (const Level& model : kModels) names.emplace_back(model.name);
+  for (const Level& model : cpu::models()) names.emplace_back(model.name);
   return names;
 }
 
@@ -188,11 +132,7 @@ Bf16Products bf16_products() {
 
 ByteProducts byte_products() {
   const Level* level = Choice::instance().active();
-  if (level == nullptr || level->bytes != ByteProducts::vnni) {
-    return level == nullptr ? ByteProducts::pairs : level->bytes;
-  }
-  const bool has = level->targets == kAvx2 ? has_avx_vnni() : has_avx512_vnni();
-  return has ? ByteProducts::vnni : ByteProducts::pairs;
+  return level == nullptr ? ByteProducts::pairs : cpu::byte_products_of(*level);
 }
 
 bool native_bf16() { return bf16_products() != Bf16Products::widened; }
@@ -205,7 +145,7 @@ std::string numeric_class(DType compute) {
 
 std::vector<std::string> rejected_isas() {
   std::vector<std::string> lines;
-  for (const Level& level : kLevels) {
+  for (const Level& level : cpu::levels()) {
     if (is_rejected(level))
       lines.push_back(
           fmt::format("{}: this CPU's bf16 products differ from the specified ones; the "

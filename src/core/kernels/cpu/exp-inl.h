@@ -17,9 +17,9 @@ namespace fovea::cpu::HWY_NAMESPACE {
 // exp(r) is multiplied by 2^n.
 HWY_INLINE Vector exp_of(Vector x) {
   const hn::RebindToSigned<Floats> words;
-  // Outside these limits the result is infinity or 0. The limit is the first operand: if one
-  // operand is NaN, x86's min and max return the second.
-  x = hn::Max(all(-104), hn::Min(all(89), x));
+  // Outside these limits the result is infinity or 0. The limit is the first operand, so that
+  // NaN stays NaN.
+  x = larger(all(-104), smaller(all(89), x));
   // Adding 1.5 * 2^23 leaves the nearest integer in the low bits of the sum.
   const Vector magic = all(0x1.8p23f);
   const Vector shifted = hn::MulAdd(x, all(1.44269504f), magic);

@@ -58,7 +58,7 @@ struct FloatTiles {
   static constexpr int kMostRows = kLanes == 16 ? 8 : 4;
   static constexpr int panels(int rows) {
     if (kLanes == 16) return rows <= 4 ? 4 : 3;
-    return rows == 1 ? 4 : rows == 2 ? 2 : 1;
+    return rows == 1 && kLanes == 8 ? 4 : rows <= 2 ? 2 : 1;
   }
   // Columns of W at a time: a block of panels, at most 64 x 192 floats (48 KB), stays in or near L1
   // while all rows of x are processed.

@@ -51,11 +51,11 @@ double log_sum_of_rest(In logits, int64_t row, int64_t width, const TopOfRow& t)
   std::fill_n(most_of, kParts, all(kNone));
   each_block_of_rest([&](const float* z, int64_t count) HWY_ATTR {
     each_vector(count, [&](int64_t j, int64_t part, auto access) HWY_ATTR {
-      // If one operand is NaN, x86's max returns the second; the following sum propagates NaN.
-      most_of[part] = access.keep(hn::Max(access.load(z + j), most_of[part]), most_of[part]);
+      // Ignores NaN; the following sum propagates it.
+      most_of[part] = access.keep(larger(access.load(z + j), most_of[part]), most_of[part]);
     });
   });
-  for (int64_t part = 1; part < kParts; ++part) most_of[0] = hn::Max(most_of[0], most_of[part]);
+  for (int64_t part = 1; part < kParts; ++part) most_of[0] = larger(most_of[0], most_of[part]);
   const float most = hn::GetLane(hn::MaxOfLanes(Floats(), most_of[0]));
   double sum = 0;
   each_block_of_rest([&](const float* z, int64_t count) HWY_ATTR {

@@ -50,7 +50,7 @@ HWY_INLINE Vector fraction(Vector x, float largest) {
 HWY_INLINE float largest_of(const float* x) {
   Vector largest = all(0);
   for (int64_t i = 0; i < kMomentBlock; i += kLanes)
-    largest = hn::Max(largest, hn::Abs(hn::LoadU(Floats(), x + i)));
+    largest = larger(largest, hn::Abs(hn::LoadU(Floats(), x + i)));
   return hn::GetLane(hn::MaxOfLanes(Floats(), largest));
 }
 

@@ -25,12 +25,22 @@ using Floats = hn::ScalableTag<float>;
 using Vector = hn::Vec<Floats>;
 constexpr int64_t kLanes = HWY_LANES(float);
 
-// A sum uses this many partial sums on every target, combined in one order. 32 are two AVX-512 or
-// four AVX2 accumulators: enough to hide most of an addition's latency.
+// A sum uses this many partial sums on every target, combined in one order. 32 are two AVX-512,
+// four AVX2 or eight NEON accumulators: enough to hide most of an addition's latency.
 constexpr int64_t kPartialSums = 32;
 constexpr int64_t kParts = kPartialSums / kLanes;
 
 HWY_INLINE Vector all(float x) { return hn::Set(Floats(), x); }
+
+// The smaller or larger number of each lane. If an operand is NaN, or both are zeros, the second
+// operand: as x86's instructions do, unlike NEON's.
+#if HWY_ARCH_X86
+HWY_INLINE Vector smaller(Vector a, Vector b) { return hn::Min(a, b); }
+HWY_INLINE Vector larger(Vector a, Vector b) { return hn::Max(a, b); }
+#else
+HWY_INLINE Vector smaller(Vector a, Vector b) { return hn::IfThenElse(hn::Lt(a, b), a, b); }
+HWY_INLINE Vector larger(Vector a, Vector b) { return hn::IfThenElse(hn::Gt(a, b), a, b); }
+#endif
 
 // How a step of a loop accesses memory: a whole vector, or its first few lanes (the other lanes
 // load as 0).
@@ -40,9 +50,25 @@ struct Whole {
   HWY_INLINE Vector keep(Vector next, Vector) const { return next; }
 };
 struct First {
+  int64_t count;
   hn::Mask<Floats> mask;
+  explicit HWY_INLINE First(int64_t first)
+      : count(first), mask(hn::FirstN(Floats(), static_cast<size_t>(first))) {}
+#if HWY_ARCH_X86
   HWY_INLINE Vector load(const float* x) const { return hn::MaskedLoad(mask, Floats(), x); }
   HWY_INLINE void store(Vector v, float* y) const { hn::BlendedStore(v, mask, Floats(), y); }
+#else  // without instructions for this, Highway would access the other lanes too
+  HWY_INLINE Vector load(const float* x) const {
+    HWY_ALIGN float lanes[kLanes] = {};
+    std::copy_n(x, count, lanes);
+    return hn::Load(Floats(), lanes);
+  }
+  HWY_INLINE void store(Vector v, float* y) const {
+    HWY_ALIGN float lanes[kLanes];
+    hn::Store(v, Floats(), lanes);
+    std::copy_n(lanes, count, y);
+  }
+#endif
   HWY_INLINE Vector keep(Vector next, Vector old) const { return hn::IfThenElse(mask, next, old); }
 };
 
@@ -56,7 +82,7 @@ HWY_INLINE void each_vector(int64_t count, const Step& step) {
     for (int64_t part = 0; part < kParts; ++part) step(i + part * kLanes, part, Whole());
   }
   for (int64_t part = 0; i < count; i += kLanes, ++part) {
-    step(i, part, First{hn::FirstN(Floats(), static_cast<size_t>(std::min(count - i, kLanes)))});
+    step(i, part, First(std::min(count - i, kLanes)));
   }
 }
 

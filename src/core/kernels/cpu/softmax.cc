@@ -20,10 +20,10 @@ HWY_INLINE float largest(const float* x, int64_t width) {
   Vector most[kParts];
   std::fill_n(most, kParts, all(-std::numeric_limits<float>::infinity()));
   each_vector(width, [&](int64_t j, int64_t part, auto access) HWY_ATTR {
-    // If one operand is NaN, x86's max returns the second.
-    most[part] = access.keep(hn::Max(access.load(x + j), most[part]), most[part]);
+    // Ignores NaN.
+    most[part] = access.keep(larger(access.load(x + j), most[part]), most[part]);
   });
-  for (int64_t part = 1; part < kParts; ++part) most[0] = hn::Max(most[0], most[part]);
+  for (int64_t part = 1; part < kParts; ++part) most[0] = larger(most[0], most[part]);
   return hn::GetLane(hn::MaxOfLanes(Floats(), most[0]));
 }
 

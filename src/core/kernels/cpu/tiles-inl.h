@@ -1,5 +1,6 @@
-// The tile registers of AMX and its products of tiles: the CPU's own instructions, and a software
-// model of them for CPUs that lack them. Included once per target.
+// The tile registers of AMX and its products of tiles: the CPU's own instructions
+// (native_tiles-inl.h), and a software model of them for CPUs that lack them. Included once per
+// target.
 //
 // Each of the eight registers holds up to 16 rows of 64 bytes. A product reads A [rows][16 pairs of
 // bf16] and B [16 pairs along k][16 columns][2], and adds to C [rows][16] float32 (Intel, Software
@@ -16,72 +17,16 @@
 #define FOVEA_TILES_INL_H_
 #endif
 
-#include <immintrin.h>
-
 #include <cstring>
 
 #include "kernels/cpu/bf16_pairs-inl.h"
+#include "kernels/cpu/tile_config.h"
+#if HWY_ARCH_X86
+#include "kernels/cpu/native_tiles-inl.h"
+#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
-
-constexpr int64_t kTileSide = 16;   // rows of a tile, and columns of its 4-byte words
-constexpr int64_t kTileDepth = 32;  // k of one product of bf16; that of bytes has twice as many
-constexpr int64_t kTileBytes = 1024;
-
-// The configuration of the registers for ldtilecfg. Registers 0 to 3 hold sums, 4 and 5 hold A, 6
-// and 7 hold B.
-struct alignas(64) TileConfig {
-  uint8_t palette = 1, start_row = 0, reserved[14] = {};
-  uint16_t row_bytes[16] = {};
-  uint8_t rows[16] = {};
-
-  void set(int tile, int64_t count) {
-    row_bytes[tile] = count > 0 ? 64 : 0;
-    rows[tile] = static_cast<uint8_t>(count);
-  }
-};
-
-struct NativeTiles {
-  HWY_INLINE void configure(const TileConfig& config) {
-    __asm__ volatile("ldtilecfg %0" ::"m"(config));
-  }
-  HWY_INLINE void release() { __asm__ volatile("tilerelease"); }
-  template <int kTile>
-  HWY_INLINE void zero() {
-    __asm__ volatile("tilezero %%tmm%c0" ::"i"(kTile));
-  }
-  // Loads rows that are `stride` bytes apart.
-  template <int kTile>
-  HWY_INLINE void load(const void* from, size_t stride) {
-    __asm__ volatile("tileloadd (%1,%2,1), %%tmm%c0" ::"i"(kTile), "r"(from), "r"(stride)
-                     : "memory");
-  }
-  template <int kTile>
-  HWY_INLINE void store(void* to, size_t stride) {
-    __asm__ volatile("tilestored %%tmm%c0, (%1,%2,1)" ::"i"(kTile), "r"(to), "r"(stride)
-                     : "memory");
-  }
-  // Rounds to bf16. CPUs with AMX have an instruction for this, which treats denormal numbers as
-  // zero.
-  static HWY_INLINE void narrow_to(bf16* to, Vector v) {
-#if HWY_TARGET == HWY_AVX2
-    hn::StoreU(narrow_half(v), hn::Rebind<uint16_t, Floats>(), &to->bits);
-#else
-    __m256i halves;
-    __asm__("vcvtneps2bf16 %1, %0" : "=v"(halves) : "v"(v.raw));
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), halves);
-#endif
-  }
-  template <int kSum, int kA, int kB>
-  HWY_INLINE void multiply_add() {
-    __asm__ volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kSum), "i"(kA), "i"(kB));
-  }
-  template <int kSum, int kA, int kB>
-  HWY_INLINE void multiply_add_bytes() {
-    __asm__ volatile("tdpbsud %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kSum), "i"(kA), "i"(kB));
-  }
-};
 
 // The caller's float mode must be kFlushToZero.
 class ModelTiles {
@@ -145,6 +90,10 @@ class ModelTiles {
   TileConfig config_;
   alignas(64) uint32_t at_[8][kTileSide * kWords];
 };
+
+#if !HWY_ARCH_X86
+using NativeTiles = ModelTiles;  // no level selects it
+#endif
 
 // The registers for up to 32 rows of A: the first 16 rows in register 4, with sums in 0 and 1, the
 // following rows in register 5, with sums in 2 and 3. With up to 16 rows, all four sums can belong

@@ -1,7 +1,5 @@
 #include "kernels/layout/blocks.h"
 
-#include <immintrin.h>
-
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -9,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/half.h"
-#include "kernels/layout/lines.h"
+#include "kernels/layout/bit_planes.h"
 
 namespace fovea {
 namespace {
@@ -46,39 +44,11 @@ float scale_of(const BlockFormat& format, uint16_t bits) {
   return format.scales == BlockScales::bfloat ? widen(bf16{bits}) : widen_half(bits);
 }
 
-// Returns the bits of four numbers of 2 bits for each byte: the two bits from `shift` of `u`[f] in
-// bits 2 f and 2 f + 1.
-uint32_t quarters(const uint8_t* u, int shift) {
-  const __m128i bits = _mm_srli_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(u)), shift);
-  __m128i v = _mm_and_si128(bits, _mm_set1_epi8(3));
-  v = _mm_sllv_epi32(v, _mm_setr_epi32(0, 2, 4, 6));
-  v = _mm_or_si128(v, _mm_shuffle_epi32(v, 0x4e));
-  v = _mm_or_si128(v, _mm_shuffle_epi32(v, 0xb1));
-  return static_cast<uint32_t>(_mm_cvtsi128_si32(v));
-}
-
-// Returns bit `shift` of u[t] in bit t, for each of 8 numbers for each byte.
-uint32_t eighths(const uint8_t* u, int shift) {
-  const __m256i bits =
-      _mm256_srli_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(u)), shift);
-  const __m256i each = _mm256_sllv_epi32(_mm256_and_si256(bits, _mm256_set1_epi8(1)),
-                                         _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-  __m128i v = _mm_or_si128(_mm256_castsi256_si128(each), _mm256_extracti128_si256(each, 1));
-  v = _mm_or_si128(v, _mm_shuffle_epi32(v, 0x4e));
-  v = _mm_or_si128(v, _mm_shuffle_epi32(v, 0xb1));
-  return static_cast<uint32_t>(_mm_cvtsi128_si32(v));
-}
-
 // Sets `to` to the bits of 32 numbers of an output in the lines of a panel.
 template <int kLow, int kHigh>
 void put_part(const uint8_t* numbers, uint32_t* to) {
   if constexpr (kLow == 8) std::memcpy(to, numbers, 32);
-  if constexpr (kLow == 4) {
-    const auto* from = reinterpret_cast<const __m128i*>(numbers);
-    const __m128i lower = _mm_and_si128(_mm_loadu_si128(from), _mm_set1_epi8(15));
-    const __m128i upper = _mm_and_si128(_mm_loadu_si128(from + 1), _mm_set1_epi8(15));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm_or_si128(lower, _mm_slli_epi16(upper, 4)));
-  }
+  if constexpr (kLow == 4) join_nibbles(numbers, to);
   if constexpr (kLow == 2)
     for (int l = 0; l < 2; ++l) to[l] = quarters(numbers + 16 * l, 0);
   if constexpr (kHigh == 2)
@@ -91,23 +61,6 @@ template <int kLow, int kHigh>
 void put_words(const uint8_t* numbers, int64_t count, uint32_t* to) {
   for (int64_t i = 0; i < count; i += kPart, to += kLow + kHigh)
     put_part<kLow, kHigh>(numbers + i, to);
-}
-
-// Writes bytes [16][16] to `to` [count][16], transposed: each round of four interleaves row i with
-// row i + 8.
-void put_columns(const uint8_t* bytes, int64_t count, uint8_t* to) {
-  __m128i rows[16], next[16];
-  for (int i = 0; i < 16; ++i)
-    rows[i] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes + 16 * i));
-  for (int round = 0; round < 4; ++round) {
-    for (int i = 0; i < 8; ++i) {
-      next[2 * i] = _mm_unpacklo_epi8(rows[i], rows[i + 8]);
-      next[2 * i + 1] = _mm_unpackhi_epi8(rows[i], rows[i + 8]);
-    }
-    std::copy_n(next, 16, rows);
-  }
-  for (int64_t i = 0; i < count; ++i)
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + 16 * i), rows[i]);
 }
 
 // The inverse of put_part(); `from` is the index of the output in the first line.

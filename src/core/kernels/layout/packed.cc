@@ -10,7 +10,7 @@
 #include "base/half.h"
 #include "base/threads.h"
 #include "kernels/layout/blocks.h"
-#include "kernels/layout/lines.h"
+#include "kernels/layout/bit_planes.h"
 
 namespace fovea {
 namespace {

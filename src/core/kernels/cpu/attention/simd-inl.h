@@ -115,8 +115,8 @@ HWY_INLINE void multiply_columns(const TileProduct<Numbers>& product, int64_t ro
 }
 
 // Two fused multiply-adds start per cycle and each takes four cycles, so at least eight sums must
-// be in flight. AVX-512 has 32 registers (for 4 x 4 or 8 x 2 sums and the factors), AVX2 has 16
-// (for 4 x 2 sums, or 2 x 4 with the few rows of decoding).
+// be in flight. AVX-512 has 32 registers (for 4 x 4 or 8 x 2 sums and the factors), as has NEON
+// (for 4 x 4 sums); AVX2 has 16 (for 4 x 2 sums, or 2 x 4 with the few rows of decoding).
 template <class Numbers = FloatNumbers<float>>
 void multiply(const TileProduct<Numbers>& product) {
   int64_t column = 0;
@@ -127,9 +127,13 @@ void multiply(const TileProduct<Numbers>& product) {
       multiply_columns<8, 2>(product, 0, column);
     if (column < product.columns) multiply_columns<8, 1>(product, 0, column);
   } else {
-    for (; product.rows < 4 && column + 2 * kPanel <= product.columns; column += 2 * kPanel)
-      multiply_columns<2, 4>(product, 0, column);
-    for (; column < product.columns; column += kPanel) multiply_columns<4, 2>(product, 0, column);
+    constexpr int kVectors = kPanel / kLanes;
+    if constexpr (kVectors == 2) {
+      for (; product.rows < 4 && column + 2 * kPanel <= product.columns; column += 2 * kPanel)
+        multiply_columns<2, 4>(product, 0, column);
+    }
+    for (; column < product.columns; column += kPanel)
+      multiply_columns<4, kVectors>(product, 0, column);
   }
 }
 
@@ -147,8 +151,8 @@ HWY_INLINE Vector exp2_by(const float (&coefficients)[kDegree], Vector x) {
   // At 1.5 * 2^23 the spacing of floats is 1: adding rounds x and leaves x + 127, the exponent's
   // bits, in the lowest bits.
   const Vector bias = hn::Set(tag, 0x1.8p23f + 127);
-  // x is the second operand: if one operand is NaN, x86's max returns the second.
-  x = hn::Max(hn::Set(tag, -127.0f), x);
+  // x is the second operand, so that NaN stays NaN.
+  x = larger(hn::Set(tag, -127.0f), x);
   const Vector biased = hn::Add(x, bias);
   const Vector f = hn::Sub(x, hn::Sub(biased, bias));
   Vector sum = hn::Set(tag, coefficients[0]);
@@ -175,7 +179,7 @@ HWY_INLINE Vector short_exp2(Vector x) {
 HWY_INLINE Vector tanh_of(Vector x) {
   const Floats tag;
   const Vector one = hn::Set(tag, 1.0f), square = hn::Mul(x, x);
-  const Vector bounded = hn::Min(hn::Max(x, hn::Set(tag, -20.0f)), hn::Set(tag, 20.0f));
+  const Vector bounded = smaller(larger(x, hn::Set(tag, -20.0f)), hn::Set(tag, 20.0f));
   const Vector power = exp2(hn::Mul(bounded, hn::Set(tag, 2 * std::numbers::log2e_v<float>)));
   const Vector large = hn::Sub(one, hn::Div(hn::Set(tag, 2.0f), hn::Add(power, one)));
   Vector series = hn::Set(tag, -17.0f / 315);
@@ -220,10 +224,11 @@ inline void bend_scores(float* HWY_RESTRICT scores, const QueryRows& queries, in
 // Returns the sum of kPanel numbers in a fixed order: adds numbers that are eight lanes apart, then
 // four, two and one.
 HWY_INLINE float sum_of_lanes(const float* lanes) {
-  const hn::CappedTag<float, 8> eight;
   const hn::Full128<float> four;
-  const auto sums = hn::Add(hn::Load(eight, lanes), hn::Load(eight, lanes + 8));
-  const auto quads = hn::Add(hn::LowerHalf(four, sums), hn::UpperHalf(four, sums));
+  const auto sum = [&](const float* quad) HWY_ATTR {
+    return hn::Add(hn::Load(four, quad), hn::Load(four, quad + 8));
+  };
+  const auto quads = hn::Add(sum(lanes), sum(lanes + 4));
   const auto pairs = hn::Add(quads, hn::Shuffle1032(quads));
   return hn::GetLane(hn::Add(pairs, hn::Shuffle2301(pairs)));
 }

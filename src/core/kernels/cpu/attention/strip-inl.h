@@ -50,7 +50,7 @@ HWY_INLINE void raise_pivot(const Block& block, int64_t row, const float* scores
   const Floats tag;
   Vector most = hn::Set(tag, kHidden);
   for (int64_t c = columns.begin; c < columns.end; c += kLanes)
-    most = hn::Max(most, hn::Load(tag, scores + c));
+    most = larger(most, hn::Load(tag, scores + c));
   if (kRounds) most = hn::Mul(most, all(factor));
   const float old = block.pivots[row];
   if (hn::AllFalse(tag, hn::Gt(most, all(old + kSlack)))) return;

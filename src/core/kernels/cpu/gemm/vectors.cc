@@ -167,21 +167,30 @@ class Block {
   }
 
   // Packs rows of A stored [k, rows] into consecutive tiles [word][kTileRows]. It reads the rows of
-  // two tiles, which are one vector, at once, so that each vector is loaded once.
+  // two tiles, which are one vector of x86, at once, so that each vector is loaded once.
   template <class W>
   void pack_tiles(const std::vector<Segment>& block, const typename W::T* from, int64_t rows) {
-    static_assert(kLanes == 2 * kTileRows);
-    const hn::Half<Floats> half;
+    static_assert(kLanes == 2 * kTileRows || kTileRows % kLanes == 0);
+    constexpr int64_t kStep = std::max(kLanes, kTileRows);
     const int64_t tile = kTileRows * words_of(block);
-    for (int64_t row = 0; row < rows; row += kLanes) {
+    for (int64_t row = 0; row < rows; row += kStep) {
       float* to = packed_a_ + row / kTileRows * tile;
       for (const Segment& segment : block) {
         const auto* first = from + segment.k.begin * p_.a.stride;
         for (int64_t i = 0; i < words_of(segment); ++i, to += kTileRows) {
           prefetch_words<W>(first + row, p_.a.stride, i);
-          const Vector both = words_across<W>(first, p_.a.stride, segment.k.size(), rows, i, row);
-          hn::Store(hn::LowerHalf(half, both), half, to);
-          if (row + kTileRows < rows) hn::Store(hn::UpperHalf(half, both), half, to + tile);
+          const auto words = [&](int64_t from_row) HWY_ATTR {
+            return words_across<W>(first, p_.a.stride, segment.k.size(), rows, i, from_row);
+          };
+          if constexpr (kLanes > kTileRows) {
+            const hn::Half<Floats> half;
+            const Vector both = words(row);
+            hn::Store(hn::LowerHalf(half, both), half, to);
+            if (row + kTileRows < rows) hn::Store(hn::UpperHalf(half, both), half, to + tile);
+          } else {
+            for (int64_t lane = 0; lane < kTileRows; lane += kLanes)
+              hn::Store(words(row + lane), Floats(), to + lane);
+          }
         }
       }
     }

@@ -101,15 +101,7 @@ void block_linear_on(std::span<const PackedProduct> products, In x, int64_t rows
   job.depth = job.weight.width;
   job.panel_size = panel_bytes(job.weight);
   job.groups = job.weight.width / kPart;
-#if HWY_TARGET == HWY_AVX2
-  switch (byte_products()) {
-    case ByteProducts::pairs: return multiply_format<PairsDot>(job, products, x);
-    case ByteProducts::vnni: return multiply_format<VnniDot>(job, products, x);
-    case ByteProducts::model_vnni: return multiply_format<ModelVnniDot>(job, products, x);
-  }
-#else
-  multiply_format<VnniDot>(job, products, x);
-#endif
+  with_byte_dot([&]<template <WeightFormat> class Dot>() { multiply_format<Dot>(job, products, x); });
 }
 
 }  // namespace fovea::cpu::HWY_NAMESPACE
@@ -120,8 +112,9 @@ namespace fovea::cpu {
 HWY_EXPORT(block_linear_on);
 
 void block_linear(std::span<const PackedProduct> products, In x, int64_t rows) {
-  // Without VNNI, integers are multiplied 256 bits at a time, even with AVX-512.
-  if (byte_products() == ByteProducts::pairs) return N_AVX2::block_linear_on(products, x, rows);
+  // Without VNNI, integers are multiplied 256 bits at a time, the baseline, even with AVX-512.
+  if (byte_products() == ByteProducts::pairs)
+    return HWY_STATIC_DISPATCH(block_linear_on)(products, x, rows);
   HWY_DYNAMIC_DISPATCH(block_linear_on)(products, x, rows);
 }
 

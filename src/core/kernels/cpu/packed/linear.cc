@@ -106,37 +106,49 @@ uint32_t* room_for_pairs(const PackedJob& job) {
 // microsecond.
 HWY_INLINE int64_t rows_worth_a_thread(const PackedJob& job) { return 4096 / (job.depth + 1) + 1; }
 
+// Sets lines[i] to word `word` + i of as many rows as a vector has lanes: 4 or 8.
+template <class Tag>
+HWY_INLINE void transpose_pairs(Tag tag, const bf16* const* rows, int64_t word,
+                                hn::Vec<Tag> (&lines)[4]) {
+  const hn::Full128<uint32_t> four;
+  const hn::Full128<uint16_t> halves;
+  const auto words_of = [&](int64_t i) HWY_ATTR {
+    return hn::BitCast(four, hn::LoadU(halves, &rows[i][2 * word].bits));
+  };
+  // Of 8 rows, row i is in the lower half of a vector, row i + 4 in the upper half.
+  const auto row = [&](int64_t i) HWY_ATTR {
+    if constexpr (hn::MaxLanes(Tag()) == 4)
+      return hn::RotateRight<16>(words_of(i));
+    else
+      return hn::RotateRight<16>(hn::Combine(tag, words_of(i + 4), words_of(i)));
+  };
+  const auto r0 = row(0), r1 = row(1), r2 = row(2), r3 = row(3);
+  const auto even = hn::InterleaveLower(tag, r0, r2), odd = hn::InterleaveLower(tag, r1, r3);
+  const auto even2 = hn::InterleaveUpper(tag, r0, r2), odd2 = hn::InterleaveUpper(tag, r1, r3);
+  lines[0] = hn::InterleaveLower(tag, even, odd);
+  lines[1] = hn::InterleaveUpper(tag, even, odd);
+  lines[2] = hn::InterleaveLower(tag, even2, odd2);
+  lines[3] = hn::InterleaveUpper(tag, even2, odd2);
+}
+
 // Writes words of 8 rows, of which the first `count` are real, to lines of `count` words: `to`
 // [words][count], where `words` is a multiple of 4.
 void interleave_pairs(const bf16* const* rows, int64_t count, int64_t words, uint32_t* to) {
-  const hn::CappedTag<uint32_t, 8> eight;
-  const hn::Half<decltype(eight)> four;
-  const hn::Repartition<uint16_t, decltype(four)> halves;
+  const hn::CappedTag<uint32_t, 8> tag;
+  constexpr int64_t kTagLanes = hn::MaxLanes(decltype(tag)()), kVectors = 8 / kTagLanes;
   const uint32_t* const end = to + words * count;
   for (int64_t word = 0; word < words; word += 4) {
-    // Row i in the lower half of a vector, row i + 4 in the upper half.
-    const auto two_rows = [&](int64_t i) HWY_ATTR {
-      const auto upper = hn::LoadU(halves, &rows[i + 4][2 * word].bits);
-      const auto lower = hn::LoadU(halves, &rows[i][2 * word].bits);
-      return hn::RotateRight<16>(
-          hn::Combine(eight, hn::BitCast(four, upper), hn::BitCast(four, lower)));
-    };
-    const auto r0 = two_rows(0), r1 = two_rows(1), r2 = two_rows(2), r3 = two_rows(3);
-    const auto even = hn::InterleaveLower(eight, r0, r2), odd = hn::InterleaveLower(eight, r1, r3);
-    const auto even2 = hn::InterleaveUpper(eight, r0, r2),
-               odd2 = hn::InterleaveUpper(eight, r1, r3);
-    const hn::Vec<decltype(eight)> lines[4] = {
-        hn::InterleaveLower(eight, even, odd), hn::InterleaveUpper(eight, even, odd),
-        hn::InterleaveLower(eight, even2, odd2), hn::InterleaveUpper(eight, even2, odd2)};
+    hn::Vec<decltype(tag)> lines[kVectors][4];
+#pragma GCC unroll 2
+    for (int64_t v = 0; v < kVectors; ++v)
+      transpose_pairs(tag, rows + v * kTagLanes, word, lines[v]);
     // A line of fewer words is followed by others, which the next line overwrites.
     for (int64_t i = 0; i < 4; ++i, to += count) {
-      if (to + 8 <= end) {
-        hn::StoreU(lines[i], eight, to);
-        continue;
-      }
       HWY_ALIGN uint32_t line[8];
-      hn::Store(lines[i], eight, line);
-      std::copy_n(line, count, to);
+      const bool last = to + 8 > end;
+      for (int64_t v = 0; v < kVectors; ++v)
+        hn::StoreU(lines[v][i], tag, (last ? line : to) + v * kTagLanes);
+      if (last) std::copy_n(line, count, to);
     }
   }
 }
@@ -304,15 +316,7 @@ void packed_linear_on(Bf16Products how, std::span<const PackedProduct> products,
     return how == Bf16Products::tiles ? multiply_packed<ByteMatrixTiles<NativeTiles>>(job, products)
                                       : multiply_packed<ByteMatrixTiles<ModelTiles>>(job, products);
   }
-#if HWY_TARGET == HWY_AVX2
-  switch (byte_products()) {
-    case ByteProducts::pairs: return multiply_quantized<PairsDot>(job, products);
-    case ByteProducts::vnni: return multiply_quantized<VnniDot>(job, products);
-    case ByteProducts::model_vnni: return multiply_quantized<ModelVnniDot>(job, products);
-  }
-#else
-  multiply_quantized<VnniDot>(job, products);
-#endif
+  with_byte_dot([&]<template <WeightFormat> class Dot>() { multiply_quantized<Dot>(job, products); });
 }
 
 }  // namespace fovea::cpu::HWY_NAMESPACE
@@ -334,9 +338,9 @@ void packed_linear_with(Bf16Products how, std::span<const PackedProduct> product
   if (is_block_type(products.front().weight.format)) return block_linear(products, x, rows);
   const bool bf16_weights = products.front().weight.format == WeightFormat::bf16;
   const FloatMode mode(bf16_weights ? kFlushToZero : FloatMode::current());
-  // Without VNNI, integers are multiplied 256 bits at a time, even with AVX-512.
+  // Without VNNI, integers are multiplied 256 bits at a time, the baseline, even with AVX-512.
   if (is_quantized(products.front().weight.format) && byte_products() == ByteProducts::pairs)
-    return N_AVX2::packed_linear_on(how, products, x, rows);
+    return HWY_STATIC_DISPATCH(packed_linear_on)(how, products, x, rows);
   HWY_DYNAMIC_DISPATCH(packed_linear_on)(how, products, x, rows);
 }
 

@@ -21,17 +21,17 @@ namespace fovea::cpu::HWY_NAMESPACE {
 HWY_INLINE float largest_magnitude_of(const float* x, int64_t size) {
   Vector one = all(0), other = all(0);
   for (int64_t i = 0; i < size; i += 2 * kLanes) {
-    one = hn::Max(one, hn::Abs(hn::LoadU(Floats(), x + i)));
-    other = hn::Max(other, hn::Abs(hn::LoadU(Floats(), x + i + kLanes)));
+    one = larger(one, hn::Abs(hn::LoadU(Floats(), x + i)));
+    other = larger(other, hn::Abs(hn::LoadU(Floats(), x + i + kLanes)));
   }
-  return hn::GetLane(hn::MaxOfLanes(Floats(), hn::Max(one, other)));
+  return hn::GetLane(hn::MaxOfLanes(Floats(), larger(one, other)));
 }
 
 // Rounds to the nearest integer, ties to even, for |x| < 2^22, and limits the result.
 HWY_INLINE Vector nearest_within(Vector x, float least, float most) {
   constexpr float kNoFraction = 12582912.0f;
   const Vector whole = hn::Sub(hn::Add(x, all(kNoFraction)), all(kNoFraction));
-  return hn::Min(hn::Max(whole, all(least)), all(most));
+  return smaller(larger(whole, all(least)), all(most));
 }
 
 // Writes a group of numbers rounded to multiples of `scale`; all are 0 if the scale is 0 or not
@@ -83,7 +83,7 @@ HWY_INLINE float first_least(const Vector* scale, Vector* error) {
   for (int v = 0; v < kVectors; ++v) {
     const auto excluded = hn::Or(hn::IsNaN(error[v]), hn::Eq(scale[v], all(0)));
     error[v] = hn::IfThenElse(excluded, none, error[v]);
-    least = hn::Min(least, error[v]);
+    least = smaller(least, error[v]);
   }
   least = hn::MinOfLanes(Floats(), least);
   const float first = hn::GetLane(scale[0]);
@@ -103,8 +103,8 @@ HWY_INLINE float extreme_of(const float* x, int64_t size) {
   Vector most = hn::LoadU(Floats(), x), least = most;
   for (int64_t i = kLanes; i < size; i += kLanes) {
     const Vector v = hn::LoadU(Floats(), x + i);
-    most = hn::Max(most, v);
-    least = hn::Min(least, v);
+    most = larger(most, v);
+    least = smaller(least, v);
   }
   most = hn::MaxOfLanes(Floats(), most);
   least = hn::MinOfLanes(Floats(), least);

@@ -174,6 +174,14 @@ inline void store_sums(const PackedJob& job, Range rows, int64_t panel, int64_t 
     store_sums_as<bf16>(job, rows, panel, panels, sums);
 }
 
+HWY_INLINE void prefetch_for_writing(const char* line) {
+#if HWY_ARCH_X86
+  __asm__ volatile("prefetchw %0" : : "m"(*line));
+#else
+  __builtin_prefetch(line, 1);
+#endif
+}
+
 // Prefetches, for writing, what a tile writes to y: otherwise the stores of its sums wait for
 // memory.
 inline void prefetch_results(const PackedJob& job, Range rows, int64_t panel, int64_t panels) {
@@ -184,7 +192,7 @@ inline void prefetch_results(const PackedJob& job, Range rows, int64_t panel, in
   for (int64_t row = rows.begin; row < rows.end; ++row) {
     char* const begin = y + (row * outputs + first) * size;
     for (char* line = begin; line < begin + columns * size; line += kLineBytes)
-      __asm__ volatile("prefetchw %0" : : "m"(*line));
+      prefetch_for_writing(line);
   }
 }
 
