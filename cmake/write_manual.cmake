@@ -1,7 +1,7 @@
-# Writes the manual pages and completions that PROGRAM prints to the folder OUT.
+# Writes the manual pages and completions that PROGRAM prints to the folder OUT. EMULATOR runs it if it is for another CPU.
 string(TIMESTAMP today "%Y-%m-%d" UTC)  # or the day of SOURCE_DATE_EPOCH
 function(write name)
-  execute_process(COMMAND ${PROGRAM} ${ARGN} OUTPUT_VARIABLE text RESULT_VARIABLE failed)
+  execute_process(COMMAND ${EMULATOR} ${PROGRAM} ${ARGN} OUTPUT_VARIABLE text RESULT_VARIABLE failed)
   if(failed)
     message(WARNING "${name}: not written, since the program does not run here")
   else()
@@ -11,7 +11,7 @@ function(write name)
 endfunction()
 
 write(man1/fovea.1 --man)
-execute_process(COMMAND ${PROGRAM} --list-options OUTPUT_VARIABLE tables)
+execute_process(COMMAND ${EMULATOR} ${PROGRAM} --list-options OUTPUT_VARIABLE tables)
 string(JSON verbs ERROR_VARIABLE unreadable LENGTH "${tables}")
 if(NOT unreadable)
   math(EXPR last "${verbs} - 1")

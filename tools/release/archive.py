@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""archive.py BUILD OUT: packs the program of the build folder BUILD, of the preset portable, into the folder OUT:
+"""archive.py BUILD OUT [MACHINE]: packs the program of the build folder BUILD, of the preset portable, into the folder OUT:
 
   fovea-VERSION-linux-x86_64.tar.gz   the program with its libraries and their licences; runs from any folder, on any system with glibc
                                       2.34 and the libstdc++ of g++ 11
   fovea-VERSION-rootfs.tar            the same with the C and C++ libraries: the file system of a container
   fovea-VERSION.spdx.json             what both contain
+
+For the machine aarch64, of the preset aarch64-portable, it makes fovea-VERSION-linux-aarch64.tar.gz and its .spdx.json.
 
 SOURCE_DATE_EPOCH is the time of all files; the same sources and packages of the system give the same bytes in any folder."""
 import gzip
@@ -22,6 +24,7 @@ import sbom
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Libraries that are compiled into the program from headers: a header of each.
 HEADERS = ["CLI/CLI.hpp", "boost/asio.hpp", "fmt/core.h", "hnswlib/hnswlib.h", "hwy/highway.h", "nlohmann/json.hpp"]
+ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}  # Debian's names of machines
 LIBRARIES = "/usr/lib/x86_64-linux-gnu"
 LOADER = "ld-linux-x86-64.so.2"
 CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
@@ -49,14 +52,14 @@ def package_of(path):
     raise Refused(f"{path}: belongs to no package; expected a library of the system")
 
 
-def closure(files, known):
-    """Returns {name: path} of the libraries of the system that the files need, except the known ones."""
+def closure(files, known, folder=LIBRARIES):
+    """Returns {name: path} of the libraries of the system, in the folder, that the files need, except the known ones."""
     found, todo = {}, [*files]
     while todo:
         for name in elf.needed(todo.pop()):
             if name in known or name in found:
                 continue
-            path = f"{LIBRARIES}/{name}"
+            path = f"{folder}/{name}"
             if not os.path.exists(path):
                 raise Refused(f"{path}: is missing; expected a library that the program needs")
             found[name] = path
@@ -91,10 +94,10 @@ def write_tar(file, top, name):
                 tar.addfile(entry, content)
 
 
-def stage_archive(build, stage):
+def stage_archive(build, stage, machine):
     """Installs the program with the libraries that not all systems have. Returns the packages of the libraries."""
     output_of("cmake", "--install", build, "--prefix", stage, "--component", "program", "--strip")
-    libraries = closure([stage / "bin/fovea"], elf.SYSTEM)
+    libraries = closure([stage / "bin/fovea"], elf.SYSTEM, f"/usr/lib/{machine}-linux-gnu")
     for name, path in libraries.items():
         shutil.copyfile(path, stage / "lib/fovea" / name)
     packages = {package_of(path) for path in (*libraries.values(), *(f"/usr/include/{header}" for header in HEADERS))}
@@ -132,25 +135,30 @@ def stage_root(archive, stage):
 
 
 def main():
-    if len(sys.argv) != 3:
+    if len(sys.argv) not in (3, 4):
         sys.exit(__doc__)
-    build, out = map(pathlib.Path, sys.argv[1:])
+    build, out = map(pathlib.Path, sys.argv[1:3])
+    machine = sys.argv[3] if len(sys.argv) > 3 else "x86_64"
     version = re.search(r"project\(fovea VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text())[1]
-    name = f"fovea-{version}-linux-x86_64"
+    name = f"fovea-{version}-linux-{machine}"
     shutil.rmtree(out, ignore_errors=True)
     archive, root = out / "stage" / name, out / "stage/rootfs"
     archive.mkdir(parents=True)
-    packages = stage_archive(build, archive)
+    packages = stage_archive(build, archive, machine)
     found = list(elf.problems(archive))
     if found:
         raise Refused("\n".join(found))
     with open(out / f"{name}.tar.gz", "wb") as file, gzip.GzipFile("", "wb", 9, file, mtime=0) as packed:
         write_tar(packed, archive, name)
-    further = stage_root(archive, root)
-    rootfs = f"fovea-{version}-rootfs.tar"
-    with open(out / rootfs, "wb") as file:
-        write_tar(file, root, "")
-    sbom.write(out / f"fovea-{version}.spdx.json", version, {f"{name}.tar.gz": packages, rootfs: packages | further})
+    contents, described = {f"{name}.tar.gz": packages}, name
+    if machine == "x86_64":
+        further = stage_root(archive, root)
+        described = f"fovea-{version}"
+        rootfs = f"{described}-rootfs.tar"
+        with open(out / rootfs, "wb") as file:
+            write_tar(file, root, "")
+        contents[rootfs] = packages | further
+    sbom.write(out / f"{described}.spdx.json", version, contents, ARCHITECTURES[machine])
     shutil.rmtree(out / "stage")
     return 0
 

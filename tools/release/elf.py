@@ -13,7 +13,8 @@ import sys
 # The policy of auditwheel: the symbols of RHEL 9, Debian 12 and Ubuntu 22.04, and the libraries that each Linux system has. Of its
 # libraries, these are the ones that fovea needs.
 NEWEST = {"GLIBC": (2, 34), "GLIBCXX": (3, 4, 29), "CXXABI": (1, 3, 13), "GCC": (7, 0, 0)}
-SYSTEM = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libstdc++.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2"}
+SYSTEM = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libstdc++.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2",
+          "ld-linux-aarch64.so.1"}
 # A module may need a library of the system, since the program says so if it cannot load the module.
 MODULE = re.compile(r"fovea_\w+\.so")
 

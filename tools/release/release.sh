@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Makes the files of a release from the committed tree and tries each in a system that has nothing else. `./run release` calls it
-# after the tests.
+# release.sh OUT BUILD_PACKAGE...: makes the files of a release from the committed tree in the folder OUT, which it replaces, and tries
+# each in a system that has nothing else. `./run release` calls it after the tests.
 set -euo pipefail
 verb=release
 # shellcheck source=tools/testing/systems.sh
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../testing/systems.sh"
 version=$(sed -nE 's/^project\(fovea VERSION ([0-9.]+).*/\1/p' "$root/CMakeLists.txt")
 archive=fovea-$version-linux-x86_64
+arm_archive=fovea-$version-linux-aarch64
 
 # at_most MEGABYTES FILE...: refuses a file that is larger.
 at_most() {
@@ -24,15 +25,18 @@ fresh() {
   mount_system "$1"
 }
 
-# try_program SYSTEM PROGRAM: it prints its version and its help, trains a small model, and generates text.
+# try_program SYSTEM PROGRAM...: it prints its version and its help, trains a small model, and generates text. PROGRAM may be an emulator
+# and its argument.
 try_program() {
-  local system=$1 program=$2
+  local system=$1 program
+  shift
+  program=$*
   echo "release: ${system##*/}: trying $program" >&2
   cp "$root/LICENSE" "$system/tmp/text"
-  enter "$system" "$program" --version | grep "^fovea $version" > /dev/null || refuse "$program --version: does not print the version"
-  enter "$system" "$program" --help > /dev/null
-  quietly "$system" "$program" train /tmp/text --out /tmp/model --preset tiny --steps 20 --sample-every 0
-  [[ $(enter "$system" "$program" generate /tmp/model -p The -n 50 --seed 1 2>> "$system.log" | wc -c) -ge 20 ]] ||
+  enter "$system" "$@" --version | grep "^fovea $version" > /dev/null || refuse "$program --version: does not print the version"
+  enter "$system" "$@" --help > /dev/null
+  quietly "$system" "$@" train /tmp/text --out /tmp/model --preset tiny --steps 20 --sample-every 0
+  [[ $(enter "$system" "$@" generate /tmp/model -p The -n 50 --seed 1 2>> "$system.log" | wc -c) -ge 20 ]] ||
     refuse "$program generate: generated no text; expected some"
 }
 
@@ -97,9 +101,35 @@ try_archives() {
   try_program "$system" /usr/bin/fovea
 }
 
+# build_arm_archive CACHE BUILD_PACKAGE...: builds the archive for ARM64 with a cross compiler.
+build_arm_archive() {
+  local system=$folder/bookworm-aarch64 cache=$1
+  shift
+  cp -a "$folder/bookworm" "$system"
+  mount_system "$system" "$(cache_of bookworm "$cache")"
+  install_cross "$system" git "$@"
+  clone_tree "$system"
+  echo "release: building the archive for ARM64" >&2
+  quietly "$system" "$root/tools/release/build_archive.sh" /archives aarch64
+  cp "$system"/archives/* "$folder/dist/"
+}
+
+# try_arm_archive: runs it on an emulated CPU, with nothing of that architecture but the C and C++ libraries.
+try_arm_archive() {
+  local system=$folder/bookworm-emulated
+  fresh "$system" "$folder/bookworm"
+  quietly "$system" dpkg --add-architecture arm64
+  install_packages "$system" qemu-user-static libstdc++6:arm64
+  mkdir "$system/opt/any folder"
+  tar -C "$system/opt/any folder" -xzf "$folder/dist/$arm_archive.tar.gz"
+  try_program "$system" qemu-aarch64-static "/opt/any folder/$arm_archive/bin/fovea"
+}
+
+# inside FOLDER CACHE BUILD_PACKAGE...
 inside() {
   local cache=$2 release
   folder=$1
+  shift 2
   mkdir "$folder/dist"
   for release in bookworm trixie; do
     make_base "$release" "$folder/$release"
@@ -108,16 +138,18 @@ inside() {
   done
   build_archives
   try_archives
-  at_most 15 "$folder"/dist/fovea_*.deb "$folder/dist/$archive.tar.gz"
+  build_arm_archive "$cache" "$@"
+  try_arm_archive
+  at_most 15 "$folder"/dist/fovea_*.deb "$folder/dist/$archive.tar.gz" "$folder/dist/$arm_archive.tar.gz"
   at_most 60 "$folder/dist/fovea-$version-rootfs.tar"
   (cd "$folder/dist" && sha256sum -- * > "$folder/SHA256SUMS" && mv "$folder/SHA256SUMS" .)
 }
 
-# main OUT: makes the files in the folder OUT, which it replaces.
 main() {
   local out=$1
+  shift
   check_machine bookworm trixie
-  in_namespaces "$(ccache --get-config cache_dir)"
+  in_namespaces "$(ccache --get-config cache_dir)" "$@"
   rm -rf "$out"
   mkdir -p "${out%/*}"
   cp -R "$folder/dist" "$out"

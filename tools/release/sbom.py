@@ -62,10 +62,11 @@ LICENCES = {
 }
 
 
-def describe(package):
+def describe(package, architecture="amd64"):
     """Returns the SPDX entry of an installed Debian package."""
-    source, version = subprocess.run(["dpkg-query", "-W", "-f", "${source:Package} ${Version}", package], stdout=subprocess.PIPE, text=True,
-                                     check=True).stdout.split()
+    found = subprocess.run(["dpkg-query", "-W", "-f", "${Architecture} ${source:Package} ${Version}\n", package], stdout=subprocess.PIPE, text=True,
+                           check=True).stdout.splitlines()
+    source, version = next(words[1:] for words in map(str.split, found) if words[0] in (architecture, "all"))
     library = source if source in LICENCES else re.sub(r"-?\d+(\.\d+)*$", "", source)  # gcc-12, libpng1.6
     if library not in LICENCES:
         raise SystemExit(f"sbom: {source}: its licence is unknown; expected it in the table of {os.path.basename(__file__)}")
@@ -79,11 +80,11 @@ def describe(package):
         "licenseConcluded": "NOASSERTION",
         "licenseDeclared": LICENCES[library],
         "copyrightText": "NOASSERTION",
-        "externalRefs": [{"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": f"pkg:deb/debian/{package}@{version}?arch=amd64"}],
+        "externalRefs": [{"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": f"pkg:deb/debian/{package}@{version}?arch={architecture}"}],
     }
 
 
-def write(path, version, contents):
+def write(path, version, contents, architecture="amd64"):
     """Writes the description of archives; `contents` has the packages of each."""
     archives = [{
         "SPDXID": f"SPDXRef-archive-{i}",
@@ -109,7 +110,7 @@ def write(path, version, contents):
             "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(int(os.environ["SOURCE_DATE_EPOCH"]))),
             "creators": ["Tool: tools/release/sbom.py"],
         },
-        "packages": archives + [describe(package) for package in sorted(set().union(*contents.values()))],
+        "packages": archives + [describe(package, architecture) for package in sorted(set().union(*contents.values()))],
         "relationships": [dict(zip(("spdxElementId", "relationshipType", "relatedSpdxElement"), relation)) for relation in relations],
     }
     path.write_text(json.dumps(document, indent=1) + "\n")

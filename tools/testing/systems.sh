@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Minimal systems for ./run bare and ./run release. A script that sources this file sets `verb`, its name in errors, and defines
+# Minimal systems for ./run bare, ./run release and ./run soak. A script that sources this file sets `verb`, its name in errors, and defines
 # `inside`, which in_namespaces calls.
 #
 # Everything inside runs in its own mount and process namespaces. When their last process has ended, all mounts are gone,
@@ -83,6 +83,19 @@ install_packages() {
   shift
   quietly "$system" apt-get update -qq
   quietly "$system" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@"
+}
+
+# install_cross SYSTEM PACKAGE...: installs a compiler for ARM64, an emulator of such a CPU, and the packages of a build, of which those
+# for developers are libraries of that architecture.
+install_cross() {
+  local system=$1 package packages=(g++-aarch64-linux-gnu qemu-user-static)
+  shift
+  quietly "$system" dpkg --add-architecture arm64
+  for package in "$@"; do
+    if [[ $package == *-dev ]]; then package+=:arm64; fi
+    packages+=("$package")
+  done
+  install_packages "$system" "${packages[@]}"
 }
 
 # clone_tree SYSTEM: copies the committed tree to the same path as here, so that the compiler cache has the objects of this machine.

@@ -351,7 +351,7 @@ TEST_F(Resume, AllowsChangesThatDoNotAffectTheResults) {
 
 TEST_F(Resume, ReportsACpuOfAnotherClass) {
   options_.precision = Precision::bf16;
-  use_isa("avx2");
+  use_isa(available_isas().back());
   stop_at(6);
   use_isa("amx-model");
   const TrainPlan plan = resume();

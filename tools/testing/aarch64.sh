@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# aarch64.sh BUILD_PACKAGE...: builds the committed tree for ARM64 in a minimal Debian 12 system, and runs the tests below on an emulated
+# CPU. Then trains with the program there and with build/release/fovea here, and compares the bits of models and texts. ./run soak calls
+# it. Skipped, with the reason, on a machine that cannot create such systems.
+set -euo pipefail
+verb=soak
+# shellcheck source=tools/testing/systems.sh
+. "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/systems.sh"
+# unit_api contains the known bits of a training run; it also trains with the models of other instruction sets.
+tests=(unit_base unit_kernels unit_tensor unit_ops unit_nn unit_transformer unit_layers)
+
+# build_here SYSTEM PACKAGE...
+build_here() {
+  local system=$1
+  shift
+  install_cross "$system" git python3 libgtest-dev "$@"
+  clone_tree "$system"
+  echo "soak: aarch64: building" >&2
+  quietly "$system" bash -c "cd '$root' && cmake --preset aarch64 -DFOVEA_TESTS=ON &&
+    cmake --build build/aarch64 --target fovea_cli unit_api ${tests[*]}"
+}
+
+# emulated SYSTEM PROGRAM ARGUMENT...: runs a program of the build.
+emulated() {
+  local system=$1 program=$2
+  shift 2
+  enter "$system" env -C "$root" qemu-aarch64-static "build/aarch64/$program" "$@"
+}
+
+# compare_programs SYSTEM: a model that was trained for a few steps, and what it generates, have the same bits with both programs.
+compare_programs() {
+  local system=$1 here=$folder/here there=/tmp/there model preset
+  local training=(--steps 20 --dtype fp32 --seed 3 --sample-every 0) generation=(-p The -n 60 --seed 1)
+  mkdir "$here"
+  for preset in tiny nano; do
+    model=$preset
+    echo "soak: aarch64: training $model" >&2
+    "$root/build/release/fovea" train "$root/LICENSE" --out "$here/$model" --preset "$preset" "${training[@]}" 2>> "$system.log" > "$here/$model.log"
+    emulated "$system" fovea train LICENSE --out "$there/$model" --preset "$preset" "${training[@]}" 2>> "$system.log" > "$here/$model-there.log"
+    cmp "$here/$model/model.safetensors" "$system$there/$model/model.safetensors" || return 1
+    "$root/build/release/fovea" generate "$here/$model" "${generation[@]}" > "$here/$model.txt" 2>> "$system.log"
+    emulated "$system" fovea generate "$there/$model" "${generation[@]}" > "$here/$model-there.txt" 2>> "$system.log"
+    cmp "$here/$model.txt" "$here/$model-there.txt" || return 1
+  done
+}
+
+inside() {
+  local cache=$2 system=$1/bookworm program failed=0
+  folder=$1
+  shift 2
+  make_base bookworm "$system"
+  mount_system "$system" "$(cache_of bookworm "$cache")"
+  build_here "$system" "$@"
+  for program in "${tests[@]}"; do
+    echo "soak: aarch64: $program" >&2
+    emulated "$system" "tests/$program" --gtest_brief=1 || failed=1
+  done
+  emulated "$system" tests/unit_api --gtest_brief=1 --gtest_filter='*KnownBits*:FloatModeOfACaller.*' || failed=1
+  compare_programs "$system" || failed=1
+  return "$failed"
+}
+
+main() {
+  local reason
+  reason=$( (check_machine bookworm) 2>&1) || { echo "soak: aarch64: skipped: ${reason#run: soak: }"; return 0; }
+  check_machine bookworm
+  in_namespaces "$(ccache --get-config cache_dir)" "$@" && echo "soak: aarch64: ok"
+}
+
+start "$@"; exit  # bash stops reading here, so the file may change meanwhile
