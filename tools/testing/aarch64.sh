@@ -7,7 +7,7 @@ verb=soak
 # shellcheck source=tools/testing/systems.sh
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/systems.sh"
 # unit_api contains the known bits of a training run; it also trains with the models of other instruction sets.
-tests=(unit_base unit_kernels unit_tensor unit_ops unit_nn unit_transformer unit_layers)
+tests=(unit_base unit_kernels unit_tensor unit_ops unit_nn unit_transformer)
 
 # build_here SYSTEM PACKAGE...
 build_here() {

@@ -17,9 +17,7 @@ namespace fovea {
 // become infinity.
 #ifdef __aarch64__
 inline float widen_half(uint16_t half) { return std::bit_cast<__fp16>(half); }
-inline uint16_t narrow_to_half(float x) {
-  return std::bit_cast<uint16_t>(static_cast<__fp16>(x));
-}
+inline uint16_t narrow_to_half(float x) { return std::bit_cast<uint16_t>(static_cast<__fp16>(x)); }
 #else
 inline float widen_half(uint16_t half) { return _cvtsh_ss(half); }
 inline uint16_t narrow_to_half(float x) {

@@ -14,9 +14,7 @@ using Bytes = const uint8_t*;
 // Smaller stores than those of 32 numbers could not be forwarded to the loads of the packing.
 using Numbers = __m256i;
 
-inline Numbers load(Bytes at) {
-  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at));
-}
+inline Numbers load(Bytes at) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)); }
 inline void store(Numbers v, uint8_t* to) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), v);
 }

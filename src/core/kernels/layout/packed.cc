@@ -9,8 +9,8 @@
 #include "base/error.h"
 #include "base/half.h"
 #include "base/threads.h"
-#include "kernels/layout/blocks.h"
 #include "kernels/layout/bit_planes.h"
+#include "kernels/layout/blocks.h"
 
 namespace fovea {
 namespace {

@@ -225,9 +225,8 @@ inline void bend_scores(float* HWY_RESTRICT scores, const QueryRows& queries, in
 // four, two and one.
 HWY_INLINE float sum_of_lanes(const float* lanes) {
   const hn::Full128<float> four;
-  const auto sum = [&](const float* quad) HWY_ATTR {
-    return hn::Add(hn::Load(four, quad), hn::Load(four, quad + 8));
-  };
+  const auto sum = [&](const float* quad)
+                       HWY_ATTR { return hn::Add(hn::Load(four, quad), hn::Load(four, quad + 8)); };
   const auto quads = hn::Add(sum(lanes), sum(lanes + 4));
   const auto pairs = hn::Add(quads, hn::Shuffle1032(quads));
   return hn::GetLane(hn::Add(pairs, hn::Shuffle2301(pairs)));

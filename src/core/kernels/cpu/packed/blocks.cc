@@ -101,7 +101,8 @@ void block_linear_on(std::span<const PackedProduct> products, In x, int64_t rows
   job.depth = job.weight.width;
   job.panel_size = panel_bytes(job.weight);
   job.groups = job.weight.width / kPart;
-  with_byte_dot([&]<template <WeightFormat> class Dot>() { multiply_format<Dot>(job, products, x); });
+  with_byte_dot(
+      [&]<template <WeightFormat> class Dot>() { multiply_format<Dot>(job, products, x); });
 }
 
 }  // namespace fovea::cpu::HWY_NAMESPACE

@@ -316,7 +316,8 @@ void packed_linear_on(Bf16Products how, std::span<const PackedProduct> products,
     return how == Bf16Products::tiles ? multiply_packed<ByteMatrixTiles<NativeTiles>>(job, products)
                                       : multiply_packed<ByteMatrixTiles<ModelTiles>>(job, products);
   }
-  with_byte_dot([&]<template <WeightFormat> class Dot>() { multiply_quantized<Dot>(job, products); });
+  with_byte_dot(
+      [&]<template <WeightFormat> class Dot>() { multiply_quantized<Dot>(job, products); });
 }
 
 }  // namespace fovea::cpu::HWY_NAMESPACE
