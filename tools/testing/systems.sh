@@ -91,8 +91,12 @@ install_cross() {
   local system=$1 package packages=(g++-aarch64-linux-gnu qemu-user-static)
   shift
   quietly "$system" dpkg --add-architecture arm64
+  quietly "$system" apt-get update -qq
   for package in "$@"; do
-    if [[ $package == *-dev ]]; then package+=:arm64; fi
+    # Packages of headers only are for all architectures.
+    if [[ $package == *-dev ]] && ! enter "$system" apt-cache show --no-all-versions "$package" | grep -x 'Architecture: all' > /dev/null; then
+      package+=:arm64
+    fi
     packages+=("$package")
   done
   install_packages "$system" "${packages[@]}"
