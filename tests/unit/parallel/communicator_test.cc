@@ -4,6 +4,8 @@
 
 #include <cstdlib>
 
+#include "fovea/core/error.h"
+
 namespace fovea {
 namespace {
 
@@ -60,6 +62,22 @@ TEST(StartedProcesses, AreReadFromMpirunsVariable) {
   EXPECT_EQ(started_processes(), 1);
   unsetenv("OMPI_COMM_WORLD_SIZE");
   EXPECT_EQ(started_processes(), 1);
+}
+
+// Regression: under srun without --mpi=pmix and under MPICH, each process trained the whole model.
+TEST(StartedProcesses, AreThoseOfSlurmWithPmixOnly) {
+  unsetenv("OMPI_COMM_WORLD_SIZE");
+  setenv("SLURM_STEP_NUM_TASKS", "4", 1);
+  setenv("PMIX_RANK", "0", 1);
+  EXPECT_EQ(started_processes(), 4);
+  unsetenv("PMIX_RANK");
+  EXPECT_THROW(started_processes(), Error);
+  setenv("SLURM_STEP_NUM_TASKS", "1", 1);
+  EXPECT_EQ(started_processes(), 1);
+  unsetenv("SLURM_STEP_NUM_TASKS");
+  setenv("PMI_SIZE", "2", 1);
+  EXPECT_THROW(started_processes(), Error);
+  unsetenv("PMI_SIZE");
 }
 
 }  // namespace
