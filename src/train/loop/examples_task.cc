@@ -133,12 +133,13 @@ PassSize ExamplesTask::loaded_size(const model::Spec& spec) const {
 
 namespace {
 
-// Whether a layer has a loss that depends on all rows of a pass: the balance of its experts.
-bool has_side_losses(const model::Spec& spec) {
-  const auto balances = [](const std::optional<model::StackSpec>& stack) {
-    return stack && stack->ffn.experts.count > 0 && stack->ffn.experts.balance > 0;
+// Whether a layer sums the gradients of a pass as a whole: that of an expert, over its tokens in
+// the pass. The balance of experts depends on the whole pass too.
+bool has_experts(const model::Spec& spec) {
+  const auto in = [](const std::optional<model::StackSpec>& stack) {
+    return stack && stack->ffn.experts.count > 0;
   };
-  return balances(spec.encoder) || balances(spec.decoder);
+  return in(spec.encoder) || in(spec.decoder);
 }
 
 }  // namespace
@@ -149,7 +150,7 @@ PassOptions ExamplesTask::pass_options() const {
           .seed = options_.seed,
           .recompute = options_.recompute,
           .window = window_of(options_, setting_->spec.context),
-          .whole_passes = has_side_losses(setting_->spec),
+          .whole_passes = has_experts(setting_->spec),
           .sharing = sharing_};
 }
 

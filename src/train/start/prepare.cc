@@ -202,6 +202,8 @@ void add_own_cost(Job& job, const ExamplesTask& task) {
   job.plan.flops_per_step *=
       work.passes_per_step * mean_passes(job.options) / static_cast<double>(job.options.accumulate);
   job.plan.weight_bytes += work.other_bytes;
+  if (job.options.ranks != nullptr)  // the sums of all ranks, beside those of this one
+    job.plan.weight_bytes += static_cast<uint64_t>(job.plan.trained_parameters) * sizeof(float);
   // Keys and values of answers are freed before the first pass of a step.
   job.plan.activation_bytes = std::max(job.plan.activation_bytes, work.generation_bytes);
 }
