@@ -64,9 +64,11 @@ LICENCES = {
 
 def describe(package, architecture="amd64"):
     """Returns the SPDX entry of an installed Debian package."""
-    found = subprocess.run(["dpkg-query", "-W", "-f", "${Architecture} ${source:Package} ${Version}\n", package], stdout=subprocess.PIPE, text=True,
-                           check=True).stdout.splitlines()
-    source, version = next(words[1:] for words in map(str.split, found) if words[0] in (architecture, "all"))
+    fields = ["dpkg-query", "-W", "-f", "${source:Package} ${Version}"]
+    done = subprocess.run([*fields, f"{package}:{architecture}"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
+    if done.returncode:  # a package for all architectures
+        done = subprocess.run([*fields, package], stdout=subprocess.PIPE, text=True, check=True)
+    source, version = done.stdout.split()
     library = source if source in LICENCES else re.sub(r"-?\d+(\.\d+)*$", "", source)  # gcc-12, libpng1.6
     if library not in LICENCES:
         raise SystemExit(f"sbom: {source}: its licence is unknown; expected it in the table of {os.path.basename(__file__)}")
