@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures training on two ranks of one thread beside one process of two threads, and on networks of limited speed.
 
-Usage: ranks.py [PRESET] [TEXT] [PAIRS]; default: nano, the documents of this project, 5. The two kinds of runs alternate. With the right to
+Usage: ranks.py [PRESET] [TEXT] [PAIRS]; default: nano, the documents of this project (""), 5. The two kinds of runs alternate. With the right to
 make network namespaces (root), two hosts are joined by a wire without a limit, of 1 Gbit/s and of 100 Mbit/s; the bytes on the wire are
 those of its counter. Prints one JSON object per measurement."""
 import json
@@ -88,8 +88,8 @@ def main():
     pairs = int(sys.argv[3]) if len(sys.argv) > 3 else 5
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        text = sys.argv[2] if len(sys.argv) > 2 else str(folder / "text.txt")
-        if len(sys.argv) <= 2:
+        text = sys.argv[2] if len(sys.argv) > 2 and sys.argv[2] else str(folder / "text.txt")
+        if not pathlib.Path(text).exists():
             pathlib.Path(text).write_text("".join(path.read_text() for path in sorted((ROOT / "docs").glob("*.md"))))
         ratios, ones = [], []
         for _ in range(pairs):

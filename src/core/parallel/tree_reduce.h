@@ -15,10 +15,25 @@ namespace fovea {
 // those of the ranks before it, and a summand is a complete node of the tree.
 using RankSummands = std::vector<std::vector<int64_t>>;
 
-// Collective. Sets `total` to the sum of the summands of all ranks, added in the order of the tree.
-// `own`: the summands of this rank, each of the length of `total`, which may be one of them. Sends
-// and receives the bytes of a ring: each rank adds a part of the sum, which all ranks then gather.
-void tree_reduce(Communicator& ranks, const RankSummands& summands,
-                 std::span<const std::span<const float>> own, std::span<float> total);
+// Adds the summands of all ranks in the order of the tree. Sends and receives the bytes of a ring:
+// each rank adds a part of the sum, which all ranks then gather. Keeps its buffers.
+class TreeReduction {
+ public:
+  // A summand of this rank, in pieces that follow one another.
+  using Summand = std::vector<std::span<const float>>;
+
+  explicit TreeReduction(Communicator& ranks) : ranks_(ranks) {}
+  // Collective. Sets `total` to the sum of the summands of all ranks. `own`: those of this rank,
+  // each of the length of `total`.
+  void operator()(const RankSummands& summands, const std::vector<Summand>& own,
+                  std::span<float> total);
+
+ private:
+  void reduce_block(const RankSummands& summands, const std::vector<Summand>& own, int64_t begin,
+                    std::span<float> total);
+
+  Communicator& ranks_;
+  std::vector<float> sent_, received_;
+};
 
 }  // namespace fovea

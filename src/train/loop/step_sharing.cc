@@ -11,7 +11,7 @@ namespace fovea::train {
 namespace {
 
 // Gradients are sent together until they have this many elements.
-constexpr int64_t kBucket = int64_t{1} << 20;
+constexpr int64_t kBucket = int64_t{1} << 18;
 
 std::span<float> floats_of(const Tensor& x) {
   return {static_cast<float*>(x.data()), static_cast<size_t>(x.size())};
@@ -32,7 +32,7 @@ std::vector<T> numbers_in(std::string_view bytes) {
 }  // namespace
 
 StepSharing::StepSharing(Communicator& ranks, const std::vector<model::NamedParameter>& parameters)
-    : ranks_(ranks) {
+    : ranks_(ranks), reduction_(ranks) {
   for (const auto& [name, parameter] : parameters) {
     if (!parameter->trainable) continue;
     const Tensor& value = parameter->value;
@@ -216,27 +216,23 @@ void StepSharing::run() {
 
 // Sums without elements count as -0, to which any number can be added without a change.
 void StepSharing::reduce(const std::vector<Use*>& uses) {
-  int64_t size = 0;
-  for (const Use* use : uses) size += leaves_[use->leaf].size();
-  std::vector<std::vector<float>> joined(nodes_);
-  std::vector<std::span<const float>> own;
+  int64_t size = 0, largest = 0;
+  for (const Use* use : uses) {
+    size += leaves_[use->leaf].size();
+    largest = std::max(largest, leaves_[use->leaf].size());
+  }
+  std::vector<TreeReduction::Summand> own(nodes_);
   for (size_t node = 0; node < nodes_; ++node) {
-    if (uses.size() == 1 && uses[0]->own[node]) {
-      own.emplace_back(floats_of(uses[0]->own[node]));
-      continue;
-    }
     for (const Use* use : uses) {
       const Tensor& sum = use->own[node];
-      const auto end = joined[node].end();
-      if (sum)
-        joined[node].insert(end, floats_of(sum).begin(), floats_of(sum).end());
-      else
-        joined[node].insert(end, static_cast<size_t>(leaves_[use->leaf].size()), -0.0f);
+      if (!sum && std::ssize(missing_) < largest)
+        missing_.resize(static_cast<size_t>(largest), -0.0f);
+      const auto count = static_cast<size_t>(leaves_[use->leaf].size());
+      own[node].push_back(sum ? floats_of(sum) : std::span(missing_).first(count));
     }
-    own.emplace_back(joined[node]);
   }
-  Tensor all = empty({size});
-  tree_reduce(ranks_, summands_, own, floats_of(all));
+  const Tensor all = empty({size});
+  reduction_(summands_, own, floats_of(all));
   int64_t begin = 0;
   for (Use* use : uses) {
     const Tensor& leaf = leaves_[use->leaf];

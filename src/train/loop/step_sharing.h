@@ -89,6 +89,9 @@ class StepSharing {
   size_t agreed_ = 0;
   std::vector<Bucket> buckets_;
 
+  TreeReduction reduction_;
+  std::vector<float> missing_;  // -0, instead of sums without elements
+
   // The thread that sends. `mutex_` guards all that follows, Use::ready and, once it is set, the
   // rest of a Use.
   std::mutex mutex_;

@@ -10,11 +10,10 @@
 namespace fovea::train {
 namespace {
 
-constexpr double kPieceBytes = 4 << 20;       // sent together
+constexpr double kPieceBytes = 1 << 20;       // sent together
 constexpr double kBackwardShare = 2.0 / 3.0;  // of a step
-// After the gradients, the hosts exchange the losses, and the decision to continue: each twice,
-// first the sizes.
-constexpr double kAgreements = 4;
+// After the gradients, the hosts exchange the losses, and the decision to continue.
+constexpr double kAgreements = 2;
 constexpr double kUsualShare = 0.7;  // of the speed of matrix products, that training reaches
 constexpr double kMeasuring = 0.3;   // seconds
 

@@ -88,7 +88,7 @@ void visit(PlanOptions& o, OptionVisitor& v) {
   v.integer({"devices", "number of devices that share the work"}, o.devices, 1, kMost);
   v.number({"price", "price of one device-hour, in any currency"}, o.price, 0, 1e9);
   v.integer({"hosts",
-             "also plan the steps of a training that up to N hosts share; without --speed, that of "
+             "also plan the steps of a training that up to N hosts share; without a speed, that of "
              "this machine is measured"},
             o.hosts, 1, 256);
   v.number({"network", "bits per second that each host can send, such as 1G; 0 = no limit"},

@@ -5,17 +5,17 @@
 namespace fovea::train {
 namespace {
 
-// 40 MiB of gradients in 10 pieces, a step of 3 s of which 2 s are the backward pass, and a network
+// 10 MiB of gradients in 10 pieces, a step of 3 s of which 2 s are the backward pass, and a network
 // that sends all gradients in 1 s.
 class HostsPlan : public testing::Test {
  protected:
   HostsPlan() {
     plan_.batch = 1;
     plan_.flops = 1e9;
-    plan_.memory.gradients = 40 << 20;
+    plan_.memory.gradients = 10 << 20;
     options_.speed = 1e9;
     options_.hosts = 64;
-    options_.network = 8.0 * (40 << 20);
+    options_.network = 8.0 * (10 << 20);
   }
   HostsStep step(int64_t hosts) const {
     return plan_hosts(plan_, options_).at(static_cast<size_t>(hosts - 1));
@@ -31,8 +31,8 @@ TEST_F(HostsPlan, OfOneHostDoesNotWait) {
 }
 
 TEST_F(HostsPlan, SendsTheBytesOfARing) {
-  EXPECT_DOUBLE_EQ(step(2).bytes_sent, 40 << 20);
-  EXPECT_DOUBLE_EQ(step(4).bytes_sent, 60 << 20);
+  EXPECT_DOUBLE_EQ(step(2).bytes_sent, 10 << 20);
+  EXPECT_DOUBLE_EQ(step(4).bytes_sent, 15 << 20);
 }
 
 TEST_F(HostsPlan, WaitsForWhatTheBackwardPassDoesNotHide) {
@@ -46,7 +46,7 @@ TEST_F(HostsPlan, CountsTheLatencyOfEachPiece) {
   options_.network = 0;
   options_.latency = 10;
   EXPECT_DOUBLE_EQ(step(2).exchange_seconds, 10 * 2 * 0.01);
-  EXPECT_DOUBLE_EQ(step(2).wait_seconds, 0.02 + 4 * 0.01);
+  EXPECT_DOUBLE_EQ(step(2).wait_seconds, 0.02 + 2 * 0.01);
 }
 
 }  // namespace
