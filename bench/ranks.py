@@ -18,8 +18,8 @@ FOVEA = str(ROOT / "build/release/fovea")
 MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]
 NAMES, HOSTS = ("bench-x", "bench-y"), ("10.77.8.1", "10.77.8.2")
 WARM = 3  # first steps, which are not measured
-STEPS = {"nano": 40, "baby": 10}
-BATCH = {"nano": 16, "baby": 8}
+STEPS = {"nano": 40, "baby": 8}
+BATCH = {"nano": 16, "baby": 32}
 
 
 def run(launcher, folder, preset, text, threads, name, steps=None, batch=None):
