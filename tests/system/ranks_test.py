@@ -130,7 +130,7 @@ class Ranks(FoveaTest):
         self.expect_one_line(self.mpirun(3, "embed", self.folder / "none"), "rank ", "none")
         self.expect_one_line(self.mpirun(2, "embed", MODEL, "--format", "xml"), "rank ", "--format")
         self.expect_one_line(self.mpirun(2, "embed", MODEL, self.folder / "none"), "rank ", "none")
-        self.expect_one_line(self.mpirun(2, "train", self.text, "--out", self.folder / "m"), "train", "2 ranks of mpirun")
+        self.expect_one_line(self.mpirun(2, "generate", MODEL, "-p", "a fox"), "generate", "2 ranks of mpirun")
         self.expect_one_line(self.mpirun(2, "embed", MODEL, "--evaluate", self.text), "embed", "2 ranks of mpirun")
 
     def run_different_commands(self, *commands):
