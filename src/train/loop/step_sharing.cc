@@ -1,6 +1,7 @@
 #include "loop/step_sharing.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "base/error.h"
@@ -15,6 +16,13 @@ constexpr int64_t kBucket = int64_t{1} << 18;
 
 std::span<float> floats_of(const Tensor& x) {
   return {static_cast<float*>(x.data()), static_cast<size_t>(x.size())};
+}
+
+// Whether no rank has computed a sum: it is -0 everywhere.
+bool is_missing(const Tensor& sum) {
+  return std::ranges::all_of(floats_of(sum), [](float x) {
+    return std::bit_cast<uint32_t>(x) == std::bit_cast<uint32_t>(-0.0f);
+  });
 }
 
 template <class T>
@@ -90,10 +98,6 @@ StepSharing::Use& StepSharing::use_of(size_t leaf, size_t number) {
   return use;
 }
 
-void StepSharing::keep(size_t leaf, size_t number, const Tensor& sum) {
-  use_of(leaf, number).own[node_] = sum;
-}
-
 void StepSharing::expect(const StepNode& node, const UnitRange& range, PassGradients& gradients) {
   if (node_ + 1 < nodes_ || range.last != node.ranges.back().last) return;
   gradients.receive([this](const void* leaf, size_t number, const Tensor& sum) {
@@ -111,7 +115,7 @@ void StepSharing::add(PassGradients& gradients) {
   for (size_t leaf = 0; leaf < leaves_.size(); ++leaf) {
     const std::vector<Tensor> sums = gradients.take(leaves_[leaf]);
     for (size_t number = 0; number < sums.size(); ++number)
-      if (sums[number]) keep(leaf, number, sums[number]);
+      if (sums[number]) use_of(leaf, number).own[node_] = sums[number];
   }
   ++node_;
 }
@@ -143,6 +147,8 @@ std::vector<double> StepSharing::exchange(const std::vector<double>& own) {
     of_leaf[use.number] = std::exchange(use.total, {});
     use.own.clear();
   }
+  // A parameter that no rank has reached has no gradient, and is not updated.
+  for (std::vector<Tensor>& of_leaf : totals) std::erase_if(of_leaf, is_missing);
   for (size_t leaf = 0; leaf < totals.size(); ++leaf)
     PassGradients::give(leaves_[leaf], totals[leaf]);
   return all;

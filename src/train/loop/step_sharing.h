@@ -70,7 +70,6 @@ class StepSharing {
   using Bucket = std::pair<size_t, size_t>;  // uses [first, second), which are sent together
 
   Use& use_of(size_t leaf, size_t number);
-  void keep(size_t leaf, size_t number, const Tensor& sum);
   void add_buckets(size_t first);
   void agree_on_new_uses();
   std::vector<Use*> uses_in(Bucket bucket);
