@@ -16,8 +16,8 @@ namespace fovea::cpu::HWY_NAMESPACE {
 // A fused multiply-add takes 4 cycles and two start per cycle, so at least 8 independent ones must
 // be in flight; larger tiles need fewer loads. Of AVX-512's 32 registers, 8 x 3 = 24 are
 // accumulators, 3 hold B and 1 a broadcast of A; 24 multiply-adds need 11 loads, well under two
-// loads per cycle. 8 row addresses still fit into the general registers. NEON has 32
-// registers too. AVX2's 16 registers hold 4 x 3 = 12 accumulators, 3 for B and 1 for A.
+// loads per cycle. 8 row addresses still fit into the general registers. NEON has 32 registers too.
+// AVX2's 16 registers hold 4 x 3 = 12 accumulators, 3 for B and 1 for A.
 constexpr int64_t kTileRows = kLanes == 8 ? 4 : 8;
 constexpr int64_t kTileVectors = 3;
 constexpr int64_t kTileColumns = kTileVectors * kLanes;
