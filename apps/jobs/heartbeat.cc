@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 namespace fovea::jobs {
@@ -24,13 +23,14 @@ const char* name_of(Activity activity) {
   return "";
 }
 
-}  // namespace
-
+// Returns "in forward and backward of step 12 for 61 s" and the like.
 std::string describe(const Beat& beat) {
   if (beat.step < 0) return name_of(beat.activity);
   return fmt::format("{} {} step {} for {:.0f} s", name_of(beat.activity),
                      beat.activity == Activity::computing ? "of" : "at", beat.step, beat.seconds);
 }
+
+}  // namespace
 
 Heartbeat::Heartbeat(Communicator& ranks, std::function<std::string(int)> name,
                      std::chrono::duration<double> silence)
@@ -86,11 +86,12 @@ std::string Heartbeat::stalled() const {
   const auto waits = [](const Beat& beat) { return beat.activity == Activity::exchanging; };
   const auto waiting = std::ranges::count_if(beats, waits);
   const bool all = waiting == std::ssize(beats);
+  const auto others = waiting - (all ? 1 : 0);
   for (const Beat& beat : beats) {
     if (beat.allowed == 0 || beat.seconds <= beat.allowed || beat.step < 0) continue;
     if (!all && beat.activity != Activity::computing) continue;
-    return fmt::format("{}: {}; {} wait for it", name_(beat.from), describe(beat),
-                       waiting == 1 ? "1 other" : fmt::format("{} others", waiting - int{all}));
+    return fmt::format("{}: {}; {} for it", name_(beat.from), describe(beat),
+                       others == 1 ? "1 other waits" : fmt::format("{} others wait", others));
   }
   return {};
 }

@@ -41,7 +41,4 @@ class Heartbeat {
   Clock::time_point sent_ = {};
 };
 
-// Returns "in forward and backward of step 12 for 61 s" and the like.
-std::string describe(const Beat& beat);
-
 }  // namespace fovea::jobs

@@ -89,10 +89,6 @@ void parts_reach_their_ranks(Communicator& ranks) {
 }
 
 void bytes_reach_all(Communicator& ranks) {
-  const int last = ranks.size() - 1;
-  std::vector<uint8_t> bytes(5, static_cast<uint8_t>(ranks.rank()));
-  ranks.broadcast(bytes, last);
-  expect(bytes == std::vector<uint8_t>(5, static_cast<uint8_t>(last)), "broadcast");
   const auto of = [](int rank) { return std::string(static_cast<size_t>(rank), 'a'); };
   const std::vector<std::string> all = ranks.gather(of(ranks.rank()));
   expect(std::ssize(all) == ranks.size(), "gather");

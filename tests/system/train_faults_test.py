@@ -11,7 +11,7 @@ import unittest
 from ranks_test import ENVIRONMENT, MPI, MPIRUN
 from support import FOVEA, SMALL, SOAK, FoveaTest, digests, fovea
 
-STEPS = 240
+STEPS = 400
 SECONDS = 14  # within which a job ends: 8 s of silence, and the time to end all processes on a loaded machine
 # How often each fault happens.
 KILLS, STOPS, CUTS = (60, 20, 10) if SOAK else (2, 1, 1)
@@ -89,16 +89,14 @@ class TrainFaults(FoveaTest):
             job = self.start(out, [*MPIRUN, "-n", str(self.random.choice((2, 3)))])
             self.wait_for_steps(job, out)
             ranks = self.processes(out)
-            if ranks:
-                since = time.monotonic()
-                fault(self.random.choice(ranks))
-                printed = self.check_end(job, out, since)
-                if name == "stop":
-                    told = [line for line in printed.replace("\0", "").splitlines() if line.startswith("fovea: error: ")]
-                    self.assertEqual(len(told), 1, printed)
-                    self.assertIn("no sign of life", told[0])
-            else:
-                job.communicate()
+            self.assertTrue(ranks, "the job ended before the fault")
+            since = time.monotonic()
+            fault(self.random.choice(ranks))
+            printed = self.check_end(job, out, since)
+            if name == "stop":
+                told = [line for line in printed.replace("\0", "").splitlines() if line.startswith("fovea: error: ")]
+                self.assertEqual(len(told), 1, printed)
+                self.assertIn("no sign of life", told[0])
             self.finish(out)
             shutil.rmtree(out)
 
@@ -125,10 +123,10 @@ class TrainFaults(FoveaTest):
             self.link("up")
             job = self.start(out, launcher)
             self.wait_for_steps(job, out)
-            if job.poll() is None:
-                since = time.monotonic()
-                self.link("down")
-                self.assertIn("no sign of life", self.check_end(job, out, since))
+            self.assertIsNone(job.poll(), "the job ended before the fault")
+            since = time.monotonic()
+            self.link("down")
+            self.assertIn("no sign of life", self.check_end(job, out, since))
             self.finish(out)
 
     def make_network(self):

@@ -20,7 +20,6 @@ class SingleProcess : public Communicator {
     std::ranges::copy(sent.values, received.values.begin());
   }
   void all_gather(Parts<float>) override {}
-  void broadcast(std::span<uint8_t>, int) override {}
   std::vector<std::string> gather(const std::string& bytes) override { return {bytes}; }
   void barrier() override {}
 
@@ -47,7 +46,7 @@ class SingleProcess : public Communicator {
   std::vector<std::unique_ptr<std::atomic<int>[]>> shared_;
 };
 
-// Returns the number in a variable of the environment; 0 if there is none.
+// Returns the number in a variable of the environment; 0 if the variable is not set.
 int number_in(const char* variable) {
   const char* const text = std::getenv(variable);
   return text == nullptr ? 0 : std::max(0, std::atoi(text));

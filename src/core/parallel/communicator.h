@@ -33,8 +33,7 @@ class Communicator {
     int from = 0;
     std::vector<uint8_t> bytes;
   };
-  // Maximum bytes of a message, of broadcast(), and of gather() over all ranks; above it, they
-  // throw OutOfMemory.
+  // Maximum bytes of a message, and of gather() over all ranks; above it, they throw OutOfMemory.
   static constexpr size_t kMostBytes = 0x7fffffff;
 
   virtual ~Communicator() = default;  // collective
@@ -45,18 +44,16 @@ class Communicator {
   // Returns whether mpirun may put parts of standard output among the messages on standard error.
   bool mixes_streams() const { return mixes_streams_; }
 
-  // Collective. Sends each rank r the sent.counts[r] values of `sent` that follow those of the
-  // ranks before r, and receives received.counts[r] values from it, in the order of the ranks.
+  // Values in the order of the ranks to which they belong.
   template <class T>
   struct Parts {
     std::span<T> values;
     std::span<const int64_t> counts;  // of each rank; their sum is the number of values
   };
+  // Collective. Sends each rank its part of `sent`, and receives a part from each.
   virtual void all_to_all(Parts<const float> sent, Parts<float> received) = 0;
   // Collective. Each rank has its part of `values`; afterwards, it has those of all ranks.
   virtual void all_gather(Parts<float> values) = 0;
-  // Collective. Replaces `bytes`, of the same length on every rank, by those of `root`.
-  virtual void broadcast(std::span<uint8_t> bytes, int root) = 0;
   // Collective. Returns the bytes of all ranks, in the order of the ranks, on every rank.
   virtual std::vector<std::string> gather(const std::string& bytes) = 0;
   virtual void barrier() = 0;

@@ -63,7 +63,7 @@ class StepSharing {
   // A sum of gradients to exchange: of one use of a parameter in backward().
   struct Use {
     size_t leaf = 0, number = 0;  // the parameter, and which of its uses
-    std::vector<Tensor> own;      // of each node of this rank; without elements if there is none
+    std::vector<Tensor> own;      // of each node of this rank; empty if the node does not reach it
     Tensor total;
     bool ready = false;  // `own` is complete
   };

@@ -17,7 +17,6 @@ class Post : public Communicator {
   explicit Post(int rank) { rank_ = rank, size_ = 3; }
   void all_to_all(Parts<const float>, Parts<float>) override {}
   void all_gather(Parts<float>) override {}
-  void broadcast(std::span<uint8_t>, int) override {}
   std::vector<std::string> gather(const std::string& bytes) override { return {bytes}; }
   void barrier() override {}
   void send(int, std::span<const uint8_t>) override {}
@@ -65,6 +64,18 @@ TEST(Heartbeat, NamesARankWhoseStepTakesTooLong) {
   post.arrived = {computes};
   EXPECT_EQ(heartbeat.pulse(),
             "rank 2: in forward and backward of step 7 for 61 s; 2 others wait for it");
+}
+
+TEST(Heartbeat, CountsTheOthersIfAllWait) {
+  Post post(0);
+  post.does(Activity::exchanging, 7);
+  Heartbeat heartbeat(post, name);
+  Beat waits{.from = 1, .activity = Activity::exchanging, .step = 7, .seconds = 61, .allowed = 60};
+  post.arrived.push_back(waits);
+  waits.from = 2;
+  post.arrived.push_back(waits);
+  EXPECT_EQ(heartbeat.pulse(),
+            "rank 1: waiting for the others at step 7 for 61 s; 2 others wait for it");
 }
 
 TEST(Heartbeat, DoesNotLimitEvaluationsAndFiles) {

@@ -92,12 +92,6 @@ class MpiCommunicator : public Communicator {
 
   void all_to_all(Parts<const float> sent, Parts<float> received) override;
   void all_gather(Parts<float> values) override;
-  void broadcast(std::span<uint8_t> bytes, int root) override {
-    const int count = checked_count(bytes.size(), "MPI_Ibcast");
-    MPI_Request request = MPI_REQUEST_NULL;
-    check(MPI_Ibcast(bytes.data(), count, MPI_BYTE, root, MPI_COMM_WORLD, &request), "MPI_Ibcast");
-    wait(request, "MPI_Ibcast");
-  }
   std::vector<std::string> gather(const std::string& bytes) override;
   void barrier() override {
     MPI_Request request = MPI_REQUEST_NULL;
