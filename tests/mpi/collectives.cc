@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
 #include <stdexcept>
 
 #include "kernels/sum_tree.h"
+#include "loop/rounded_reduce.h"
 #include "parallel/communicator.h"
 #include "parallel/tree_reduce.h"
 
@@ -63,6 +66,39 @@ void tree_reduce_has_the_bits_of_one_process(Communicator& ranks) {
     reduce(summands, pieces, total);
     expect(total == tree_sums(0, kUnits), "tree_reduce");
   }
+}
+
+// Rank r adds the first r + 1 of the elements that are left, and the last rank all others.
+void a_rank_gets_its_part_of_the_sum(Communicator& ranks) {
+  std::vector<int64_t> counts;
+  int64_t left = kValues;
+  for (int rank = 0; rank < ranks.size(); ++rank) {
+    counts.push_back(rank + 1 == ranks.size() ? left : rank + 1);
+    left -= counts.back();
+  }
+  RankSummands summands;
+  for (int64_t rank = 0; rank < ranks.size(); ++rank) summands.push_back({rank});
+  const std::vector<float> own = tree_sums(ranks.rank(), ranks.rank() + 1);
+  const int64_t begin = std::accumulate(counts.begin(), counts.begin() + ranks.rank(), int64_t{0});
+  std::vector<float> part(static_cast<size_t>(counts[static_cast<size_t>(ranks.rank())]));
+  TreeReduction(ranks).scatter(summands, {{own}}, counts, part);
+  const std::vector<float> all = tree_sums(0, ranks.size());
+  expect(std::ranges::equal(part, std::span(all).subspan(static_cast<size_t>(begin), part.size())),
+         "scatter");
+}
+
+// The sums of many rounds are those of the numbers, up to the rounding of one round.
+void rounded_sums_lose_nothing(Communicator& ranks) {
+  constexpr int kRounds = 50;
+  train::RoundedReduction reduce(ranks);
+  double sent = 0, received = 0;
+  const std::vector<float> own = tree_sums(ranks.rank(), ranks.rank() + 1);
+  for (int round = 0; round < kRounds; ++round) {
+    for (int rank = 0; rank < ranks.size(); ++rank) sent += static_cast<double>(value(rank, 0));
+    const Tensor total = reduce(tensor_of(own, {std::ssize(own)}));
+    received += static_cast<double>(*static_cast<const float*>(total.data()));
+  }
+  expect(std::abs(sent - received) <= std::abs(sent) / kRounds * 0.02, "rounded");
 }
 
 void parts_reach_their_ranks(Communicator& ranks) {
@@ -126,6 +162,8 @@ int main() {
   try {
     fovea::expect(ranks->size() == fovea::started_processes(), "size");
     fovea::tree_reduce_has_the_bits_of_one_process(*ranks);
+    fovea::a_rank_gets_its_part_of_the_sum(*ranks);
+    fovea::rounded_sums_lose_nothing(*ranks);
     fovea::parts_reach_their_ranks(*ranks);
     fovea::bytes_reach_all(*ranks);
     fovea::messages_arrive_in_order(*ranks);

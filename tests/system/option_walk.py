@@ -14,6 +14,7 @@ HARMLESS = {
     "--save-every": "snapshots",
     "--keep": "snapshots",
     "--bad-steps": "matters only if a loss is not finite",
+    "--shard": "memory; same bits",
     "--stall-timeout": "matters only if a job of several processes stands still",
     "--tensorboard": "a further file",
     "--csv": "a further file",

@@ -111,6 +111,55 @@ class TrainRanks(FoveaTest):
         for found in folders[1:]:
             self.assertEqual(found, folders[0])
 
+    def test_shards_of_the_optimizer_keep_the_bits(self):
+        small = (self.text, *SMALL, "--batch", 5)
+        for name, more in (("adamw", ()), ("muon", ("--optimizer", "muon")), ("adafactor", ("--optimizer", "adafactor")),
+                           ("8bit", ("--moments", "8bit"))):
+            alone = self.trained(1, name, *small, *more, "--steps", 4, "--save-every", 2)
+            for ranks in (2, 3, 8) if name == "adamw" else (3,):
+                shared = self.trained(ranks, name, *small, *more, "--steps", 4, "--save-every", 2, "--shard", "optimizer")
+                self.assertEqual(digests(shared), digests(alone), f"{name} on {ranks} ranks")
+                self.assertEqual(self.losses(shared), self.losses(alone))
+
+    def test_shards_continue_on_another_number_of_ranks(self):
+        arguments = (self.text, *SMALL, "--save-every", 2, "--keep", 9)
+        whole = self.trained(1, "whole", *arguments, "--steps", 8)
+        parts = self.folder / "parts"
+        for steps, ranks in ((2, 3), (4, 1), (6, 4), (8, 2)):
+            self.ok(self.on_ranks(ranks, "train", *arguments, "--steps", 8, *(("--shard", "optimizer") if ranks > 1 else ()), "--out", parts))
+            for later in range(steps + 2, 10, 2):
+                shutil.rmtree(parts / f"checkpoint-{later}", ignore_errors=True)
+        self.assertEqual(digests(parts), digests(whole))
+
+    def test_rounded_gradients_lead_to_nearly_the_same_losses(self):
+        arguments = (self.text, *SMALL, "--steps", 30, "--evaluate-every", 10, "--batch", 4)
+        alone = self.losses(self.trained(1, "exact", *arguments))
+        for more in ((), ("--shard", "optimizer")):
+            rounded = self.losses(self.trained(2, f"rounded{len(more)}", *arguments, "--gradients", "bf16", *more))
+            self.assertEqual([step for step, _ in rounded], [step for step, _ in alone])
+            self.assertNotEqual(rounded, alone)
+            self.assertAlmostEqual(rounded[-1][1], alone[-1][1], delta=0.03 * alone[-1][1])
+
+    def test_local_steps_lower_the_loss_and_continue_with_the_same_bits(self):
+        arguments = (self.text, *SMALL, "--steps", 40, "--evaluate-every", 10, "--save-every", 10, "--keep", 9, "--batch", 4, "--sync-every", 5)
+        whole = self.trained(2, "whole", *arguments)
+        losses = [loss for _, loss in self.losses(whole)]
+        self.assertLess(losses[-1], 0.9 * losses[0])
+        parts = self.folder / "parts"
+        shutil.copytree(whole, parts)
+        for step in (20, 30, 40):
+            shutil.rmtree(parts / f"checkpoint-{step}")
+        self.ok(self.on_ranks(2, "train", *arguments, "--out", parts))
+        self.assertEqual(digests(parts), digests(whole))
+        self.refused_once(self.on_ranks(3, "train", *arguments, "--out", parts), "processes was 2 and is 3")
+        self.refused_once(self.on_ranks(1, "train", *arguments, "--out", self.folder / "one"), "--sync-every", "one process")
+        self.refused_once(self.on_ranks(2, "train", *arguments, "--shard", "optimizer", "--out", self.folder / "both"), "--shard")
+
+    def test_evaluations_between_local_steps_wait_for_the_next_outer_step(self):
+        out = self.trained(2, "waits", self.text, *SMALL, "--steps", 12, "--evaluate-every", 4, "--save-every", 0, "--sync-every", 5)
+        lines = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
+        self.assertEqual([line["step"] for line in lines if "eval_loss" in line], [5, 10, 12])
+
     def test_what_cannot_be_shared_is_refused_by_name(self):
         result = self.on_ranks(2, "train", self.text, "--out", self.folder / "electra", *ENCODER, "--objective", "replaced_tokens", "--steps", 2)
         self.refused_once(result, "--objective", "cannot be trained on 2 ranks")

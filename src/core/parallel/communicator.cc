@@ -19,7 +19,11 @@ class SingleProcess : public Communicator {
   void all_to_all(Parts<const float> sent, Parts<float> received) override {
     std::ranges::copy(sent.values, received.values.begin());
   }
+  void all_to_all(Parts<const uint16_t> sent, Parts<uint16_t> received) override {
+    std::ranges::copy(sent.values, received.values.begin());
+  }
   void all_gather(Parts<float>) override {}
+  void all_gather(Parts<uint16_t>) override {}
   std::vector<std::string> gather(const std::string& bytes) override { return {bytes}; }
   void barrier() override {}
 

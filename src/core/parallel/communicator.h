@@ -52,8 +52,10 @@ class Communicator {
   };
   // Collective. Sends each rank its part of `sent`, and receives a part from each.
   virtual void all_to_all(Parts<const float> sent, Parts<float> received) = 0;
+  virtual void all_to_all(Parts<const uint16_t> sent, Parts<uint16_t> received) = 0;
   // Collective. Each rank has its part of `values`; afterwards, it has those of all ranks.
   virtual void all_gather(Parts<float> values) = 0;
+  virtual void all_gather(Parts<uint16_t> values) = 0;
   // Collective. Returns the bytes of all ranks, in the order of the ranks, on every rank.
   virtual std::vector<std::string> gather(const std::string& bytes) = 0;
   virtual void barrier() = 0;

@@ -1,6 +1,7 @@
 #include "parallel/tree_reduce.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/threads.h"
 #include "kernels/sum_tree.h"
@@ -50,40 +51,63 @@ void add_rows(float* rows, const std::vector<int64_t>& last, int64_t count) {
 
 void TreeReduction::operator()(const RankSummands& summands, const std::vector<Summand>& own,
                                std::span<float> total) {
+  const int64_t ranks = ranks_.size(), me = ranks_.rank();
   for (int64_t begin = 0; begin < std::ssize(total); begin += kBlock) {
     const int64_t size = std::min(kBlock, std::ssize(total) - begin);
-    reduce_block(summands, own, begin,
-                 total.subspan(static_cast<size_t>(begin), static_cast<size_t>(size)));
+    const auto block = total.subspan(static_cast<size_t>(begin), static_cast<size_t>(size));
+    std::vector<int64_t> begins, counts;
+    for (int64_t r = 0; r < ranks; ++r) {
+      begins.push_back(begin + size * r / ranks);
+      counts.push_back(size * (r + 1) / ranks - size * r / ranks);
+    }
+    const auto own_part = static_cast<size_t>(size * me / ranks);
+    scatter_block(summands, own, begins, counts,
+                  block.subspan(own_part, static_cast<size_t>(counts[static_cast<size_t>(me)])));
+    ranks_.all_gather({block, counts});
   }
 }
 
-// Rank r adds the elements from size * r / ranks on.
-void TreeReduction::reduce_block(const RankSummands& summands, const std::vector<Summand>& own,
-                                 int64_t begin, std::span<float> total) {
-  const auto start = [&](size_t rank) {
-    return std::ssize(total) * static_cast<int64_t>(rank) / ranks_.size();
-  };
-  const auto me = static_cast<size_t>(ranks_.rank());
-  const int64_t mine = start(me + 1) - start(me);
-  std::vector<int64_t> to, from, gathered, last;
-  sent_.resize(own.size() * total.size());
+void TreeReduction::scatter(const RankSummands& summands, const std::vector<Summand>& own,
+                            std::span<const int64_t> counts, std::span<float> part) {
+  const int64_t total = std::accumulate(counts.begin(), counts.end(), int64_t{0}),
+                blocks = (total + kBlock - 1) / kBlock;
+  for (int64_t block = 0; block < blocks; ++block) {
+    std::vector<int64_t> begins, sizes;
+    int64_t of_rank = 0, done = 0;
+    for (size_t r = 0; r < counts.size(); ++r) {
+      const int64_t begin = counts[r] * block / blocks;
+      begins.push_back(of_rank + begin);
+      sizes.push_back(counts[r] * (block + 1) / blocks - begin);
+      of_rank += counts[r];
+      if (static_cast<int>(r) == ranks_.rank()) done = begin;
+    }
+    const int64_t mine = sizes[static_cast<size_t>(ranks_.rank())];
+    scatter_block(summands, own, begins, sizes,
+                  part.subspan(static_cast<size_t>(done), static_cast<size_t>(mine)));
+  }
+}
+
+void TreeReduction::scatter_block(const RankSummands& summands, const std::vector<Summand>& own,
+                                  std::span<const int64_t> begins, std::span<const int64_t> counts,
+                                  std::span<float> part) {
+  const int64_t mine = std::ssize(part),
+                total = std::accumulate(counts.begin(), counts.end(), int64_t{0});
+  std::vector<int64_t> to, from, last;
+  sent_.resize(own.size() * static_cast<size_t>(total));
   float* next = sent_.data();
   for (size_t r = 0; r < summands.size(); ++r) {
-    const int64_t part = start(r + 1) - start(r);
     for (const Summand& summand : own) {
-      copy_part(summand, begin + start(r), part, next);
-      next += part;
+      copy_part(summand, begins[r], counts[r], next);
+      next += counts[r];
     }
-    to.push_back(std::ssize(own) * part);
+    to.push_back(std::ssize(own) * counts[r]);
     from.push_back(std::ssize(summands[r]) * mine);
-    gathered.push_back(part);
     last.insert(last.end(), summands[r].begin(), summands[r].end());
   }
   received_.resize(last.size() * static_cast<size_t>(mine));
   ranks_.all_to_all({sent_, to}, {received_, from});
   add_rows(received_.data(), last, mine);
-  std::copy_n(received_.data(), mine, total.data() + start(me));
-  ranks_.all_gather({total, gathered});
+  std::copy_n(received_.data(), mine, part.data());
 }
 
 }  // namespace fovea

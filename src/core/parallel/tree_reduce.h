@@ -27,10 +27,16 @@ class TreeReduction {
   // each of the length of `total`.
   void operator()(const RankSummands& summands, const std::vector<Summand>& own,
                   std::span<float> total);
+  // Collective. Divides the elements among the ranks: `counts` has the number of each, in their
+  // order. Sets `part` to this rank's part of the sum.
+  void scatter(const RankSummands& summands, const std::vector<Summand>& own,
+               std::span<const int64_t> counts, std::span<float> part);
 
  private:
-  void reduce_block(const RankSummands& summands, const std::vector<Summand>& own, int64_t begin,
-                    std::span<float> total);
+  // The elements of each rank: from `begins` on.
+  void scatter_block(const RankSummands& summands, const std::vector<Summand>& own,
+                     std::span<const int64_t> begins, std::span<const int64_t> counts,
+                     std::span<float> part);
 
   Communicator& ranks_;
   std::vector<float> sent_, received_;

@@ -77,7 +77,7 @@ std::string render_with_images(const ChatFormat& format, const ChatRequest& requ
     const auto changed = std::make_shared<Dict>(message.dict());
     if (const Value* content = message.dict().find("content"))
       changed->set(runtime, Value("content"), shown_content(runtime, *content, format.knows_parts));
-    shown.push_back(Value(std::shared_ptr<const Dict>(changed)));
+    shown.emplace_back(std::shared_ptr<const Dict>(changed));
   }
   ChatRequest changed = request;
   changed.messages = chat_value(new_sequence(runtime, std::move(shown)));

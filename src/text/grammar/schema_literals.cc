@@ -17,10 +17,9 @@ std::string key_of_fraction(double value) {
   return std::floor(value) == value ? fmt::format("{:.0f}", value) : Json(value).dump();
 }
 
-const Json& values_of_enum(const Json& given, const SchemaLocation& location) {
-  if (!given.is_array() || given.empty())
+void check_enum(const Json& values, const SchemaLocation& location) {
+  if (!values.is_array() || values.empty())
     refuse_schema(location, "enum is invalid; expected a non-empty array of values");
-  return given;
 }
 
 LiteralKeys keys_of(const Conjunction& values) {
@@ -73,8 +72,9 @@ std::optional<Conjunction> literals_of(const Conjunction& all, SchemaWork& work,
   };
   for (const Json* schema : all) {
     if (const Json* given = find_key(*schema, "enum")) {
+      check_enum(*given, location);
       Conjunction each;
-      for (const Json& value : values_of_enum(*given, location)) each.push_back(&value);
+      for (const Json& value : *given) each.push_back(&value);
       keep(each);
     }
     if (const Json* only = find_key(*schema, "const")) keep({only});
@@ -98,7 +98,8 @@ Conjunction exclusions_of(const Conjunction& all, const SchemaLocation& location
     if (other->contains("const")) {
       values.push_back(excluded);
     } else {
-      for (const Json& value : values_of_enum(*excluded, location)) values.push_back(&value);
+      check_enum(*excluded, location);
+      for (const Json& value : *excluded) values.push_back(&value);
     }
   }
   return values;

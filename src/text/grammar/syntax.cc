@@ -64,7 +64,10 @@ class EmptyNodes {
   }
 
   void return_empty(size_t number) {
-    if (nodes_[number].missing > 0 && --nodes_[number].missing == 0) found_.push_back(number);
+    size_t& missing = nodes_[number].missing;
+    if (missing == 0) return;
+    --missing;
+    if (missing == 0) found_.push_back(number);
   }
 
   std::vector<Node> nodes_;

@@ -20,7 +20,10 @@ std::string unquoted(std::string_view column, bool all) {
   const std::string_view inside = column.substr(1, column.size() - 2);
   std::string text;
   for (size_t i = 0; i < inside.size(); ++i) {
-    if (inside[i] == '"' && (++i == inside.size() || inside[i] != '"')) return std::string(column);
+    if (inside[i] == '"') {
+      ++i;  // the second of two quotes
+      if (i == inside.size() || inside[i] != '"') return std::string(column);
+    }
     text += inside[i];
   }
   return all || text.size() < inside.size() ? text : std::string(column);

@@ -189,7 +189,9 @@ void normalize_form(NormalForm form, AlignedText& text) {
   while (true) {
     // The last plain character may compose with the characters that follow it.
     if (at < all.size()) {
-      while (at > done && (static_cast<uint8_t>(all[--at]) & 0xC0) == 0x80) {
+      for (bool inside = true; inside && at > done;) {
+        --at;
+        inside = (static_cast<uint8_t>(all[at]) & 0xC0) == 0x80;
       }
     }
     rewriter.copy(at - done);

@@ -125,6 +125,13 @@ void check_options(const TrainOptions& o) {
       o.freeze.empty() || o.lora.rank == 0, "freeze",
       "given with `lora`, which trains only the adapters of `lora_targets`; expected one of "
       "them");
+  check_field(o.sync_every == 1 || o.shard == Sharded::nothing, "shard",
+              "given with `sync_every`, whose steps need all moments; expected one of them");
+  check_field(o.sync_every == 1 || o.moments == MomentPrecision::fp32, "moments",
+              "8bit with `sync_every`, which averages them; expected fp32");
+  check_field(o.ranks != nullptr || (o.sync_every == 1 && o.gradients == GradientPrecision::fp32),
+              o.sync_every > 1 ? "sync_every" : "gradients",
+              "given to one process; expected several, started by mpirun or srun");
   check_out(o.out);
 }
 

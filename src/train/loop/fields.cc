@@ -141,6 +141,26 @@ void visit_chats(TrainOptions& o, OptionVisitor& v) {
       o.too_long, {"cut", "skip"});
 }
 
+void visit_ranks(TrainOptions& o, OptionVisitor& v) {
+  v.choice({"shard",
+            "several processes: what each has a part of only: nothing, or the moments and the "
+            "gradients, with the same weights"},
+           o.shard, {"nothing", "optimizer"});
+  v.choice({"gradients",
+            "several processes: precision of the gradients that are sent; bf16 sends half the "
+            "bytes, and the weights depend on the number of processes",
+            true},
+           o.gradients, {"fp32", "bf16"});
+  v.integer({"sync_every",
+             "several processes: steps that each takes by itself, on its share of the batches, "
+             "until their mean change is taken; the weights depend on the number of processes",
+             true},
+            o.sync_every, 1, 1'000'000);
+  v.number({"stall_timeout",
+            "several processes: a step of more than N seconds, and of 5 usual steps, ends the job"},
+           o.stall_timeout, 1, 1e6);
+}
+
 void visit_length(TrainOptions& o, OptionVisitor& v) {
   const bool pairs = o.objective == Objective::pairs;
   v.integer({"steps", "optimiser steps; 0 = 2000, or 1 to 3 epochs of fine-tuning", true}, o.steps,
@@ -188,9 +208,7 @@ void visit_length(TrainOptions& o, OptionVisitor& v) {
       o.best_by);
   v.integer({"bad_steps", "stop after N consecutive steps with a non-finite loss or gradient"},
             o.bad_steps, 1, 1'000'000);
-  v.number({"stall_timeout",
-            "several processes: a step of more than N seconds, and of 5 usual steps, ends the job"},
-           o.stall_timeout, 1, 1e6);
+  visit_ranks(o, v);
   v.boolean({"keep_going",
              "do not stop if the mean loss of 20 steps stays 30% above that of the first 20 for "
              "100 steps"},

@@ -10,6 +10,7 @@
 #include "kernels/isa.h"
 #include "loop/adapters.h"
 #include "loop/freeze.h"
+#include "parallel/communicator.h"
 
 namespace fovea::train {
 namespace {
@@ -182,7 +183,9 @@ void plan_cost(Job& job, const model::Spec& spec, const PassSize& size) {
   plan.weight_bytes = cost.weight_bytes;
   if (o.average > 1)  // the weights of N evaluations, and their mean
     plan.weight_bytes += static_cast<uint64_t>(cost.trained * (o.average + 1)) * sizeof(float);
-  plan.optimizer_bytes = cost.optimizer_bytes;
+  plan.optimizer_bytes = o.ranks != nullptr && o.shard == Sharded::optimizer
+                             ? cost.optimizer_bytes / static_cast<uint64_t>(o.ranks->size())
+                             : cost.optimizer_bytes;
   plan.activation_bytes =
       static_cast<uint64_t>(static_cast<double>(cost.activation_bytes) * (size.varies ? kGaps : 1));
   plan.flops_per_step = cost.flops_per_step;

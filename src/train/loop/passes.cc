@@ -85,7 +85,7 @@ struct StepPasses {
       }
       sharing.add(gradients);
     }
-    return tree_sum_of(sharing.exchange(losses));
+    return sharing.scale() * tree_sum_of(sharing.exchange(losses));
   }
 
  private:

@@ -1,8 +1,8 @@
 #include "loop/step_sharing.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/float_mode.h"
@@ -18,11 +18,15 @@ std::span<float> floats_of(const Tensor& x) {
   return {static_cast<float*>(x.data()), static_cast<size_t>(x.size())};
 }
 
-// Whether no rank has computed a sum: it is -0 everywhere.
-bool is_missing(const Tensor& sum) {
-  return std::ranges::all_of(floats_of(sum), [](float x) {
-    return std::bit_cast<uint32_t>(x) == std::bit_cast<uint32_t>(-0.0f);
-  });
+// Returns the sum of the summands of this rank, of `size` elements.
+Tensor added(const std::vector<TreeReduction::Summand>& summands, int64_t size) {
+  Tensor sum = full({size}, -0.0f);
+  for (const TreeReduction::Summand& summand : summands) {
+    float* to = floats_of(sum).data();
+    for (const std::span<const float> piece : summand)
+      for (const float x : piece) *to++ += x;
+  }
+  return sum;
 }
 
 template <class T>
@@ -39,8 +43,13 @@ std::vector<T> numbers_in(std::string_view bytes) {
 
 }  // namespace
 
-StepSharing::StepSharing(Communicator& ranks, const std::vector<model::NamedParameter>& parameters)
-    : ranks_(ranks), reduction_(ranks) {
+StepSharing::StepSharing(Communicator& ranks, const std::vector<model::NamedParameter>& parameters,
+                         const Options& options)
+    : ranks_(ranks),
+      shards_(options.shards),
+      rounds_(options.gradients == GradientPrecision::bf16),
+      local_(options.local),
+      reduction_(ranks) {
   for (const auto& [name, parameter] : parameters) {
     if (!parameter->trainable) continue;
     const Tensor& value = parameter->value;
@@ -99,7 +108,7 @@ StepSharing::Use& StepSharing::use_of(size_t leaf, size_t number) {
 }
 
 void StepSharing::expect(const StepNode& node, const UnitRange& range, PassGradients& gradients) {
-  if (node_ + 1 < nodes_ || range.last != node.ranges.back().last) return;
+  if (local_ || node_ + 1 < nodes_ || range.last != node.ranges.back().last) return;
   gradients.receive([this](const void* leaf, size_t number, const Tensor& sum) {
     Use& use = use_of(leaf_of_.at(leaf), number);
     use.own[node_] = sum;
@@ -121,6 +130,10 @@ void StepSharing::add(PassGradients& gradients) {
 }
 
 std::vector<double> StepSharing::exchange(const std::vector<double>& own) {
+  if (local_) {
+    keep_own();
+    return own;
+  }
   ranks_.does(Activity::exchanging);
   {
     std::unique_lock lock(mutex_);
@@ -140,18 +153,42 @@ std::vector<double> StepSharing::exchange(const std::vector<double>& own) {
     all.insert(all.end(), theirs.begin() + 1, theirs.end());
   }
   if (news) agree_on_new_uses();
+  give_totals();
+  return all;
+}
+
+void StepSharing::keep_own() {
+  for (Use& use : uses_) {
+    std::erase_if(use.own, [](const Tensor& sum) { return !sum; });
+    if (use.own.empty()) continue;
+    std::vector<TreeReduction::Summand> sums;
+    for (const Tensor& sum : use.own) sums.push_back({floats_of(sum)});
+    const Tensor& leaf = leaves_[use.leaf];
+    use.total = added(sums, leaf.size()).view(leaf.shape());
+    kernels(leaf).scale(use.total, use.total, static_cast<float>(scale()), leaf.size());
+  }
+  give_totals();
+}
+
+void StepSharing::give_totals() {
   std::vector<std::vector<Tensor>> totals(leaves_.size());
   for (Use& use : uses_) {
     std::vector<Tensor>& of_leaf = totals[use.leaf];
     of_leaf.resize(std::max(of_leaf.size(), use.number + 1));
     of_leaf[use.number] = std::exchange(use.total, {});
-    use.own.clear();
   }
-  // A parameter that no rank has reached has no gradient, and is not updated.
-  for (std::vector<Tensor>& of_leaf : totals) std::erase_if(of_leaf, is_missing);
-  for (size_t leaf = 0; leaf < totals.size(); ++leaf)
+  for (size_t leaf = 0; leaf < totals.size(); ++leaf) {
+    if (shards_ != nullptr) {
+      const nn::Parameter& own = shards_->trained()[leaf]->own;
+      std::erase_if(totals[leaf], [](const Tensor& total) { return !total; });
+      if (own.trainable) PassGradients::give(own.value, totals[leaf]);
+      continue;
+    }
+    // A parameter that no rank has reached has no gradient, and is not updated.
+    std::erase_if(totals[leaf],
+                  [&](const Tensor& total) { return !total || is_missing(total, rounds_); });
     PassGradients::give(leaves_[leaf], totals[leaf]);
-  return all;
+  }
 }
 
 // In the first step, no use is agreed. Later, a pass may reach a parameter for the first time, such
@@ -176,12 +213,12 @@ void StepSharing::agree_on_new_uses() {
   uses_.insert(uses_.end(), agreed.begin(), agreed.end());
   const size_t buckets = buckets_.size();
   add_buckets(std::exchange(agreed_, uses_.size()));
-  for (size_t i = buckets; i < buckets_.size(); ++i) reduce(uses_in(buckets_[i]));
+  for (size_t i = buckets; i < buckets_.size(); ++i) reduce(buckets_[i]);
 }
 
-std::vector<StepSharing::Use*> StepSharing::uses_in(Bucket bucket) {
+std::vector<StepSharing::Use*> StepSharing::uses_in(const Bucket& bucket) {
   std::vector<Use*> uses;
-  for (size_t use = bucket.first; use < bucket.second; ++use) uses.push_back(&uses_[use]);
+  for (size_t use = bucket.first; use < bucket.last; ++use) uses.push_back(&uses_[use]);
   return uses;
 }
 
@@ -190,7 +227,7 @@ void StepSharing::add_buckets(size_t first) {
   for (size_t use = first; use < uses_.size(); ++use) {
     size += leaves_[uses_[use].leaf].size();
     if (size < kBucket && use + 1 < uses_.size()) continue;
-    buckets_.emplace_back(first, use + 1);
+    buckets_.push_back({first, use + 1, RoundedReduction(ranks_)});
     first = use + 1;
     size = 0;
   }
@@ -208,7 +245,7 @@ void StepSharing::run() {
       lock.unlock();
       std::exception_ptr failed;
       try {
-        reduce(uses);
+        reduce(buckets_[i]);
       } catch (...) {
         failed = std::current_exception();
       }
@@ -220,31 +257,71 @@ void StepSharing::run() {
   }
 }
 
-// Sums without elements count as -0, to which any number can be added without a change.
-void StepSharing::reduce(const std::vector<Use*>& uses) {
-  int64_t size = 0, largest = 0;
-  for (const Use* use : uses) {
-    size += leaves_[use->leaf].size();
-    largest = std::max(largest, leaves_[use->leaf].size());
-  }
-  std::vector<TreeReduction::Summand> own(nodes_);
+// Returns the sums of each node, one after another. Sums without elements count as -0, to which any
+// number can be added without a change.
+std::vector<TreeReduction::Summand> StepSharing::sums_of(const std::vector<Use*>& uses) {
+  size_t largest = 0;
+  for (const Use* use : uses)
+    if (!std::ranges::all_of(use->own, [](const Tensor& sum) { return bool(sum); }))
+      largest = std::max(largest, static_cast<size_t>(leaves_[use->leaf].size()));
+  if (missing_.size() < largest) missing_.resize(largest, -0.0f);
+  std::vector<TreeReduction::Summand> sums(nodes_);
   for (size_t node = 0; node < nodes_; ++node) {
     for (const Use* use : uses) {
-      const Tensor& sum = use->own[node];
-      if (!sum && std::ssize(missing_) < largest)
-        missing_.resize(static_cast<size_t>(largest), -0.0f);
       const auto count = static_cast<size_t>(leaves_[use->leaf].size());
-      own[node].push_back(sum ? floats_of(sum) : std::span(missing_).first(count));
+      const Tensor& sum = use->own[node];
+      sums[node].push_back(sum ? floats_of(sum) : std::span(missing_).first(count));
     }
   }
-  const Tensor all = empty({size});
-  reduction_(summands_, own, floats_of(all));
+  return sums;
+}
+
+void StepSharing::reduce(Bucket& bucket) {
+  const std::vector<Use*> uses = uses_in(bucket);
+  const Tensor total = shards_ != nullptr ? part_of_rank(bucket) : sum_of_ranks(bucket);
   int64_t begin = 0;
   for (Use* use : uses) {
-    const Tensor& leaf = leaves_[use->leaf];
-    use->total = all.rows(begin, begin + leaf.size()).view(leaf.shape());
-    begin += leaf.size();
+    const Shape shape = shards_ != nullptr ? shards_->trained()[use->leaf]->own_shape(rank())
+                                           : leaves_[use->leaf].shape();
+    const int64_t end = begin + elements(shape);
+    if (begin < end) use->total = total.rows(begin, end).view(shape);
+    use->own.clear();
+    begin = end;
   }
+}
+
+Tensor StepSharing::sum_of_ranks(Bucket& bucket) {
+  const std::vector<TreeReduction::Summand> own = sums_of(uses_in(bucket));
+  int64_t size = 0;
+  for (const Use* use : uses_in(bucket)) size += leaves_[use->leaf].size();
+  if (rounds_) return bucket.rounded(added(own, size));
+  Tensor total = empty({size});
+  reduction_(summands_, own, floats_of(total));
+  return total;
+}
+
+// The elements of each rank follow those of the ranks before it.
+Tensor StepSharing::part_of_rank(Bucket& bucket) {
+  const std::vector<Use*> uses = uses_in(bucket);
+  const std::vector<TreeReduction::Summand> sums = sums_of(uses);
+  std::vector<TreeReduction::Summand> own(nodes_);
+  std::vector<int64_t> counts;
+  for (int r = 0; r < size(); ++r) {
+    int64_t& count = counts.emplace_back(0);
+    for (size_t i = 0; i < uses.size(); ++i) {
+      const Shards::Shard& shard = *shards_->trained()[uses[i]->leaf];
+      count += shard.size(r);
+      for (size_t node = 0; node < nodes_; ++node)
+        own[node].push_back(sums[node][i].subspan(static_cast<size_t>(shard.start(r)),
+                                                  static_cast<size_t>(shard.size(r))));
+    }
+  }
+  if (rounds_)
+    return bucket.rounded.scatter(
+        added(own, std::accumulate(counts.begin(), counts.end(), int64_t{0})), counts);
+  Tensor part = empty({counts[static_cast<size_t>(rank())]});
+  reduction_.scatter(summands_, own, counts, floats_of(part));
+  return part;
 }
 
 std::vector<int64_t> StepSharing::of_first(const std::vector<int64_t>& own) const {

@@ -10,7 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "checkpoint/family.h"
+#include "fovea/train/train.h"
+#include "loop/rounded_reduce.h"
+#include "loop/shards.h"
 #include "loop/step_shares.h"
 #include "parallel/communicator.h"
 #include "parallel/tree_reduce.h"
@@ -31,19 +33,28 @@ namespace fovea::train {
 //   }
 //   all = sharing.exchange(numbers);
 //
-// Afterwards each rank has the gradients of the whole step. From the second step on, a thread sends
-// them while the last backward pass of the rank goes on. exchange(), gather() and of_first() are
-// collective.
+// Afterwards each rank has the gradients of the whole step, or those of its shards. From the second
+// step on, a thread sends them while the last backward pass of the rank goes on. exchange(),
+// gather() and of_first() are collective.
 class StepSharing {
  public:
-  // `parameters`: those that are trained, which must outlive this object.
-  StepSharing(Communicator& ranks, const std::vector<model::NamedParameter>& parameters);
+  struct Options {
+    Shards* shards = nullptr;  // each rank gets the gradients of its own
+    GradientPrecision gradients = GradientPrecision::fp32;  // those that are sent
+    // Each rank keeps the gradients of its nodes, times the number of ranks, as those of the step.
+    bool local = false;
+  };
+  // `parameters`: those of the model, which must outlive this object, as must the shards.
+  StepSharing(Communicator& ranks, const std::vector<model::NamedParameter>& parameters,
+              const Options& options);
   ~StepSharing();
   StepSharing(const StepSharing&) = delete;
   StepSharing& operator=(const StepSharing&) = delete;
 
   int rank() const { return ranks_.rank(); }
   int size() const { return ranks_.size(); }
+  // The factor of the numbers of this rank, if exchange() returns no others.
+  double scale() const { return local_ ? size() : 1; }
 
   // Begins a step. Returns the nodes of this rank.
   std::vector<StepNode> share(const std::vector<PassUnits>& passes);
@@ -51,8 +62,8 @@ class StepSharing {
   void expect(const StepNode& node, const UnitRange& range, PassGradients& gradients);
   // Keeps the gradients of a node.
   void add(PassGradients& gradients);
-  // Sets the gradients of the parameters to the sums over the nodes of all ranks. Returns the
-  // numbers of all ranks, in the order of the ranks.
+  // Sets the gradients of the parameters, or of their shards, to the sums over the nodes of all
+  // ranks. Returns the numbers of all ranks, in the order of the ranks.
   std::vector<double> exchange(const std::vector<double>& own);
 
   std::vector<double> gather(const std::vector<double>& own) const;
@@ -64,19 +75,30 @@ class StepSharing {
   struct Use {
     size_t leaf = 0, number = 0;  // the parameter, and which of its uses
     std::vector<Tensor> own;      // of each node of this rank; empty if the node does not reach it
-    Tensor total;
-    bool ready = false;  // `own` is complete
+    Tensor total;                 // with shards, that of this rank; empty if it has no elements
+    bool ready = false;           // `own` is complete
   };
-  using Bucket = std::pair<size_t, size_t>;  // uses [first, second), which are sent together
+  // Uses [first, last), which are sent together.
+  struct Bucket {
+    size_t first = 0, last = 0;
+    RoundedReduction rounded;
+  };
 
   Use& use_of(size_t leaf, size_t number);
   void add_buckets(size_t first);
   void agree_on_new_uses();
-  std::vector<Use*> uses_in(Bucket bucket);
-  void reduce(const std::vector<Use*>& uses);
+  std::vector<Use*> uses_in(const Bucket& bucket);
+  std::vector<TreeReduction::Summand> sums_of(const std::vector<Use*>& uses);
+  void reduce(Bucket& bucket);
+  Tensor sum_of_ranks(Bucket& bucket);
+  Tensor part_of_rank(Bucket& bucket);
+  void keep_own();
+  void give_totals();
   void run();
 
   Communicator& ranks_;
+  Shards* const shards_;
+  const bool rounds_, local_;
   std::vector<Tensor> leaves_;
   std::map<const void*, size_t> leaf_of_;  // by PassGradients::identity()
 
@@ -86,7 +108,7 @@ class StepSharing {
   // after `agreed_` are those that other ranks do not know yet.
   std::deque<Use> uses_;
   size_t agreed_ = 0;
-  std::vector<Bucket> buckets_;
+  std::deque<Bucket> buckets_;
 
   TreeReduction reduction_;
   std::vector<float> missing_;  // -0, instead of sums without elements

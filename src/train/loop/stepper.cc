@@ -1,8 +1,10 @@
 #include "loop/stepper.h"
 
-#include "loop/recommended.h"
-
 #include <cmath>
+
+#include "base/error.h"
+#include "loop/recommended.h"
+#include "tensor/tensor.h"
 
 namespace fovea::train {
 
@@ -37,6 +39,14 @@ std::vector<model::NamedParameter> trained_parameters(model::Transformer& model,
   return all;
 }
 
+std::optional<Shards> shards_of(model::Transformer& model, const TrainingTask& task,
+                                const TrainOptions& options, DType compute) {
+  if (options.ranks == nullptr || options.shard == Sharded::nothing) return std::nullopt;
+  return std::optional<Shards>(std::in_place, *options.ranks, trained_parameters(model, task),
+                               optimizer_options(options, compute),
+                               options.gradients == GradientPrecision::bf16);
+}
+
 }  // namespace
 
 Stepper::Stepper(model::Transformer& model, TrainingTask& task, const TrainOptions& options,
@@ -44,9 +54,17 @@ Stepper::Stepper(model::Transformer& model, TrainingTask& task, const TrainOptio
     : model_(model),
       task_(task),
       schedule_(rate_schedule(options)),
-      optimizer(trained_parameters(model, task), optimizer_options(options, compute)) {
+      sync_every_(options.sync_every),
+      shards_(shards_of(model, task, options, compute)),
+      optimizer_(shards_ ? shards_->own() : trained_parameters(model, task),
+                 optimizer_options(options, compute)) {
   if (options.ranks == nullptr) return;
-  sharing_.emplace(*options.ranks, trained_parameters(model, task));
+  const bool local = options.sync_every > 1;
+  sharing_.emplace(
+      *options.ranks, trained_parameters(model, task),
+      StepSharing::Options{
+          .shards = shards_ ? &*shards_ : nullptr, .gradients = options.gradients, .local = local});
+  if (local) local_.emplace(*options.ranks, trained_parameters(model, task), options.gradients);
   task.share_steps(*sharing_);
 }
 
@@ -57,15 +75,44 @@ Stepper::Outcome Stepper::operator()(int64_t step) {
   outcome.tokens = found.tokens;
   outcome.metrics = std::move(found.metrics);
   outcome.learning_rate = learning_rate(schedule_, step);
-  outcome.gradient_norm = optimizer.gradient_norm();
+  outcome.gradient_norm = shards_ ? shards_->gradient_norm(optimizer_) : optimizer_.gradient_norm();
   if (std::isfinite(outcome.loss) && std::isfinite(outcome.gradient_norm)) {
-    optimizer.update(step + 1, outcome.learning_rate, outcome.gradient_norm);
+    optimizer_.update(step + 1, outcome.learning_rate, outcome.gradient_norm);
+    if (shards_) shards_->gather_weights();
   } else {
     outcome.bad_tensor = task_.first_bad_tensor(model_, step);
     if (outcome.bad_tensor.empty()) outcome.bad_tensor = "the loss";
-    optimizer.clear_gradients();
+    optimizer_.clear_gradients();
+  }
+  if (local_ && synchronises(step + 1)) {
+    local_->synchronise();
+    outcome.loss = local_->mean(outcome.loss);
   }
   return outcome;
+}
+
+int64_t Stepper::last_synchronised(int64_t steps) const {
+  return steps == schedule_.steps ? steps : steps / sync_every_ * sync_every_;
+}
+
+std::map<std::string, Tensor> Stepper::state() {
+  if (shards_) return shards_->state(optimizer_);
+  std::map<std::string, Tensor> all = optimizer_.state();
+  if (local_) local_->add_state(all);
+  return all;
+}
+
+void Stepper::restore(const model::Snapshot& snapshot) {
+  for (const auto& [name, tensor] : optimizer_.state()) {
+    const Tensor stored = snapshot.tensors.tensor(name);
+    const auto [start, whole] =
+        shards_ ? shards_->part_of(name, tensor) : Shards::Part{0, tensor.shape()};
+    check(stored.shape() == whole && stored.dtype() == tensor.dtype(),
+          "{}: {} is {} {}; expected {} {}", snapshot.path, name, name_of(stored.dtype()),
+          describe(stored.shape()), name_of(tensor.dtype()), describe(whole));
+    copy_elements(tensor, 0, stored, start, tensor.size());
+  }
+  if (local_) local_->restore(snapshot);
 }
 
 }  // namespace fovea::train

@@ -1,6 +1,13 @@
 #pragma once
 
+#include <map>
+#include <optional>
+#include <string>
+
+#include "checkpoint/snapshot.h"
 #include "fovea/train/train.h"
+#include "loop/local_steps.h"
+#include "loop/shards.h"
 #include "loop/step_sharing.h"
 #include "loop/task.h"
 #include "optim/optimizer.h"
@@ -29,16 +36,27 @@ class Stepper {
   // updated.
   Outcome operator()(int64_t step);
 
+  // Returns the last step up to this number after which all ranks had the same weights.
+  int64_t last_synchronised(int64_t steps) const;
+  bool synchronises(int64_t steps) const { return last_synchronised(steps) == steps; }
+
+  // Returns the weights and the moments that this process updates.
+  std::map<std::string, Tensor> own_state() const { return optimizer_.state(); }
+  // Returns those of a snapshot; on several ranks, collective, and complete on rank 0 only.
+  std::map<std::string, Tensor> state();
+  // Sets those of this process from a snapshot.
+  void restore(const model::Snapshot& snapshot);
+  void clear_gradients() { optimizer_.clear_gradients(); }
+
  private:
   model::Transformer& model_;
   const TrainingTask& task_;
   RateSchedule schedule_;
-
- public:
-  Optimizer optimizer;
-
- private:
+  int64_t sync_every_;
+  std::optional<Shards> shards_;
+  Optimizer optimizer_;
   std::optional<StepSharing> sharing_;
+  std::optional<LocalSteps> local_;
 };
 
 }  // namespace fovea::train

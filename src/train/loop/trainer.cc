@@ -46,13 +46,7 @@ Trainer::Trainer(Job& job, model::SnapshotFolder* folder,
 
 void Trainer::resume() {
   const model::Snapshot& snapshot = *job_.snapshot;
-  for (const auto& [name, tensor] : stepper_.optimizer.state()) {
-    const Tensor stored = snapshot.tensors.tensor(name);
-    check(stored.shape() == tensor.shape() && stored.dtype() == tensor.dtype(),
-          "{}: {} is {} {}; expected {} {}", snapshot.path, name, name_of(stored.dtype()),
-          describe(stored.shape()), name_of(tensor.dtype()), describe(tensor.shape()));
-    copy_elements(tensor, 0, stored, 0, tensor.size());
-  }
+  stepper_.restore(snapshot);
   progress_.step = saved_step_ = snapshot.step;
   const nlohmann::json& state = snapshot.state;
   progress_.tokens = state.value("tokens", snapshot.step * job_.plan.tokens_per_step);
@@ -144,10 +138,17 @@ bool Trainer::take_steps(TrainResult& result) {
   return go_on;
 }
 
+// Whether what happens every `every` steps is due. If ranks take steps by themselves, it waits for
+// the next step after which they have the same weights.
+bool Trainer::due(int64_t every) const {
+  if (every == 0 || !synchronised()) return false;
+  return progress_.step / every > stepper_.last_synchronised(progress_.step - 1) / every;
+}
+
 // Removes what an unfinished step has left, so that the state can be saved.
 void Trainer::clear_step() {
   clear_tape();
-  stepper_.optimizer.clear_gradients();
+  stepper_.clear_gradients();
 }
 
 // Does what interrupts the steps, and measures its time.
@@ -233,6 +234,7 @@ void Trainer::warn(const std::string& text) {
 // Warns of losses that rise, and of rewards that jump. If the run diverges, saves its state and
 // throws Failed, unless the options tell to keep going.
 void Trainer::watch() {
+  if (!synchronised()) return;  // each rank knows its own loss only
   if (const std::string text = rewards_.see(progress_.step_metrics); !text.empty())
     warn(fmt::format("step {}: {}; expected a smaller learning rate", progress_.step, text));
   if (!job_.task->traits().losses_fall) return;
@@ -252,7 +254,7 @@ void Trainer::watch() {
 // Throws Failed if a weight or moment is not finite, before anything is written: the files on disk
 // stay valid. Such an element never becomes finite again.
 void Trainer::require_finite() const {
-  for (const auto& [name, tensor] : stepper_.optimizer.state()) {
+  for (const auto& [name, tensor] : stepper_.own_state()) {
     const int64_t bad = count_nonfinite(tensor);
     if (bad == 0) continue;
     fail(ErrorKind::Failed,
@@ -334,6 +336,7 @@ void Trainer::does(Activity activity) const {
 // Reports the progress. Returns whether the run goes on, which the leader decides.
 bool Trainer::goes_on() const {
   const bool go_on = !leads() || !report_ || report_(progress_);
+  if (!synchronised()) return true;
   does(Activity::exchanging);
   return options_.ranks == nullptr ? go_on : of_leader(*options_.ranks, go_on).get<bool>();
 }
@@ -386,12 +389,14 @@ void Trainer::save() {
   // Before the first evaluation, the directory contains the newest weights. They are written before
   // the snapshot, so that the snapshot of the last step implies a complete directory.
   if (!best_) write_model(evaluated_weights());
-  if (leads()) write_snapshot();
+  write_snapshot(stepper_.state());
   saved_step_ = progress_.step;
   progress_.saved = model::snapshot_path(options_.out, progress_.step);
 }
 
-void Trainer::write_snapshot() {
+// `tensors`: those of the stepper.
+void Trainer::write_snapshot(std::map<std::string, Tensor> tensors) {
+  if (!leads()) return;
   nlohmann::ordered_json state;
   state["step"] = progress_.step;
   if (std::isfinite(progress_.loss)) state["loss"] = progress_.loss;
@@ -409,7 +414,6 @@ void Trainer::write_snapshot() {
   state["tokens"] = progress_.tokens;
   state["numeric_class"] = numeric_class(job_.compute);
   state["settings"] = job_.settings;
-  std::map<std::string, Tensor> tensors = stepper_.optimizer.state();
   if (average_) {
     tensors.merge(average_->state());
     state["average_ranks"] = average_->ranks();

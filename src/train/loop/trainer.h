@@ -44,7 +44,7 @@ class Trainer {
   void does(Activity activity) const;
   double merit(const Measured& measured) const;  // higher is better
   void save();
-  void write_snapshot();
+  void write_snapshot(std::map<std::string, Tensor> tensors);
   void write_model(model::Transformer& model);
   void take(const Stepper::Outcome& outcome, double seconds);
   void guard(const Stepper::Outcome& outcome);
@@ -57,7 +57,9 @@ class Trainer {
   void pause(Pause kind, const std::function<void()>& work);
   void take_sample();
   void set_time_left(double step_seconds);
-  bool due(int64_t every) const { return every > 0 && progress_.step % every == 0; }
+  // Whether all ranks have the same weights after this step.
+  bool synchronised() const { return stepper_.synchronises(progress_.step); }
+  bool due(int64_t every) const;
 
   Job& job_;
   const TrainOptions& options_;

@@ -54,16 +54,15 @@ struct Run {
   }
 };
 
-struct Rule {
+struct FieldRule {
   std::vector<const char*> fields;
   bool (*uses)(const Run&);
   const char* needed;
 };
 
-using enum Objective;
-
-const std::vector<Rule>& data_rules() {
-  static const std::vector<Rule> all = {
+const std::vector<FieldRule>& data_rules() {
+  using enum Objective;
+  static const std::vector<FieldRule> all = {
       {{"validation_pairs"}, [](const Run& r) { return r.is({pairs}); }, "`pairs`, or recordings"},
       {{"source_prefix"}, [](const Run& r) { return !r.options.pairs.empty(); }, "`pairs`"},
       {{"validation_labels", "problem_type", "class_weights"},
@@ -94,8 +93,9 @@ const std::vector<Rule>& data_rules() {
   return all;
 }
 
-const std::vector<Rule>& pass_rules() {
-  static const std::vector<Rule> all = {
+const std::vector<FieldRule>& pass_rules() {
+  using enum Objective;
+  static const std::vector<FieldRule> all = {
       {{"length"},
        [](const Run& r) {
          return !r.is({pairs, contrastive, ppo, grpo}) && r.options.images.empty();
@@ -130,8 +130,9 @@ const std::vector<Rule>& pass_rules() {
   return all;
 }
 
-const std::vector<Rule>& objective_rules() {
-  static const std::vector<Rule> all = {
+const std::vector<FieldRule>& objective_rules() {
+  using enum Objective;
+  static const std::vector<FieldRule> all = {
       {{"mask"},
        [](const Run& r) { return r.is({masked, spans, replaced_tokens}); },
        "`objective` masked, replaced_tokens or spans"},
@@ -186,9 +187,9 @@ const std::vector<Rule>& objective_rules() {
   return all;
 }
 
-const std::vector<Rule>& optimizer_rules() {
+const std::vector<FieldRule>& optimizer_rules() {
   using enum OptimizerKind;
-  static const std::vector<Rule> all = {
+  static const std::vector<FieldRule> all = {
       {{"final_rate"},
        [](const Run& r) {
          return r.options.schedule != Schedule::constant &&
@@ -213,6 +214,16 @@ const std::vector<Rule>& optimizer_rules() {
       {{"epsilon"},
        [](const Run& r) { return r.optimises({adamw, muon}); },
        "`optimizer` adamw or muon"},
+      {{"shard", "gradients"},
+       [](const Run& r) { return r.options.ranks != nullptr; },
+       "several processes"},
+      {{"sync_every"},
+       [](const Run& r) {
+         using enum Objective;
+         return r.options.ranks != nullptr &&
+                r.is({next_token, masked, spans, pairs, labels, chats});
+       },
+       "several processes, and text, pairs, labels or conversations"},
       {{"moments"}, [](const Run& r) { return r.optimises({adamw}); }, "`optimizer` adamw"},
       {{"growth"},
        [](const Run& r) { return r.options.accumulate_from > 0 || r.options.window_from > 0; },
@@ -270,7 +281,7 @@ std::vector<std::string> fields_set(const TrainOptions& o) {
 // Returns what the field needs to be used; empty if the run uses it.
 std::string needed_for(const std::string& field, const Run& run) {
   for (const auto* rules : {&data_rules(), &pass_rules(), &objective_rules(), &optimizer_rules()})
-    for (const Rule& rule : *rules)
+    for (const FieldRule& rule : *rules)
       if (std::find(rule.fields.begin(), rule.fields.end(), field) != rule.fields.end())
         return rule.uses(run) ? "" : rule.needed;
   return "";

@@ -5,6 +5,7 @@
 
 #include "ops/ops.h"
 #include "optim/rules.h"
+#include "tensor/in_place.h"
 
 namespace fovea::train {
 namespace {
@@ -13,18 +14,6 @@ namespace {
 constexpr std::array<float, 3> kPolynomial = {3.4445f, -4.7750f, 2.0315f};
 constexpr int kIterations = 5;
 constexpr double kLeastNorm = 1e-7;
-
-// y += factor x
-void add_scaled(const Tensor& y, const Tensor& x, float factor) {
-  Out sum = y;
-  sum.add = true;
-  kernels(y).scale(sum, x, factor, y.size());
-}
-
-// x = factor x
-void scale_in_place(const Tensor& x, double factor) {
-  kernels(x).scale(x, x, static_cast<float>(factor), x.size());
-}
 
 // Returns about U V^T of the singular value decomposition x = U S V^T: Newton-Schulz iterations
 //   x = a x + (b A + c A^2) x,  A = x x^T,

@@ -1,12 +1,17 @@
 #include "optim/optimizer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
 #include "base/threads.h"
+#include "kernels/sum_block.h"
+#include "ops/common.h"
 
 namespace fovea::train {
 namespace {
+
+constexpr int64_t kBlocksAtOnce = 16;  // of a gradient, on one thread
 
 Rule* rule_of(OptimizerKind kind) {
   switch (kind) {
@@ -44,16 +49,36 @@ void Optimizer::add(const std::string& name, nn::Parameter& parameter,
     it.values.push_back(zeros(moment.shape, moment.dtype, parameter.value.device()));
 }
 
-double Optimizer::gradient_norm() const {
-  // Runs one parallel task per tensor, since most tensors are too small to be divided among
-  // threads.
-  std::vector<double> sums(all_.size());
-  parallel_tasks(static_cast<int64_t>(all_.size()), [&](int64_t i) {
-    const Tensor gradient = all_[static_cast<size_t>(i)].parameter->value.gradient();
-    if (!gradient) return;
-    sums[static_cast<size_t>(i)] = kernels(gradient).sum_of_squares(gradient, gradient.size());
+std::vector<std::vector<double>> Optimizer::block_squares() const {
+  struct Block {
+    Tensor gradient;
+    int64_t begin;
+    double* square;
+  };
+  std::vector<std::vector<double>> squares(all_.size());
+  std::vector<Block> blocks;
+  for (size_t i = 0; i < all_.size(); ++i) {
+    const Tensor gradient = all_[i].parameter->value.gradient();
+    if (!gradient) continue;
+    squares[i].resize(static_cast<size_t>((gradient.size() + kSumBlock - 1) / kSumBlock));
+    for (double& square : squares[i])
+      blocks.push_back({gradient, (&square - squares[i].data()) * kSumBlock, &square});
+  }
+  parallel_for(std::ssize(blocks), kBlocksAtOnce, [&](int64_t begin, int64_t end) {
+    for (int64_t n = begin; n < end; ++n) {
+      const auto& [gradient, first, square] = blocks[static_cast<size_t>(n)];
+      const int64_t size = std::min(kSumBlock, gradient.size() - first);
+      *square = kernels(gradient).sum_of_squares(at(In(gradient), first), size);
+    }
   });
-  return std::sqrt(std::accumulate(sums.begin(), sums.end(), 0.0));
+  return squares;
+}
+
+double Optimizer::gradient_norm() const {
+  double sum = 0;
+  for (const std::vector<double>& squares : block_squares())
+    sum += std::accumulate(squares.begin(), squares.end(), 0.0);
+  return std::sqrt(sum);
 }
 
 void Optimizer::update(int64_t step, double rate, double norm) {

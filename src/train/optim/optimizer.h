@@ -16,6 +16,9 @@ class Optimizer {
   // Adds a parameter, trained as `kind` says; `parameter` must outlive the optimizer.
   void add(const std::string& name, nn::Parameter& parameter, const model::Parameter& kind);
 
+  // Returns the sums of the squares of the elements of each trainable parameter's gradient, one for
+  // each block of kSumBlock elements; none for a parameter without a gradient.
+  std::vector<std::vector<double>> block_squares() const;
   // Returns the Euclidean norm of all gradients together, summed in double in a fixed order. The
   // norm is not finite if an element of a gradient is not finite.
   double gradient_norm() const;

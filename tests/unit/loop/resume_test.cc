@@ -174,6 +174,8 @@ Changes decisive_changes() {
       {"weight_decay", [](auto& o) { o.weight_decay *= 2; }},
       {"clip", [](auto& o) { o.clip *= 2; }},
       {"moments", [](auto& o) { o.moments = MomentPrecision::bits8; }},
+      {"gradients", [](auto& o) { o.gradients = GradientPrecision::bf16; }},
+      {"sync_every", [](auto& o) { o.sync_every = 10; }},
       {"label_smoothing", [](auto& o) { o.label_smoothing = 0.1; }},
       {"mask", [](auto& o) { o.mask *= 2; }},
       {"mean_span", [](auto& o) { o.mean_span *= 2; }},
@@ -233,6 +235,7 @@ Changes indifferent_changes() {
       {"keep", [](auto& o) { o.keep += 1; }},
       {"patience", [](auto& o) { o.patience += 1; }},
       {"bad_steps", [](auto& o) { o.bad_steps += 1; }},
+      {"shard", [](auto& o) { o.shard = Sharded::optimizer; }},
       {"stall_timeout", [](auto& o) { o.stall_timeout += 1; }},
       {"keep_going", [](auto& o) { o.keep_going = true; }},
       {"memory_limit", [](auto& o) { o.memory_limit += 1; }},
@@ -259,7 +262,7 @@ TEST(Settings, IncludeEveryOptionThatAffectsTheResults) {
                                 f42, f43, f44, f45, f46, f47, f48, f49, f50, f51, f52, f53, f54,
                                 f55, f56, f57, f58, f59, f60, f61, f62, f63, f64, f65, f66, f67,
                                 f68, f69, f70, f71, f72, f73, f74, f75, f76, f77, f78, f79, f80,
-                                f81, f82] = options;
+                                f81, f82, f83, f84, f85] = options;
   [[maybe_unused]] const auto& [i1, i2, i3, i4, i5] = options.augmentation;
   [[maybe_unused]] const auto& [l1, l2, l3, l4, l5, l6, l7, l8] = options.lora;
   [[maybe_unused]] const auto& [o1, o2, o3, o4, o5, o6] = options.optimizer;
@@ -270,7 +273,7 @@ TEST(Settings, IncludeEveryOptionThatAffectsTheResults) {
       options.reinforcement;
   // The loss, the names of what is given, the command, the ranks and r27, a callback, are no
   // options.
-  constexpr size_t kFields = 72 + 5 + 8 + 6 + 5 + 9 + 26;  // the groups count as their fields
+  constexpr size_t kFields = 75 + 5 + 8 + 6 + 5 + 9 + 26;  // the groups count as their fields
   const Changes decisive = decisive_changes(), indifferent = indifferent_changes();
   EXPECT_EQ(decisive.size() + indifferent.size(), kFields);
   const auto noticed = [&](const Change& change) {
@@ -302,7 +305,8 @@ TEST(Settings, KeepTheirKeysAndValues) {
                 "accumulate_from": 0, "window_from": 0,
                 "weight_decay": 0.1, "clip": 1.0, "moments": "fp32",
                 "label_smoothing": 0.0, "lora": 0, "freeze": [], "seed": 1337, "average": 1,
-                "best_by": "automatic", "evaluate_windows": 256})"));
+                "best_by": "automatic", "evaluate_windows": 256, "gradients": "fp32",
+                "sync_every": 1})"));
   TrainOptions pairs;
   pairs.average = 3;
   pairs.best_by = "bleu";

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "kernels/cpu/row_blocks-inl.h"
+#include "kernels/sum_block.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
@@ -61,7 +62,7 @@ HWY_INLINE double block_sum(const float* x, int64_t count, const F& f) {
 
 template <class F>
 double sum_with(In x, int64_t size, const F& f) {
-  constexpr int64_t kBlock = 4096;
+  constexpr int64_t kBlock = kSumBlock;
   const int64_t blocks = (size + kBlock - 1) / kBlock;
   std::vector<double> partial(static_cast<size_t>(blocks));
   parallel_for(blocks, kGrainElements / kBlock, [&](int64_t first, int64_t last) HWY_ATTR {

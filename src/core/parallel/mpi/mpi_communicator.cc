@@ -90,8 +90,14 @@ class MpiCommunicator : public Communicator {
   }
   ~MpiCommunicator() override { MPI_Finalize(); }
 
-  void all_to_all(Parts<const float> sent, Parts<float> received) override;
-  void all_gather(Parts<float> values) override;
+  void all_to_all(Parts<const float> sent, Parts<float> received) override {
+    exchange(sent, received, MPI_FLOAT);
+  }
+  void all_to_all(Parts<const uint16_t> sent, Parts<uint16_t> received) override {
+    exchange(sent, received, MPI_UINT16_T);
+  }
+  void all_gather(Parts<float> values) override { collect(values, MPI_FLOAT); }
+  void all_gather(Parts<uint16_t> values) override { collect(values, MPI_UINT16_T); }
   std::vector<std::string> gather(const std::string& bytes) override;
   void barrier() override {
     MPI_Request request = MPI_REQUEST_NULL;
@@ -117,25 +123,32 @@ class MpiCommunicator : public Communicator {
     MPI_Request request = MPI_REQUEST_NULL;
   };
 
+  template <class T>
+  void exchange(Parts<const T> sent, Parts<T> received, MPI_Datatype type);
+  template <class T>
+  void collect(Parts<T> values, MPI_Datatype type);
+
   MPI_Comm machine_ = MPI_COMM_NULL, beats_ = MPI_COMM_NULL;
   std::list<Sent> sent_;  // until they are on their way
 };
 
-void MpiCommunicator::all_to_all(Parts<const float> sent, Parts<float> received) {
+template <class T>
+void MpiCommunicator::exchange(Parts<const T> sent, Parts<T> received, MPI_Datatype type) {
   const Layout from(sent.counts), to(received.counts);
   MPI_Request request = MPI_REQUEST_NULL;
-  check(MPI_Ialltoallv(sent.values.data(), from.counts.data(), from.offsets.data(), MPI_FLOAT,
-                       received.values.data(), to.counts.data(), to.offsets.data(), MPI_FLOAT,
+  check(MPI_Ialltoallv(sent.values.data(), from.counts.data(), from.offsets.data(), type,
+                       received.values.data(), to.counts.data(), to.offsets.data(), type,
                        MPI_COMM_WORLD, &request),
         "MPI_Ialltoallv");
   wait(request, "MPI_Ialltoallv");
 }
 
-void MpiCommunicator::all_gather(Parts<float> values) {
+template <class T>
+void MpiCommunicator::collect(Parts<T> values, MPI_Datatype type) {
   const Layout all(values.counts);
   MPI_Request request = MPI_REQUEST_NULL;
-  check(MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_FLOAT, values.values.data(), all.counts.data(),
-                        all.offsets.data(), MPI_FLOAT, MPI_COMM_WORLD, &request),
+  check(MPI_Iallgatherv(MPI_IN_PLACE, 0, type, values.values.data(), all.counts.data(),
+                        all.offsets.data(), type, MPI_COMM_WORLD, &request),
         "MPI_Iallgatherv");
   wait(request, "MPI_Iallgatherv");
 }

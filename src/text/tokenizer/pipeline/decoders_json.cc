@@ -53,7 +53,7 @@ constexpr std::array<PartReader<Decoder>, 9> decoder_readers = {{
 Decoders parse_decoders(const nlohmann::json& json, const std::string& path) {
   Decoders parts;
   if (json.is_null()) {
-    parts.push_back(JoinWithSpaces{});
+    parts.emplace_back(JoinWithSpaces{});
   } else {
     read_parts(JsonPart(json, path, "decoder"), decoder_readers, "decoders", parts);
   }

@@ -77,7 +77,7 @@ void surround(const Json& config, const std::string& path, TokenizerState& state
     add("add_eos_token", state.eos, sequence, around.pair);
     if (sequence == 0) around.single = around.pair;
   }
-  if (around.single.size() > 1) state.post_processors.push_back(around);
+  if (around.single.size() > 1) state.post_processors.emplace_back(around);
 }
 
 }  // namespace

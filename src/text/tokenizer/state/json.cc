@@ -326,7 +326,7 @@ class TokenizerReader {
       while (text.compare(at, mark.size(), mark) == 0) at += mark.size();
       if (text.find(mark, at) != text.npos) return;
     }
-    state_->pre_tokenizers.push_back(WordStarts{mark});
+    state_->pre_tokenizers.emplace_back(WordStarts{mark});
   }
 
   void read_characters(const std::string& unknown) {

@@ -1,0 +1,21 @@
+#pragma once
+
+// Changes of a tensor's elements, without gradients.
+
+#include "tensor/tensor.h"
+
+namespace fovea {
+
+// y += factor x
+inline void add_scaled(const Tensor& y, const Tensor& x, float factor) {
+  Out sum = y;
+  sum.add = true;
+  kernels(y).scale(sum, x, factor, y.size());
+}
+
+// x = factor x
+inline void scale_in_place(const Tensor& x, double factor) {
+  kernels(x).scale(x, x, static_cast<float>(factor), x.size());
+}
+
+}  // namespace fovea
