@@ -212,7 +212,8 @@ int run_command(const Verb& verb, Command& command, OptionTable& table, const Co
   if (jobs::Ranks::current() != nullptr && !command.runs_on_ranks(table))
     throw UsageError(
         fmt::format("{}: cannot run on the {} ranks of mpirun; expected one rank, or train, "
-                    "or embed, classify or translate on lines, or an experiment of lab",
+                    "eval on text, pairs or labels, embed, classify or translate on lines, or an "
+                    "experiment of lab",
                     verb.name, jobs::Ranks::current()->size()));
   command.apply(table);
   settle_threads(common.threads);

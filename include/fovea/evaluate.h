@@ -36,6 +36,9 @@ struct EvaluationData {
   // How to translate the sources of `pairs` for BLEU, chrF and ROUGE-L. If it is unset or beams is
   // 0, the sources are not translated. The source prefix also applies to the loss.
   std::optional<infer::TranslateOptions> translation = {};
+  // The processes of a job that evaluate together, all with these data; each gets all results.
+  // null = this process alone. Not for evaluate_images().
+  Communicator* ranks = nullptr;
 };
 void visit(EvaluationData& data, OptionVisitor& visitor);  // fovea/core/options.h
 

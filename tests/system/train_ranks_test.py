@@ -34,6 +34,13 @@ class TrainRanks(FoveaTest):
             self.assertEqual(digests(self.trained(count, name, *arguments)), digests(alone), f"{name} on {count} ranks")
         return alone
 
+    def check_evaluation(self, *arguments):
+        alone = self.ok(fovea("eval", *arguments, "--json")).stdout
+        for ranks in (2, 3):
+            shared = self.ok(self.on_ranks(ranks, "eval", *arguments, "--json"))
+            self.assertEqual(shared.stdout, alone, f"{arguments} on {ranks} ranks")
+            self.assertNotIn(b"error", shared.stderr)
+
     def losses(self, out):
         lines = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
         return [(line["step"], line[key]) for line in lines for key in ("loss", "grad_norm", "eval_loss") if key in line]
@@ -43,7 +50,8 @@ class TrainRanks(FoveaTest):
         alone = self.check_bits("text", *arguments)
         for ranks in RANKS:
             self.assertEqual(self.losses(self.folder / f"text-{ranks}"), self.losses(alone))
-            self.assertTrue(fovea("eval", self.folder / f"text-{ranks}", self.text).returncode == 0)
+        self.check_evaluation(alone, self.text)
+        self.check_evaluation(alone, self.text, "--context", 24, "--limit", 5)
 
     def test_precisions_and_odd_batches_keep_the_bits(self):
         small = ("--steps", 3, "--sample-every", 0, "--layers", 1, "--heads", 2, "--width", 32, "--context", 16, "--preset", "tiny")
@@ -54,7 +62,9 @@ class TrainRanks(FoveaTest):
 
     def test_other_objectives_of_text_keep_the_bits(self):
         small = ("--steps", 3, "--batch", 4, "--dropout", "0.1")
-        self.check_bits("masked", self.text, *ENCODER, "--head", "language_model", "--tokenizer", "wordpiece:120", *small, ranks=(2, 3))
+        masked = self.check_bits("masked", self.text, *ENCODER, "--head", "language_model", "--tokenizer", "wordpiece:120", *small, ranks=(2, 3))
+        self.check_evaluation(masked, self.text)
+        self.check_evaluation(masked, self.text, "--one-by-one", "--limit", 2)
         self.check_bits("spans", self.text, "--preset", "t5-small", "--layers", 1, "--encoder-layers", 1, "--heads", 2, "--encoder-heads", 2,
                         "--head-width", 8, "--encoder-head-width", 8, "--width", 16, "--ffn-width", 16, "--encoder-ffn-width", 16,
                         "--context", 32, *small, ranks=(2, 3))
@@ -76,13 +86,16 @@ class TrainRanks(FoveaTest):
 
     def test_labels_keep_the_bits(self):
         labels = self.file("labels.tsv", "".join(f"{' '.join(text_of(20 + i % 7, i).split())}\t{'ab'[i % 2]}\n" for i in range(60)))
-        self.check_bits("labels", "--labels", labels, *ENCODER, "--batch", 12, "--steps", 4, "--dropout", "0.1")
+        alone = self.check_bits("labels", "--labels", labels, *ENCODER, "--batch", 12, "--steps", 4, "--dropout", "0.1")
+        self.check_evaluation(alone, "--labels", labels)
 
     def test_translators_keep_the_bits(self):
         source = self.file("train.de", "".join(f"{' '.join(text_of(10 + i % 9, i).split())}\n" for i in range(60)))
         target = self.file("train.en", "".join(f"{' '.join(text_of(12 + i % 5, i + 99).split())}\n" for i in range(60)))
-        self.check_bits("pairs", "--preset", "translate-tiny", "--layers", 1, "--encoder-layers", 1, "--pairs", source, target, "--steps", 4,
+        alone = self.check_bits("pairs", "--preset", "translate-tiny", "--layers", 1, "--encoder-layers", 1, "--pairs", source, target, "--steps", 4,
                         "--evaluate-every", 2, "--tokenizer", "bpe:270", "--accumulate", 2, ranks=(2, 3, 8))
+        self.assertTrue(any("bleu" in line for line in (alone / "log.jsonl").read_text().splitlines()))
+        self.check_evaluation(alone, "--pairs", source, target, "--beams", 2)
 
     def test_experts_share_whole_passes(self):
         self.check_bits("experts", self.text, "--preset", "mixtral-8x7b", "--layers", 1, "--heads", 2, "--kv-heads", 2, "--width", 32, "--context",
@@ -96,7 +109,8 @@ class TrainRanks(FoveaTest):
         alone = self.check_bits("dpo", *dpo, "--batch", 8)
         self.assertEqual(self.losses(self.folder / "dpo-3"), self.losses(alone))
         self.check_bits("kto", *dpo, "--objective", "kto", "--batch", 4, ranks=(2,))
-        self.check_bits("reward", *dpo, "--objective", "reward", "--batch", 6, ranks=(2, 3))
+        reward = self.check_bits("reward", *dpo, "--objective", "reward", "--batch", 6, ranks=(2, 3))
+        self.check_evaluation(reward, pairs)
 
     def test_an_embedder_keeps_the_bits(self):
         pairs = self.file("pairs.tsv", "".join(f"{' '.join(text_of(30 + i % 50, i).split())}\t{' '.join(text_of(40, i + 50).split())}\n"
@@ -163,6 +177,8 @@ class TrainRanks(FoveaTest):
     def test_what_cannot_be_shared_is_refused_by_name(self):
         result = self.on_ranks(2, "train", self.text, "--out", self.folder / "electra", *ENCODER, "--objective", "replaced_tokens", "--steps", 2)
         self.refused_once(result, "--objective", "cannot be trained on 2 ranks")
+        result = self.on_ranks(2, "eval", self.folder, "--sts", self.text)
+        self.refused_once(result, "eval: cannot run on the 2 ranks")
         result = self.on_ranks(2, "distil", self.folder, self.folder, self.text, "--out", self.folder / "d")
         self.refused_once(result, "distil: cannot run on the 2 ranks")
 

@@ -17,6 +17,7 @@
 #include "fovea/compare.h"
 #include "fovea/core/error.h"
 #include "fovea/text/text_lines.h"
+#include "jobs/ranks.h"
 #include "options/common_options.h"
 #include "options/field_options.h"
 #include "options/open_model.h"
@@ -183,6 +184,12 @@ class EvalCommand : public Command {
                      "--adapter", "--probe", "--tasks", "--limit"});
   }
 
+  bool runs_on_ranks(const OptionTable& table) const override {
+    const auto others = {"--hypotheses", "--references", "--probe",     "--sts",    "--tasks",
+                         "--images",     "--score",      "--candidate", "--against"};
+    return std::ranges::none_of(others, [&](const char* name) { return table.given(name); });
+  }
+
   int run(const OptionTable& table) override {
     refuse_translation(table);
     if (!hypotheses_.empty() || !references_.empty()) return score_files(table);
@@ -217,7 +224,10 @@ class EvalCommand : public Command {
     if (!against_.empty())
       allow_only(table, "--against",
                  {"MODEL", "DATA", "--dtype", "--cache-dtype", "--adapter", "--mute"});
-    catch_signals();
+    if (const jobs::Ranks* ranks = jobs::Ranks::current())
+      data_.ranks = &ranks->communicator();
+    else
+      catch_signals();
     if (!against_.empty()) return run_compare(open(), against_, data_.text, json);
     const model::Model model = open();
     infer::TranslateOptions& translation = *data_.translation;
@@ -228,6 +238,7 @@ class EvalCommand : public Command {
     ProgressLine line;
     const auto start = std::chrono::steady_clock::now();
     const infer::Evaluation result = evaluate(model, data_, [&](double fraction) {
+      if (jobs::Ranks::only_helps()) return true;
       const double taken =
           std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       const std::string eta =
@@ -236,6 +247,7 @@ class EvalCommand : public Command {
       return !stop_requested();
     });
     line.clear();
+    if (jobs::Ranks::only_helps()) return 0;
     for (const std::string& text : result.notes) note("note: " + printable(text) + "\n");
     if (stop_requested()) return stop_code();
     print(json ? as_json(result) : as_text(result));

@@ -11,6 +11,7 @@
 #include "loop/check_options.h"
 #include "loop/examples_task.h"
 #include "loop/fields.h"
+#include "loop/shared_evaluation.h"
 #include "metrics/predictions.h"
 #include "open/model_parts.h"
 #include "start/evaluate_model.h"
@@ -24,19 +25,25 @@ void translate_pairs(const model::Model& model, const EvaluationData& data,
                      const train::EvaluationProgress& progress, infer::Predictions& found) {
   train::TextPairs pairs = train::read_pairs(data.pairs, "pairs");
   if (data.limit > 0) train::shorten(pairs, data.limit);
+  const auto translate = [&](int64_t begin, int64_t end) {
+    std::vector<std::string> texts;
+    const int64_t all = end - begin;
+    infer::translate(
+        model, *data.translation,
+        [&]() -> std::optional<std::string> {
+          if (begin == end) return std::nullopt;
+          return pairs.sources[static_cast<size_t>(begin++)];
+        },
+        [&](const infer::Translation& translation) {
+          train::report_progress(progress, std::ssize(texts), all);
+          texts.push_back(translation.best[0].text);
+          return true;
+        });
+    return texts;
+  };
   auto& translations = found.translations.emplace();
-  size_t read = 0;
-  infer::translate(
-      model, *data.translation,
-      [&]() -> std::optional<std::string> {
-        if (read == pairs.sources.size()) return std::nullopt;
-        return pairs.sources[read++];
-      },
-      [&](const infer::Translation& translation) {
-        train::report_progress(progress, std::ssize(translations), std::ssize(pairs.sources));
-        translations.emplace_back(translation.best[0].text, pairs.targets[translations.size()]);
-        return true;
-      });
+  for (std::string& text : train::share_texts(data.ranks, std::ssize(pairs.sources), translate))
+    translations.emplace_back(std::move(text), pairs.targets[translations.size()]);
 }
 
 // Adds transcripts of the recordings to the predictions.
@@ -54,7 +61,7 @@ void transcribe_recordings(const model::Model& model, const EvaluationData& data
         train::report_progress(progress, done, std::ssize(recordings.files));
         return true;
       },
-      found);
+      data.ranks, found);
 }
 
 // Returns what a classifier predicts; a head with one output predicts a number.
@@ -122,6 +129,7 @@ infer::Evaluation evaluate(const model::Model& model, const EvaluationData& data
   options.chat_template = data.chat_template;
   options.train_on = data.train_on;
   options.validation = 0;
+  options.ranks = data.ranks;
   options.evaluate_windows = data.limit;
   options.length = std::min(model.spec().context, kLongest);
   options.batch = std::max<int64_t>(1, kTokensAtOnce / options.length);
@@ -147,10 +155,11 @@ infer::Evaluation evaluate(const model::Model& model, const EvaluationData& data
               "given for {}; expected plain text, pairs or labelled texts",
               train::name_of(objective));
   if (data.one_by_one)
-    return train::evaluate_one_by_one(model, data.text, {options.length, data.limit}, options.batch,
-                                      progress);
+    return train::evaluate_one_by_one(model, data.text, {options.length, data.limit, data.ranks},
+                                      options.batch, progress);
   if (objective == train::Objective::next_token)
-    return train::evaluate_next_tokens(model, data.text, {data.context, data.limit}, progress);
+    return train::evaluate_next_tokens(model, data.text, {data.context, data.limit, data.ranks},
+                                       progress);
   if ((!speech && data.pairs.empty()) || !data.translation || data.translation->beams == 0)
     return train::evaluate_by_task(model, options, progress, {});
   // The fraction of the progress for scoring the pairs, which is faster than translating.

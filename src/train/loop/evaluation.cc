@@ -4,7 +4,7 @@
 #include <limits>
 #include <optional>
 
-#include "kernels/sum_tree.h"
+#include "loop/shared_evaluation.h"
 #include "losses/target_loss.h"
 #include "ops/row_loss.h"
 #include "tensor/host_values.h"
@@ -117,24 +117,22 @@ bool needs_choices(const infer::EvaluationTask& task) {
 
 infer::Predictions predict(const model::Transformer& model, DType compute,
                            const infer::EvaluationTask& task, int64_t count,
-                           const std::function<Batch(int64_t n)>& batch) {
+                           const std::function<Batch(int64_t n)>& batch, Communicator* ranks) {
   const NoGradient off;
   model::Pass pass;
   pass.compute = compute;
-  infer::Predictions total;
-  std::vector<double> losses;
-  for (int64_t n = 0; n < count; ++n) {
+  return predict_batches(ranks, count, [&](int64_t n) {
     const Batch next = batch(n);
-    total.labels += next.predictions;
-    if (model.spec.head.kind == model::HeadKind::token) add_ends(next, total.ends);
+    infer::Predictions found;
+    found.labels = next.predictions;
+    if (model.spec.head.kind == model::HeadKind::token) add_ends(next, found.ends);
     const bool outputs = next.as<LabelSets>() || next.as<Numbers>();
-    losses.push_back(next.as<AnswerSpans>() ? loss_with_spans(model, next, pass, total)
-                     : outputs              ? loss_with_outputs(model, next, pass, total)
-                     : needs_choices(task)  ? loss_with_choices(model, next, pass, total.choices)
-                                            : number_of(label_loss(model, next, pass, 1)));
-  }
-  total.loss = tree_sum(losses) / static_cast<double>(std::max<int64_t>(1, total.labels));
-  return total;
+    found.loss = next.as<AnswerSpans>() ? loss_with_spans(model, next, pass, found)
+                 : outputs              ? loss_with_outputs(model, next, pass, found)
+                 : needs_choices(task)  ? loss_with_choices(model, next, pass, found.choices)
+                                        : number_of(label_loss(model, next, pass, 1));
+    return found;
+  });
 }
 
 infer::Predictions predict(const model::Transformer& model, DType compute,

@@ -203,7 +203,7 @@ infer::Predictions ExamplesTask::predict(const model::Transformer& model) const 
 infer::Predictions ExamplesTask::predict_batches(
     const model::Transformer& model, DType dtype, int64_t count,
     const std::function<Batch(int64_t n)>& batch) const {
-  return train::predict(model, dtype, evaluation(), count, batch);
+  return train::predict(model, dtype, evaluation(), count, batch, options_.ranks);
 }
 
 bool ExamplesTask::writes_samples(const model::Transformer& model) const {

@@ -2,6 +2,7 @@
 
 // How the processes (ranks) of a job share the units of a step.
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 

@@ -341,16 +341,13 @@ bool Trainer::goes_on() const {
   return options_.ranks == nullptr ? go_on : of_leader(*options_.ranks, go_on).get<bool>();
 }
 
-// The leader evaluates; the decisions that follow from its numbers are those of every rank.
+// The ranks share the evaluation; the decisions that follow from the leader's numbers are those of
+// every rank.
 Trainer::Measured Trainer::measure(const model::Transformer& model) const {
-  if (options_.ranks == nullptr) return measure_alone(model);
-  nlohmann::json told;
-  Measured found;
-  if (leads()) {
-    found = measure_alone(model);
-    told = {{"metrics", found.metrics}, {"bits_per_byte", found.bits_per_byte}};
-    if (found.loss) told["loss"] = *found.loss;
-  }
+  if (options_.ranks == nullptr) return metrics_of(model);
+  Measured found = metrics_of(model);
+  nlohmann::json told = {{"metrics", found.metrics}, {"bits_per_byte", found.bits_per_byte}};
+  if (found.loss) told["loss"] = *found.loss;
   told = of_leader(*options_.ranks, told);
   if (leads()) return found;
   if (told.contains("loss")) found.loss = told["loss"].get<double>();
@@ -359,7 +356,7 @@ Trainer::Measured Trainer::measure(const model::Transformer& model) const {
   return found;
 }
 
-Trainer::Measured Trainer::measure_alone(const model::Transformer& model) const {
+Trainer::Measured Trainer::metrics_of(const model::Transformer& model) const {
   const infer::Predictions found = job_.task->predict(model);
   const infer::MetricValues loss = infer::values_of(evaluation_.loss, found);
   return {.loss = infer::value_of(loss, "loss"),

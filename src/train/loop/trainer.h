@@ -39,7 +39,7 @@ class Trainer {
   void evaluate_start();
   void keep_if_best(model::Transformer& model);
   Measured measure(const model::Transformer& model) const;
-  Measured measure_alone(const model::Transformer& model) const;
+  Measured metrics_of(const model::Transformer& model) const;
   bool goes_on() const;
   void does(Activity activity) const;
   double merit(const Measured& measured) const;  // higher is better

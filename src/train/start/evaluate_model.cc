@@ -96,12 +96,14 @@ infer::Evaluation evaluate_next_tokens(const model::Model& model,
   const int64_t batches = (whole + rows - 1) / rows;
   const infer::EvaluationTask& task = infer::evaluation_task("next_token");
   const int64_t all_batches = batches + (rest > 0 ? 1 : 0);
-  infer::Predictions found =
-      predict(model::parts_of(model).transformer, DType::f32, task, all_batches, [&](int64_t n) {
+  infer::Predictions found = predict(
+      model::parts_of(model).transformer, DType::f32, task, all_batches,
+      [&](int64_t n) {
         report_progress(progress, n, batches);
         if (n == batches) return window(whole * context, 1, rest);
         return window(n * rows * context, std::min(rows, whole - n * rows), context);
-      });
+      },
+      windows.ranks);
   found.bytes = tokens.bytes;
   infer::Evaluation result;
   add_metrics(result, task, found);

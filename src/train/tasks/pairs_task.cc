@@ -8,6 +8,7 @@
 #include "fovea/core/excerpt.h"
 #include "generate/translation.h"
 #include "loop/examples_task.h"
+#include "loop/shared_evaluation.h"
 #include "loop/special_tokens.h"
 #include "tasks/length_examples.h"
 #include "tasks/sequences.h"
@@ -191,30 +192,33 @@ class PairsTask : public ExamplesTask {
   // Adds greedy translations of the first held-out sources to the predictions.
   infer::Predictions predict(const model::Transformer& model) const override {
     infer::Predictions found = ExamplesTask::predict(model);
-    const auto count = static_cast<size_t>(
-        evaluated(std::min(std::ssize(validation_.sources), options_.bleu_lines)));
+    const int64_t count = evaluated(std::min(std::ssize(validation_.sources), options_.bleu_lines));
     if (count == 0) return found;
-    auto& translations = found.translations.emplace();
-    size_t read = 0;
     infer::TranslateOptions greedy;
     greedy.beams = 1;
     greedy.source_prefix = options_.source_prefix;
-    infer::translate(
-        {.model = model,
-         .tokenizer = &tokenizers_->target,
-         .rules = rules_,
-         .compute = compute(),
-         .source = &tokenizers_->source},
-        greedy, available_memory() / 2,
-        [&]() -> std::optional<std::string> {
-          if (read == count) return std::nullopt;
-          return validation_.sources[read++];
-        },
-        [&](const infer::Translation& translation) {
-          translations.emplace_back(translation.best[0].text,
-                                    validation_.targets[translations.size()]);
-          return true;
-        });
+    const infer::Generator translator{.model = model,
+                                      .tokenizer = &tokenizers_->target,
+                                      .rules = rules_,
+                                      .compute = compute(),
+                                      .source = &tokenizers_->source};
+    const auto translate = [&](int64_t begin, int64_t end) {
+      std::vector<std::string> texts;
+      infer::translate(
+          translator, greedy, available_memory() / 2,
+          [&]() -> std::optional<std::string> {
+            if (begin == end) return std::nullopt;
+            return validation_.sources[static_cast<size_t>(begin++)];
+          },
+          [&](const infer::Translation& translation) {
+            texts.push_back(translation.best[0].text);
+            return true;
+          });
+      return texts;
+    };
+    auto& translations = found.translations.emplace();
+    for (std::string& text : share_texts(options_.ranks, count, translate))
+      translations.emplace_back(std::move(text), validation_.targets[translations.size()]);
     return found;
   }
 

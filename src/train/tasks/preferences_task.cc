@@ -9,9 +9,9 @@
 #include "data/preferences.h"
 #include "fovea/model/model_path.h"
 #include "kernels/isa.h"
-#include "kernels/sum_tree.h"
 #include "loop/adapters.h"
 #include "loop/reference.h"
+#include "loop/shared_evaluation.h"
 #include "loop/special_tokens.h"
 #include "loop/step_sharing.h"
 #include "losses/preference_losses.h"
@@ -148,14 +148,13 @@ class PreferencesTask : public ConversationsTask {
     const NoGradient off;
     model::Pass pass;
     pass.compute = dtype;
-    infer::Predictions found;
-    std::vector<double> losses;
-    for (int64_t n = 0; n < count; ++n) {
-      const Scores scores = score(model, batch(n), pass, found.rewards);
-      losses.push_back(number_of(sum(scores.losses)));
-      found.labels += scores.losses.size();
-    }
-    found.loss = tree_sum(losses) / static_cast<double>(std::max<int64_t>(1, found.labels));
+    infer::Predictions found = train::predict_batches(options_.ranks, count, [&](int64_t n) {
+      infer::Predictions one;
+      const Scores scores = score(model, batch(n), pass, one.rewards);
+      one.loss = number_of(sum(scores.losses));
+      one.labels = scores.losses.size();
+      return one;
+    });
     found.rewards.paired = objective_ != Objective::kto;
     return found;
   }

@@ -78,12 +78,14 @@ infer::Predictions predict_one_by_one(const model::Model& model,
                            : tokens.count;
   const std::vector<WindowPart> parts = all_tokens(read, window, batch);
   const auto count = std::ssize(parts);
-  return predict(model::parts_of(model).transformer, DType::f32,
-                 infer::evaluation_task("one_by_one"), count, [&](int64_t n) {
-                   if (progress && !progress(static_cast<double>(n) / static_cast<double>(count)))
-                     fail(ErrorKind::Failed, "eval: interrupted");
-                   return masked_one_by_one(tokens, parts[static_cast<size_t>(n)], around, *mask);
-                 });
+  return predict(
+      model::parts_of(model).transformer, DType::f32, infer::evaluation_task("one_by_one"), count,
+      [&](int64_t n) {
+        if (progress && !progress(static_cast<double>(n) / static_cast<double>(count)))
+          fail(ErrorKind::Failed, "eval: interrupted");
+        return masked_one_by_one(tokens, parts[static_cast<size_t>(n)], around, *mask);
+      },
+      windows.ranks);
 }
 
 }  // namespace fovea::train

@@ -14,6 +14,7 @@ using EvaluationProgress = std::function<bool(double fraction)>;
 // How a text is read: windows of `length` tokens, of which the first `most` are; 0 = all.
 struct TextWindows {
   int64_t length = 0, most = 0;
+  Communicator* ranks = nullptr;  // see shared_evaluation.h
 };
 
 // Returns an encoder's predictions for each token of a text, given all other tokens of its window,

@@ -10,6 +10,7 @@
 #include "families/languages.h"
 #include "fovea/core/excerpt.h"
 #include "loop/examples_task.h"
+#include "loop/shared_evaluation.h"
 #include "tasks/speech_examples.h"
 #include "transcribe/window_decoder.h"
 
@@ -163,7 +164,7 @@ class SpeechTask : public ExamplesTask {
     if (some.files.empty()) return found;
     const infer::Generator generator{model, &*tokenizer_, infer::rules_of(setting().origin, ends_),
                                      compute()};
-    add_transcripts(generator, setting().origin, ends_, some, 1, {}, found);
+    add_transcripts(generator, setting().origin, ends_, some, 1, {}, options_.ranks, found);
     return found;
   }
 
@@ -227,37 +228,40 @@ class SpeechTask : public ExamplesTask {
 void add_transcripts(const infer::Generator& generator, const model::Origin& origin,
                      const std::vector<int32_t>& end_ids, const Recordings& recordings,
                      int64_t beams, const std::function<bool(int64_t done)>& advance,
-                     infer::Predictions& found) {
+                     Communicator* ranks, infer::Predictions& found) {
   const model::Spec& spec = generator.model.spec;
   const infer::SpeechTokens tokens =
       infer::speech_tokens(origin, spec, *generator.tokenizer, end_ids);
   Recordings settled = recordings;
   settle_languages(tokens, settled);
-  auto& texts = found.translations.emplace();
   const infer::TranscribeOptions options = options_of_windows(beams);
   infer::WindowDecoder decoder(generator, tokens, options, available_memory() / 2);
-  for (size_t first = 0; first < settled.files.size(); first += kTogether) {
-    const size_t last = std::min(settled.files.size(), first + kTogether);
-    std::vector<std::vector<float>> spectrograms;
-    for (size_t n = first; n < last; ++n)
-      spectrograms.push_back(
-          spectrogram_of_file(settled.files[n], spec.input.bins, 2 * spec.input.frames));
-    const std::vector<infer::EncodedAudio> encoded = decoder.encode(spectrograms);
-    std::vector<infer::SpeechWindow> windows;
-    for (size_t n = first; n < last; ++n) {
-      infer::SpeechWindow window{encoded[n - first], {tokens.start}, 0};
-      const std::vector<int32_t> task = task_tokens(tokens, settled.languages[n]);
-      window.beginning.insert(window.beginning.end(), task.begin(), task.end());
-      windows.push_back(std::move(window));
+  const auto transcribe = [&](int64_t begin, int64_t end) {
+    std::vector<std::string> texts;
+    for (auto first = static_cast<size_t>(begin); first < static_cast<size_t>(end);
+         first += kTogether) {
+      const size_t last = std::min(static_cast<size_t>(end), first + kTogether);
+      std::vector<std::vector<float>> spectrograms;
+      for (size_t n = first; n < last; ++n)
+        spectrograms.push_back(
+            spectrogram_of_file(settled.files[n], spec.input.bins, 2 * spec.input.frames));
+      const std::vector<infer::EncodedAudio> encoded = decoder.encode(spectrograms);
+      std::vector<infer::SpeechWindow> windows;
+      for (size_t n = first; n < last; ++n) {
+        infer::SpeechWindow window{encoded[n - first], {tokens.start}, 0};
+        const std::vector<int32_t> task = task_tokens(tokens, settled.languages[n]);
+        window.beginning.insert(window.beginning.end(), task.begin(), task.end());
+        windows.push_back(std::move(window));
+      }
+      for (const infer::WindowText& decoded : decoder.decode(windows))
+        texts.push_back(infer::speech_text(*generator.tokenizer, tokens, decoded.tokens));
+      if (advance && !advance(std::ssize(texts))) break;
     }
-    const std::vector<infer::WindowText> decoded = decoder.decode(windows);
-    for (size_t n = first; n < last; ++n) {
-      texts.emplace_back(
-          infer::speech_text(*generator.tokenizer, tokens, decoded[n - first].tokens),
-          settled.texts[n]);
-      if (advance && !advance(static_cast<int64_t>(n) + 1)) return;
-    }
-  }
+    return texts;
+  };
+  auto& translations = found.translations.emplace();
+  for (std::string& text : share_texts(ranks, std::ssize(settled.files), transcribe))
+    translations.emplace_back(std::move(text), settled.texts[translations.size()]);
 }
 
 std::unique_ptr<ExamplesTask> make_speech_task(const TrainOptions& options,

@@ -1,0 +1,106 @@
+#include "loop/shared_evaluation.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "kernels/sum_tree.h"
+
+namespace fovea::train {
+namespace {
+
+using nlohmann::json;
+
+template <class T>
+void append(std::vector<T>& all, const std::vector<T>& more) {
+  all.insert(all.end(), more.begin(), more.end());
+}
+
+json json_of(const infer::Predictions& p) {
+  json spans = json::array();
+  for (const infer::SpanPrediction& s : p.spans)
+    spans.push_back({s.sample, s.begin, s.end, s.score, s.none});
+  return {p.loss,           p.labels,         p.choices,         p.ends,
+          p.sets.width,     p.sets.labelled,  p.sets.chosen,     p.numbers,
+          std::move(spans), p.rewards.chosen, p.rewards.rejected};
+}
+
+infer::Predictions predictions_in(const json& of) {
+  infer::Predictions p;
+  of[0].get_to(p.loss);
+  of[1].get_to(p.labels);
+  of[2].get_to(p.choices);
+  of[3].get_to(p.ends);
+  of[4].get_to(p.sets.width);
+  of[5].get_to(p.sets.labelled);
+  of[6].get_to(p.sets.chosen);
+  of[7].get_to(p.numbers);
+  for (const json& s : of[8])
+    p.spans.push_back({s[0].get<int64_t>(), s[1].get<int64_t>(), s[2].get<int64_t>(),
+                       s[3].get<double>(), s[4].get<double>()});
+  of[9].get_to(p.rewards.chosen);
+  of[10].get_to(p.rewards.rejected);
+  return p;
+}
+
+void add(infer::Predictions& all, const infer::Predictions& more) {
+  all.labels += more.labels;
+  append(all.choices, more.choices);
+  const int64_t before = all.ends.empty() ? 0 : all.ends.back();
+  for (const int64_t end : more.ends) all.ends.push_back(before + end);
+  all.sets.width = std::max(all.sets.width, more.sets.width);
+  append(all.sets.labelled, more.sets.labelled);
+  append(all.sets.chosen, more.sets.chosen);
+  append(all.numbers, more.numbers);
+  append(all.spans, more.spans);
+  append(all.rewards.chosen, more.rewards.chosen);
+  append(all.rewards.rejected, more.rewards.rejected);
+}
+
+// Returns the values of all ranks, in the order of the ranks.
+std::vector<json> gather(Communicator& ranks, const json& own) {
+  const std::vector<std::uint8_t> bytes = json::to_msgpack(own);
+  std::vector<json> all;
+  for (const std::string& of_rank : ranks.gather({bytes.begin(), bytes.end()}))
+    all.push_back(json::from_msgpack(of_rank));
+  return all;
+}
+
+}  // namespace
+
+// Rank r predicts the batches r, r + ranks, ...
+infer::Predictions predict_batches(Communicator* ranks, int64_t count,
+                                   const std::function<infer::Predictions(int64_t n)>& of_batch) {
+  infer::Predictions total;
+  std::vector<double> losses;
+  const auto take = [&](const infer::Predictions& one) {
+    losses.push_back(one.loss);
+    add(total, one);
+  };
+  if (ranks == nullptr) {
+    for (int64_t n = 0; n < count; ++n) take(of_batch(n));
+  } else {
+    json own = json::array();
+    for (int64_t n = ranks->rank(); n < count; n += ranks->size())
+      own.push_back(json_of(of_batch(n)));
+    const std::vector<json> all = gather(*ranks, own);
+    for (int64_t n = 0; n < count; ++n)
+      take(predictions_in(
+          all[static_cast<size_t>(n % ranks->size())][static_cast<size_t>(n / ranks->size())]));
+  }
+  total.loss = tree_sum(losses) / static_cast<double>(std::max<int64_t>(1, total.labels));
+  return total;
+}
+
+std::vector<std::string> share_texts(
+    Communicator* ranks, int64_t count,
+    const std::function<std::vector<std::string>(int64_t begin, int64_t end)>& make) {
+  if (ranks == nullptr) return make(0, count);
+  const int64_t r = ranks->rank(), all = ranks->size();
+  std::vector<std::string> texts;
+  for (const json& own : gather(*ranks, make(count * r / all, count * (r + 1) / all)))
+    append(texts, own.get<std::vector<std::string>>());
+  return texts;
+}
+
+}  // namespace fovea::train
