@@ -211,9 +211,9 @@ void settle_threads(int64_t option) {
 int run_command(const Verb& verb, Command& command, OptionTable& table, const Common& common) {
   if (jobs::Ranks::current() != nullptr && !command.runs_on_ranks(table))
     throw UsageError(
-        fmt::format("{}: cannot run on the {} ranks of mpirun; expected one rank, or train, "
-                    "eval on text, pairs or labels, embed, classify or translate on lines, or an "
-                    "experiment of lab",
+        fmt::format("{}: cannot run on the {} ranks of mpirun; expected one rank, or "
+                    "another verb: train, distil, eval on text, pairs or labels, embed, classify "
+                    "or translate on lines, transcribe on files, scale, or an experiment of lab",
                     verb.name, jobs::Ranks::current()->size()));
   command.apply(table);
   settle_threads(common.threads);

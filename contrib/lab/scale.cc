@@ -36,24 +36,45 @@ Json settings_of(const ScaleOptions& o, const Text& text) {
           {"length", o.length},    {"learning_rate", o.learning_rate}};
 }
 
-// Trains a model of a width for some steps, or takes the run from the journal.
-double loss_of_run(const ScaleOptions& o, const Text& text, Journal& journal, int64_t width,
-                   int64_t steps) {
+constexpr const char* kArm = "width ";  // followed by the width
+
+LabRun run_of(const ScaleOptions& o, int64_t width, int64_t steps) {
   constexpr double kWidthOfRate = 64;
-  const LabRun run{.arm = fmt::format("width {}", width),
-                   .x = static_cast<double>(steps),
-                   .rate = o.learning_rate * std::sqrt(kWidthOfRate / static_cast<double>(width)),
-                   .seed = o.seed};
-  Trial trial{run};
-  trial.text = &text;
-  if (const Readings* found = journal.find(trial)) return found->at(0).y;
-  const auto start = std::chrono::steady_clock::now();
-  const nn::Transformer model(small_decoder(o.layers, width, text.vocabulary(), o.length), o.seed);
-  const double loss =
-      loss_on_text(model, trial, {.steps = steps, .rows = o.batch, .length = o.length});
-  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
-  journal.add(trial, {{trial.arm, trial.x, loss}}, passed.count());
-  return loss;
+  return {.arm = fmt::format("{}{}", kArm, width),
+          .x = static_cast<double>(steps),
+          .rate = o.learning_rate * std::sqrt(kWidthOfRate / static_cast<double>(width)),
+          .seed = o.seed};
+}
+
+// The runs of all widths and steps, from the journal or measured. Returns none if it was stopped.
+std::vector<double> losses_of(const ScaleBench& bench, const std::vector<LabRun>& runs,
+                              Journal& journal,
+                              const std::function<bool(int64_t run, int64_t runs)>& progress,
+                              const MeasureLabRuns& measure) {
+  std::vector<LabRun> missing;
+  for (const LabRun& run : runs)
+    if (journal.find(run) == nullptr) missing.push_back(run);
+  if (measure) {
+    measure(missing, [&](size_t n, const Readings& readings, double seconds) {
+      journal.add(missing[n], readings, seconds);
+    });
+  } else {
+    int64_t done = std::ssize(runs) - std::ssize(missing);
+    for (const LabRun& run : missing) {
+      if (progress && !progress(done++, std::ssize(runs))) return {};
+      const auto start = std::chrono::steady_clock::now();
+      const Readings readings = bench.measure(run);
+      const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
+      journal.add(run, readings, passed.count());
+    }
+  }
+  std::vector<double> losses;
+  for (const LabRun& run : runs) {
+    const Readings* const found = journal.find(run);
+    if (found == nullptr) return {};
+    losses.push_back(found->at(0).y);
+  }
+  return losses;
 }
 
 std::vector<LawPoint> points_of(const std::vector<ScaleRun>& runs, bool all) {
@@ -169,9 +190,12 @@ void visit(ScaleOptions& o, OptionVisitor& v) {
   v.seed({"seed", "seed of weights and of the order of the text"}, o.seed);
 }
 
-ScaleResult fit_scaling_law(const ScaleOptions& o,
-                            const std::function<bool(int64_t run, int64_t runs)>& progress) {
-  const FloatMode mode;
+struct ScaleBench::Parts {
+  ScaleOptions options;
+  lab::Text text;
+};
+
+ScaleBench::ScaleBench(const ScaleOptions& o) {
   check_fields(o);
   check_field(!o.data.empty(), "data", "none; expected text files or directories");
   check_field(o.widths.size() >= 4 && std::is_sorted(o.widths.begin(), o.widths.end()), "widths",
@@ -181,23 +205,50 @@ ScaleResult fit_scaling_law(const ScaleOptions& o,
                 width);
   check_field(o.steps.size() >= 3 && std::is_sorted(o.steps.begin(), o.steps.end()), "steps",
               "{}; expected at least 3, ascending", fmt::join(o.steps, ","));
-  const lab::Text text(o.data);
-  lab::Journal journal(o.out, lab::settings_of(o, text));
+  parts_ = std::make_unique<const Parts>(Parts{o, lab::Text(o.data)});
+}
+
+ScaleBench::~ScaleBench() = default;
+
+std::string ScaleBench::key() const {
+  return lab::settings_of(parts_->options, parts_->text).dump();
+}
+
+// Trains a model of the width for the steps.
+std::vector<LabReading> ScaleBench::measure(const LabRun& run) const {
+  const FloatMode mode;
+  const ScaleOptions& o = parts_->options;
+  lab::Trial trial{run};
+  trial.text = &parts_->text;
+  const int64_t width = std::stoll(run.arm.substr(std::string_view(lab::kArm).size()));
+  const nn::Transformer model(
+      lab::small_decoder(o.layers, width, parts_->text.vocabulary(), o.length), o.seed);
+  const double loss = lab::loss_on_text(
+      model, trial, {.steps = static_cast<int64_t>(run.x), .rows = o.batch, .length = o.length});
+  return {{run.arm, run.x, loss}};
+}
+
+ScaleResult fit_scaling_law(const ScaleOptions& o,
+                            const std::function<bool(int64_t run, int64_t runs)>& progress,
+                            const MeasureLabRuns& measure) {
+  const FloatMode mode;
+  const ScaleBench bench(o);
+  lab::Journal journal(o.out, lab::settings_of(o, bench.parts().text));
+  std::vector<LabRun> runs;
+  for (const int64_t width : o.widths)
+    for (const int64_t steps : o.steps) runs.push_back(lab::run_of(o, width, steps));
+  const std::vector<double> losses = lab::losses_of(bench, runs, journal, progress, measure);
   ScaleResult result;
-  const int64_t all = std::ssize(o.widths) * std::ssize(o.steps);
+  result.stopped = losses.empty();
+  if (result.stopped) return result;
+  auto loss = losses.begin();
   for (const int64_t width : o.widths) {
-    for (const int64_t steps : o.steps) {
-      if (progress && !progress(std::ssize(result.runs), all)) {
-        result.stopped = true;
-        return result;
-      }
-      const auto tokens = static_cast<double>(steps * o.batch * o.length);
+    for (const int64_t steps : o.steps)
       result.runs.push_back({.parameters = lab::size_of(o.layers, width),
-                             .tokens = tokens,
-                             .loss = lab::loss_of_run(o, text, journal, width, steps),
+                             .tokens = static_cast<double>(steps * o.batch * o.length),
+                             .loss = *loss++,
                              .predicted = {},
                              .left_out = width == o.widths.back()});
-    }
   }
   const ScaleRun& largest = result.runs.back();
   result.budget =

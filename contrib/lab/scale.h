@@ -2,10 +2,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "fovea/core/options.h"
+#include "lab/lab.h"
 
 namespace fovea {
 
@@ -53,11 +55,27 @@ struct ScaleResult {
   bool stopped = false;  // the callback stopped it; there is no law
 };
 
+// The runs behind a law, with the text that they read.
+class ScaleBench {
+ public:
+  explicit ScaleBench(const ScaleOptions& options);
+  ~ScaleBench();
+  std::vector<LabReading> measure(const LabRun& run) const;
+  std::string key() const;  // describes the options and the text: equal for equal runs
+
+  struct Parts;  // internals
+  const Parts& parts() const { return *parts_; }
+
+ private:
+  std::unique_ptr<const Parts> parts_;
+};
+
 // Writes result.json, table.md and chart.svg to options.out. `progress` is called before each run
-// with the finished runs and all; return false to stop. Throws InvalidArgument if an option is out
-// of range, or if there are fewer than 4 widths or 3 numbers of steps; and the errors of
-// run_experiment().
+// with the finished runs and all; return false to stop. If `measure` is given, it measures the runs
+// instead, and `progress` is not called. Throws InvalidArgument if an option is out of range, or if
+// there are fewer than 4 widths or 3 numbers of steps; and the errors of run_experiment().
 ScaleResult fit_scaling_law(const ScaleOptions& options,
-                            const std::function<bool(int64_t run, int64_t runs)>& progress = {});
+                            const std::function<bool(int64_t run, int64_t runs)>& progress = {},
+                            const MeasureLabRuns& measure = {});
 
 }  // namespace fovea

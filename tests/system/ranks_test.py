@@ -11,6 +11,7 @@ import subprocess
 import time
 import unittest
 
+import synthetic_audio
 from support import FOVEA, ROOT, FoveaTest, fovea
 
 MODEL = ROOT / "tests/goldens/sentence_model"
@@ -53,6 +54,35 @@ class Ranks(FoveaTest):
         self.assertNotEqual(result.returncode, 0)
         for mention in mentions:
             self.assertIn(str(mention), told[0])
+
+    def test_ranks_transcribe_whole_files(self):
+        folder = self.folder / "recordings"
+        folder.mkdir()
+        for i in range(5):
+            synthetic_audio.write_wav(folder / f"{i}.wav", synthetic_audio.voice(1 + i % 3, i))
+        model = ROOT / "tests/goldens/speech/model"
+        arguments = ("transcribe", model, folder, "--format", "srt")
+        alone = self.ok(fovea(*arguments)).stdout
+        self.ok(fovea(*arguments, "--out", self.folder / "alone"))
+        for ranks in (2, 3):
+            self.assertEqual(self.ok(self.mpirun(ranks, *arguments)).stdout, alone)
+            out = self.folder / f"out{ranks}"
+            self.ok(self.mpirun(ranks, *arguments, "--out", out))
+            for path in sorted((self.folder / "alone").iterdir()):
+                self.assertEqual((out / path.name).read_bytes(), path.read_bytes())
+        (folder / "broken.wav").write_bytes(b"RIFF")
+        self.expect_one_line(self.mpirun(2, *arguments), "broken.wav")
+        self.expect_one_line(self.mpirun(2, "transcribe", model, "-"), "standard input")
+
+    def test_runs_of_a_scaling_law_are_shared(self):
+        text = self.file("text.txt", lines(200).decode())
+        arguments = ("scale", text, "--widths", "4,8,12,16", "--steps", "2,4,6", "--layers", 1, "--length", 16, "--batch", 2, "--json")
+        alone = json.loads(self.ok(fovea(*arguments, "--out", self.folder / "alone")).stdout)
+        for ranks in (2, 3):
+            shared = self.ok(self.mpirun(ranks, *arguments, "--out", self.folder / f"scale{ranks}"))
+            self.assertEqual(json.loads(shared.stdout), alone)
+            for name in ("result.json", "table.md"):
+                self.assertEqual((self.folder / f"scale{ranks}" / name).read_text(), (self.folder / "alone" / name).read_text())
 
     def translator(self):
         """Returns a small translator after ten training steps."""

@@ -8,7 +8,7 @@
 
 #include "base/ordered_json.h"
 #include "cli/command.h"
-#include "jobs/rank_tasks.h"
+#include "cli/verbs/lab_ranks.h"
 #include "options/field_options.h"
 #include "terminal/progress.h"
 #include "terminal/signals.h"
@@ -73,33 +73,13 @@ class LabCommand : public Command {
   // Rank 0 writes the results; all ranks measure runs.
   int run_on(const jobs::Ranks& ranks) const {
     const LabBench bench = LabBench::open(name_, options_);
-    const jobs::Task measure = [&](const Json& task) -> Json {
-      const auto start = std::chrono::steady_clock::now();
-      Json values = Json::array();
-      for (const LabReading& r :
-           bench.measure({task["arm"], task["x"], task["rate"], task["seed"]}))
-        values.push_back({r.series, r.x, r.y});
-      const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
-      return {{"values", values}, {"seconds", passed.count()}};
-    };
+    LabRanks shared(ranks, bench.key(), [&](const LabRun& run) { return bench.measure(run); });
     if (ranks.rank() > 0) {
-      jobs::help_with_tasks(ranks, bench.key(), measure);
+      shared.help();
       return 0;
     }
-    jobs::RankTasks tasks(ranks, bench.key());
-    const auto measure_all = [&](const std::vector<LabRun>& runs, const LabMeasured& done) {
-      std::vector<Json> all;
-      for (const LabRun& r : runs)
-        all.push_back({{"arm", r.arm}, {"x", r.x}, {"rate", r.rate}, {"seed", r.seed}});
-      tasks.run(all, measure, [&](size_t run, const Json& result) {
-        std::vector<LabReading> readings;
-        for (const Json& value : result["values"])
-          readings.push_back({value[0], value[1], value[2]});
-        done(run, readings, result["seconds"]);
-      });
-    };
-    const LabResult result = run_experiment(name_, options_, {}, measure_all);
-    tasks.end();
+    const LabResult result = run_experiment(name_, options_, {}, shared.on_all());
+    shared.end();
     print(json ? as_json(result) : as_text(result));
     return 0;
   }

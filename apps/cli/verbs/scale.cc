@@ -6,6 +6,7 @@
 
 #include "base/ordered_json.h"
 #include "cli/command.h"
+#include "cli/verbs/lab_ranks.h"
 #include "options/field_options.h"
 #include "terminal/progress.h"
 #include "terminal/signals.h"
@@ -41,8 +42,11 @@ class ScaleCommand : public Command {
                 {"learning_rate", {"--lr"}}});
   }
 
+  bool runs_on_ranks(const OptionTable&) const override { return true; }
+
   int run(const OptionTable&) override {
     if (options_.data.empty()) throw UsageError("DATA: not given; expected text files");
+    if (const jobs::Ranks* ranks = jobs::Ranks::current()) return run_on(*ranks);
     catch_signals("stopping after this run (press again to stop immediately)");
     ProgressLine line;
     const ScaleResult result = fit_scaling_law(options_, [&](int64_t run, int64_t runs) {
@@ -57,6 +61,20 @@ class ScaleCommand : public Command {
   }
 
  private:
+  // Rank 0 writes the results; all ranks measure runs.
+  int run_on(const jobs::Ranks& ranks) const {
+    const ScaleBench bench(options_);
+    LabRanks shared(ranks, bench.key(), [&](const LabRun& run) { return bench.measure(run); });
+    if (ranks.rank() > 0) {
+      shared.help();
+      return 0;
+    }
+    const ScaleResult result = fit_scaling_law(options_, {}, shared.on_all());
+    shared.end();
+    print(json ? as_json(result) : as_text(result));
+    return 0;
+  }
+
   std::string as_text(const ScaleResult& r) const {
     std::string text = law_row("E", ranged(r.law.floor)) + law_row("A", ranged(r.law.size_factor)) +
                        law_row("alpha", ranged(r.law.size_exponent)) +

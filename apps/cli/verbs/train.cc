@@ -44,7 +44,7 @@ class TrainCommand : public Command {
   }
 
   void declare(OptionTable& table) override { request_.declare(table); }
-  bool runs_on_ranks(const OptionTable&) const override { return verb_ == "train"; }
+  bool runs_on_ranks(const OptionTable&) const override { return true; }
   void apply(OptionTable& table) override {
     const std::string out = take_recorded_run(table);
     request_.options.command = given_arguments(table);

@@ -12,6 +12,8 @@
 
 #include "base/files.h"
 #include "cli/command.h"
+#include "fovea/model/model_path.h"
+#include "jobs/rank_tasks.h"
 #include "options/common_options.h"
 #include "options/field_options.h"
 #include "options/open_model.h"
@@ -25,6 +27,7 @@ namespace fovea::cli {
 namespace {
 
 namespace fs = std::filesystem;
+using Json = jobs::Ranks::Json;
 using Clock = std::chrono::steady_clock;
 
 bool is_audio(const fs::path& path) {
@@ -113,6 +116,8 @@ class TranscribeCommand : public Command {
                      "--dtype"});
   }
 
+  bool runs_on_ranks(const OptionTable&) const override { return true; }
+
   int run(const OptionTable& table) override {
     if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
     read_temperatures();
@@ -125,12 +130,14 @@ class TranscribeCommand : public Command {
     refuse_unused(table, files);
     std::error_code error;
     into_folder_ = !out_.empty() && (files.size() > 1 || fs::is_directory(out_, error));
-    if (into_folder_) fs::create_directories(out_, error);
+    if (into_folder_ && !jobs::Ranks::only_helps()) fs::create_directories(out_, error);
     if (error && into_folder_)
       throw Error(ErrorKind::Failed, fmt::format("{}: {}", out_, error.message()));
     name_outputs(files);
     const model::Model model =
         open_model(model_, weight_precision(precision_), {}, adapters_of(adapters_));
+    if (const jobs::Ranks* ranks = jobs::Ranks::current())
+      return transcribe_on(*ranks, model, files, key_of(table));
     catch_signals("stopping after this window (press again to stop immediately)");
     for (const std::string& file : files) {
       transcribe_file(model, file);
@@ -140,6 +147,41 @@ class TranscribeCommand : public Command {
   }
 
  private:
+  // Describes what must be the same on all ranks.
+  std::string key_of(const OptionTable& table) const {
+    Json key = decisive_options(table, {"--out", "--threads", "--strict"});
+    key["model"] = model::model_fingerprint(model_);
+    if (!adapters_.empty()) key["adapters"] = identity_of(adapters_of(adapters_));
+    return key.dump();
+  }
+
+  // The ranks transcribe whole files, which each of them reads; rank 0 writes the transcripts.
+  int transcribe_on(const jobs::Ranks& ranks, const model::Model& model,
+                    const std::vector<std::string>& files, const std::string& key) const {
+    const jobs::Task transcribe = [&](const Json& file) -> Json {
+      const infer::Transcript transcript =
+          infer::transcribe(model, media::open_audio(file.get<std::string>()), options_, {});
+      return infer::formatted(transcript, format());
+    };
+    if (std::ranges::find(files, "-") != files.end())
+      throw UsageError(
+          fmt::format("FILE: standard input on {} ranks; expected audio files", ranks.size()));
+    if (ranks.rank() > 0) {
+      jobs::help_with_tasks(ranks, key, transcribe);
+      return 0;
+    }
+    jobs::RankTasks tasks(ranks, key);
+    std::map<size_t, std::string> finished;  // that are not yet written
+    size_t written = 0;
+    tasks.run({files.begin(), files.end()}, transcribe, [&](size_t file, const Json& text) {
+      finished[file] = text;
+      for (; finished.contains(written); finished.erase(written++))
+        write(files[written], finished[written]);
+    });
+    tasks.end();
+    return 0;
+  }
+
   void refuse_unused(const OptionTable& table, const std::vector<std::string>& files) const {
     const std::vector<float>& temperatures = options_.temperatures;
     const bool samples = std::any_of(temperatures.begin(), temperatures.end(),

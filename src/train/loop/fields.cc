@@ -156,6 +156,14 @@ void visit_ranks(TrainOptions& o, OptionVisitor& v) {
              "until their mean change is taken; the weights depend on the number of processes",
              true},
             o.sync_every, 1, 1'000'000);
+  const bool local = o.sync_every > 1;
+  v.number({"outer_rate", "`sync_every`: learning rate of the mean change", local}, o.outer_rate, 0,
+           10);
+  v.number({"outer_momentum",
+            "`sync_every`: Nesterov's momentum of the mean changes; 0, with a rate of 1: the mean "
+            "weights are taken",
+            local},
+           o.outer_momentum, 0, 1);
   v.number({"stall_timeout",
             "several processes: a step of more than N seconds, and of 5 usual steps, ends the job"},
            o.stall_timeout, 1, 1e6);

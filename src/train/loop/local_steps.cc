@@ -11,9 +11,6 @@
 namespace fovea::train {
 namespace {
 
-// Douillard et al. 2023, section 3.1.
-constexpr float kRate = 0.7f, kMomentum = 0.9f;
-
 constexpr const char* kName = "outer.";  // of u in a snapshot, followed by that of the parameter
 
 std::span<float> floats_of(const Tensor& x) {
@@ -31,9 +28,13 @@ void each(const std::vector<model::NamedParameter>& parameters, const auto& f) {
 
 }  // namespace
 
-LocalSteps::LocalSteps(Communicator& ranks, const std::vector<model::NamedParameter>& parameters,
-                       GradientPrecision precision)
-    : ranks_(ranks), rounds_(precision == GradientPrecision::bf16), rounded_(ranks) {
+LocalSteps::LocalSteps(const TrainOptions& options,
+                       const std::vector<model::NamedParameter>& parameters)
+    : ranks_(*options.ranks),
+      rate_(static_cast<float>(options.outer_rate)),
+      outer_momentum_(static_cast<float>(options.outer_momentum)),
+      rounds_(options.gradients == GradientPrecision::bf16),
+      rounded_(ranks_) {
   int64_t size = 0;
   for (const model::NamedParameter& one : parameters) {
     if (!one.parameter->trainable) continue;
@@ -47,7 +48,7 @@ LocalSteps::LocalSteps(Communicator& ranks, const std::vector<model::NamedParame
   });
 }
 
-Tensor LocalSteps::sum_over_ranks(Tensor own) {
+Tensor LocalSteps::sum_over_ranks(const Tensor& own) {
   RankSummands summands;
   for (int64_t r = 0; r < ranks_.size(); ++r) summands.push_back({r});
   Tensor sum = empty(own.shape());
@@ -61,12 +62,12 @@ void LocalSteps::synchronise() {
     const Tensor& value = one.parameter->value;
     add_scaled(change.rows(begin, begin + value.size()), value.detach().view({value.size()}), -1);
   });
-  change = rounds_ ? rounded_(std::move(change)) : sum_over_ranks(std::move(change));
+  change = rounds_ ? rounded_(std::move(change)) : sum_over_ranks(change);
   scale_in_place(change, 1.0 / ranks_.size());
-  scale_in_place(momentum_, kMomentum);
+  scale_in_place(momentum_, outer_momentum_);
   add_scaled(momentum_, change, 1);
-  add_scaled(weights_, change, -kRate);
-  add_scaled(weights_, momentum_, -kRate * kMomentum);
+  add_scaled(weights_, change, -rate_);
+  add_scaled(weights_, momentum_, -rate_ * outer_momentum_);
   each(parameters_, [&](const auto& one, int64_t begin) {
     copy_elements(one.parameter->value, 0, weights_, begin, one.parameter->value.size());
   });

@@ -19,9 +19,8 @@ namespace fovea::train {
 // All functions but restore() are collective.
 class LocalSteps {
  public:
-  // `parameters` must outlive this object. `precision`: of the changes that are sent.
-  LocalSteps(Communicator& ranks, const std::vector<model::NamedParameter>& parameters,
-             GradientPrecision precision);
+  // `parameters` must outlive this object. options.gradients: of the changes that are sent.
+  LocalSteps(const TrainOptions& options, const std::vector<model::NamedParameter>& parameters);
 
   // Takes an outer step. Afterwards the trained parameters are the same on all ranks.
   void synchronise();
@@ -33,10 +32,11 @@ class LocalSteps {
   void restore(const model::Snapshot& snapshot);
 
  private:
-  Tensor sum_over_ranks(Tensor own);
+  Tensor sum_over_ranks(const Tensor& own);
 
   Communicator& ranks_;
   std::vector<model::NamedParameter> parameters_;
+  float rate_, outer_momentum_;
   bool rounds_;
   RoundedReduction rounded_;
   Tensor weights_, momentum_;  // of all parameters, one after another

@@ -270,7 +270,7 @@ std::vector<TreeReduction::Summand> StepSharing::sums_of(const std::vector<Use*>
     for (const Use* use : uses) {
       const auto count = static_cast<size_t>(leaves_[use->leaf].size());
       const Tensor& sum = use->own[node];
-      sums[node].push_back(sum ? floats_of(sum) : std::span(missing_).first(count));
+      sums[node].emplace_back(sum ? floats_of(sum) : std::span(missing_).first(count));
     }
   }
   return sums;

@@ -64,7 +64,7 @@ Stepper::Stepper(model::Transformer& model, TrainingTask& task, const TrainOptio
       *options.ranks, trained_parameters(model, task),
       StepSharing::Options{
           .shards = shards_ ? &*shards_ : nullptr, .gradients = options.gradients, .local = local});
-  if (local) local_.emplace(*options.ranks, trained_parameters(model, task), options.gradients);
+  if (local) local_.emplace(options, trained_parameters(model, task));
   task.share_steps(*sharing_);
 }
 

@@ -224,6 +224,9 @@ const std::vector<FieldRule>& optimizer_rules() {
                 r.is({next_token, masked, spans, pairs, labels, chats});
        },
        "several processes, and text, pairs, labels or conversations"},
+      {{"outer_rate", "outer_momentum"},
+       [](const Run& r) { return r.options.sync_every > 1; },
+       "`sync_every` above 1"},
       {{"moments"}, [](const Run& r) { return r.optimises({adamw}); }, "`optimizer` adamw"},
       {{"growth"},
        [](const Run& r) { return r.options.accumulate_from > 0 || r.options.window_from > 0; },

@@ -293,8 +293,6 @@ void settle(Job& job, const model::Spec& spec, const text::Tokenizer& tokenizer,
 
 void check_shares_steps(const TrainOptions& o, Objective objective, const TrainingTask& task) {
   if (o.ranks == nullptr) return;
-  check_field(o.distillation.teacher.empty(), "teacher",
-              "given on {} ranks; expected one process to distil a model", o.ranks->size());
   check_field(task.traits().shares_steps, objective_field(o),
               "{} cannot be trained on {} ranks; expected one process", name_of(objective),
               o.ranks->size());

@@ -175,7 +175,9 @@ Changes decisive_changes() {
       {"clip", [](auto& o) { o.clip *= 2; }},
       {"moments", [](auto& o) { o.moments = MomentPrecision::bits8; }},
       {"gradients", [](auto& o) { o.gradients = GradientPrecision::bf16; }},
-      {"sync_every", [](auto& o) { o.sync_every = 10; }},
+      {"sync_every", [](auto& o) { o.sync_every += 9; }},
+      {"outer_rate", [](auto& o) { o.outer_rate = 1; }},
+      {"outer_momentum", [](auto& o) { o.outer_momentum = 0; }},
       {"label_smoothing", [](auto& o) { o.label_smoothing = 0.1; }},
       {"mask", [](auto& o) { o.mask *= 2; }},
       {"mean_span", [](auto& o) { o.mean_span *= 2; }},
@@ -256,13 +258,14 @@ TEST(Settings, IncludeEveryOptionThatAffectsTheResults) {
   options.augmentation.operations = 2;
   options.optimizer.kind = OptimizerKind::muon;
   options.accumulate_from = 1;
+  options.sync_every = 2;
   [[maybe_unused]] const auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15,
                                 f16, f17, f18, f19, f20, f21, f22, f23, f24, f25, f26, f27, f28,
                                 f29, f30, f31, f32, f33, f34, f35, f36, f37, f38, f39, f40, f41,
                                 f42, f43, f44, f45, f46, f47, f48, f49, f50, f51, f52, f53, f54,
                                 f55, f56, f57, f58, f59, f60, f61, f62, f63, f64, f65, f66, f67,
                                 f68, f69, f70, f71, f72, f73, f74, f75, f76, f77, f78, f79, f80,
-                                f81, f82, f83, f84, f85] = options;
+                                f81, f82, f83, f84, f85, f86, f87] = options;
   [[maybe_unused]] const auto& [i1, i2, i3, i4, i5] = options.augmentation;
   [[maybe_unused]] const auto& [l1, l2, l3, l4, l5, l6, l7, l8] = options.lora;
   [[maybe_unused]] const auto& [o1, o2, o3, o4, o5, o6] = options.optimizer;
@@ -273,7 +276,7 @@ TEST(Settings, IncludeEveryOptionThatAffectsTheResults) {
       options.reinforcement;
   // The loss, the names of what is given, the command, the ranks and r27, a callback, are no
   // options.
-  constexpr size_t kFields = 75 + 5 + 8 + 6 + 5 + 9 + 26;  // the groups count as their fields
+  constexpr size_t kFields = 77 + 5 + 8 + 6 + 5 + 9 + 26;  // the groups count as their fields
   const Changes decisive = decisive_changes(), indifferent = indifferent_changes();
   EXPECT_EQ(decisive.size() + indifferent.size(), kFields);
   const auto noticed = [&](const Change& change) {
