@@ -55,7 +55,7 @@ struct ScaleResult {
   bool stopped = false;  // the callback stopped it; there is no law
 };
 
-// The runs behind a law, with the text that they read.
+// The runs of which a law is the fit, with the text that they read.
 class ScaleBench {
  public:
   explicit ScaleBench(const ScaleOptions& options);

@@ -235,18 +235,7 @@ class EvalCommand : public Command {
     const bool speech = model.spec().input.kind == model::InputKind::audio;
     require(table, !data_.pairs.empty() || speech, {"--cache-dtype"}, "--pairs or recordings");
     if (data_.pairs.empty() && !speech) data_.translation.reset();
-    ProgressLine line;
-    const auto start = std::chrono::steady_clock::now();
-    const infer::Evaluation result = evaluate(model, data_, [&](double fraction) {
-      if (jobs::Ranks::only_helps()) return true;
-      const double taken =
-          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      const std::string eta =
-          fraction > 0 ? "  ETA " + duration(taken / fraction * (1 - fraction)) : "";
-      line.show(fraction, "reading" + eta, fmt::format("read {:.0f}%{}", 100 * fraction, eta));
-      return !stop_requested();
-    });
-    line.clear();
+    const infer::Evaluation result = evaluate_with_progress(model);
     if (jobs::Ranks::only_helps()) return 0;
     for (const std::string& text : result.notes) note("note: " + printable(text) + "\n");
     if (stop_requested()) return stop_code();
@@ -259,6 +248,22 @@ class EvalCommand : public Command {
     if (table.given("--pairs")) return;
     for (const char* option : {"--beams", "--source-prefix", "--task"})
       if (table.given(option)) throw UsageError(fmt::format("{}: requires --pairs", option));
+  }
+
+  infer::Evaluation evaluate_with_progress(const model::Model& model) const {
+    ProgressLine line;
+    const auto start = std::chrono::steady_clock::now();
+    infer::Evaluation result = evaluate(model, data_, [&](double fraction) {
+      if (jobs::Ranks::only_helps()) return true;
+      const double taken =
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      const std::string eta =
+          fraction > 0 ? "  ETA " + duration(taken / fraction * (1 - fraction)) : "";
+      line.show(fraction, "reading" + eta, fmt::format("read {:.0f}%{}", 100 * fraction, eta));
+      return !stop_requested();
+    });
+    line.clear();
+    return result;
   }
 
   int run_similarity(const OptionTable& table) {

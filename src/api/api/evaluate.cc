@@ -73,6 +73,26 @@ model::ProblemType problem_of(const model::Spec& spec, const model::Origin& orig
 
 constexpr int64_t kLongest = 1024, kTokensAtOnce = 4096;  // limit the memory of activations
 
+// Returns the options of a training that would hold out these data.
+train::TrainOptions options_of(const model::Model& model, const EvaluationData& data) {
+  train::TrainOptions options;
+  options.data = data.text;
+  options.pairs = data.pairs;
+  if (data.translation && !train::writes_speech(model.spec()))
+    options.source_prefix = infer::source_prefix_of(model, *data.translation);
+  options.labels = data.labels;
+  if (!data.labels.empty())
+    options.problem_type = problem_of(model.spec(), model::parts_of(model).origin);
+  options.chat_template = data.chat_template;
+  options.train_on = data.train_on;
+  options.validation = 0;
+  options.ranks = data.ranks;
+  options.evaluate_windows = data.limit;
+  options.length = std::min(model.spec().context, kLongest);
+  options.batch = std::max<int64_t>(1, kTokensAtOnce / options.length);
+  return options;
+}
+
 }  // namespace
 
 void visit(EvaluationData& d, OptionVisitor& v) {
@@ -118,21 +138,7 @@ infer::Evaluation evaluate(const model::Model& model, const EvaluationData& data
   const FloatMode mode;
   check_fields(data);
   check_field(data.images.empty(), "images", "given for a model of texts; expected one of images");
-  train::TrainOptions options;
-  options.data = data.text;
-  options.pairs = data.pairs;
-  if (data.translation && !train::writes_speech(model.spec()))
-    options.source_prefix = infer::source_prefix_of(model, *data.translation);
-  options.labels = data.labels;
-  if (!data.labels.empty())
-    options.problem_type = problem_of(model.spec(), model::parts_of(model).origin);
-  options.chat_template = data.chat_template;
-  options.train_on = data.train_on;
-  options.validation = 0;
-  options.ranks = data.ranks;
-  options.evaluate_windows = data.limit;
-  options.length = std::min(model.spec().context, kLongest);
-  options.batch = std::max<int64_t>(1, kTokensAtOnce / options.length);
+  train::TrainOptions options = options_of(model, data);
   train::check_data(options);
   // Judged answers are conversations too, and no model is evaluated on their labels.
   if (train::preference_form(data.text) == train::PreferenceForm::judged)

@@ -27,7 +27,7 @@ class LocalSteps {
   // Returns the mean of the numbers of all ranks.
   double mean(double own) const;
   // Adds u to the tensors of a snapshot, and sets the moments among them to their means over the
-  // ranks, from which a resumed run goes on as this one.
+  // ranks, from which this run and a resumed one continue.
   void add_state(std::map<std::string, Tensor>& tensors);
   void restore(const model::Snapshot& snapshot);
 

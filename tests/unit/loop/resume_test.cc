@@ -115,7 +115,11 @@ Changes decisive_changes_of_preferences() {
 
 // Those of the optimiser and of growing steps.
 Changes decisive_changes_of_steps() {
-  return {{"optimizer", [](auto& o) { o.optimizer.kind = OptimizerKind::lion; }},
+  return {{"gradients", [](auto& o) { o.gradients = GradientPrecision::bf16; }},
+          {"sync_every", [](auto& o) { o.sync_every += 9; }},
+          {"outer_rate", [](auto& o) { o.outer_rate = 1; }},
+          {"outer_momentum", [](auto& o) { o.outer_momentum = 0; }},
+          {"optimizer", [](auto& o) { o.optimizer.kind = OptimizerKind::lion; }},
           {"momentum", [](auto& o) { o.optimizer.momentum = 0.5; }},
           {"nesterov", [](auto& o) { o.optimizer.nesterov = false; }},
           {"muon_scale", [](auto& o) { o.optimizer.muon_scale = MuonScale::spectral; }},
@@ -174,10 +178,6 @@ Changes decisive_changes() {
       {"weight_decay", [](auto& o) { o.weight_decay *= 2; }},
       {"clip", [](auto& o) { o.clip *= 2; }},
       {"moments", [](auto& o) { o.moments = MomentPrecision::bits8; }},
-      {"gradients", [](auto& o) { o.gradients = GradientPrecision::bf16; }},
-      {"sync_every", [](auto& o) { o.sync_every += 9; }},
-      {"outer_rate", [](auto& o) { o.outer_rate = 1; }},
-      {"outer_momentum", [](auto& o) { o.outer_momentum = 0; }},
       {"label_smoothing", [](auto& o) { o.label_smoothing = 0.1; }},
       {"mask", [](auto& o) { o.mask *= 2; }},
       {"mean_span", [](auto& o) { o.mean_span *= 2; }},
