@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Measures training on two ranks of one thread beside one process of two threads, and on networks of limited speed.
 
-Usage: ranks.py [PRESET] [TEXT] [PAIRS]; default: nano, the documents of this project (""), 5. The two kinds of runs alternate. With the right to
+Usage: ranks.py [PRESET] [TEXT] [PAIRS] [OPTIONS]; default: nano, the documents of this project (""), 5. OPTIONS are those of the ranks, such as
+--shard optimizer. The two kinds of runs alternate. With the right to
 make network namespaces (root), two hosts are joined by a wire without a limit, of 1 Gbit/s and of 100 Mbit/s; the bytes on the wire are
 those of its counter. Prints one JSON object per measurement."""
 import json
@@ -22,13 +23,13 @@ STEPS = {"nano": 40, "baby": 8}
 BATCH = {"nano": 16, "baby": 32}
 
 
-def run(launcher, folder, preset, text, threads, name, steps=None, batch=None):
+def run(launcher, folder, preset, text, threads, name, steps=None, batch=None, options=()):
     """Returns the median seconds of a step, and the steps."""
     out = folder / name
     shutil.rmtree(out, ignore_errors=True)
     steps = steps or STEPS.get(preset, 10)
     command = [*launcher, FOVEA, "train", text, "--preset", preset, "--out", str(out), "--steps", str(steps), "--batch",
-               str(batch or BATCH.get(preset, 8)), "--evaluate-every", "0", "--sample-every", "0", "--save-every", "0", "--validation", "0"]
+               str(batch or BATCH.get(preset, 8)), "--evaluate-every", "0", "--sample-every", "0", "--save-every", "0", "--validation", "0", *options]
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
     entries = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
@@ -86,6 +87,7 @@ class Network:
 def main():
     preset = sys.argv[1] if len(sys.argv) > 1 else "nano"
     pairs = int(sys.argv[3]) if len(sys.argv) > 3 else 5
+    options = sys.argv[4:]
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         text = sys.argv[2] if len(sys.argv) > 2 and sys.argv[2] else str(folder / "text.txt")
@@ -94,7 +96,7 @@ def main():
         ratios, ones = [], []
         for _ in range(pairs):
             one, _ = run([], folder, preset, text, 2, "one")
-            two, _ = run([*MPIRUN, "-n", "2"], folder, preset, text, 1, "two")
+            two, _ = run([*MPIRUN, "-n", "2"], folder, preset, text, 1, "two", options=options)
             ones.append(one)
             ratios.append(two / one)
         spread = 1.96 * statistics.stdev(ratios) / len(ratios) ** 0.5 if pairs > 1 else 0
@@ -106,12 +108,12 @@ def main():
         with Network() as network:
             for rate in ("", "1gbit", "100mbit"):
                 network.limit(rate)
-                seconds, steps = run(network.launcher(), folder, preset, text, 1, "wire")
+                seconds, steps = run(network.launcher(), folder, preset, text, 1, "wire", options=options)
                 before = network.sent()
-                run(network.launcher(), folder, preset, text, 1, "wire", steps=WARM + 1)
+                run(network.launcher(), folder, preset, text, 1, "wire", steps=WARM + 1, options=options)
                 few = network.sent() - before
                 before = network.sent()
-                run(network.launcher(), folder, preset, text, 1, "wire", steps=WARM + 11)
+                run(network.launcher(), folder, preset, text, 1, "wire", steps=WARM + 11, options=options)
                 each = (network.sent() - before - few) / 10
                 print(json.dumps({"preset": preset, "limit": rate or "none", "step_ms": 1e3 * seconds, "half_alone_ms": 1e3 * half,
                                   "sent_mb_per_step": each / 1e6}), flush=True)
