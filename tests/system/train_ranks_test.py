@@ -185,6 +185,24 @@ class TrainRanks(FoveaTest):
         lines = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
         self.assertEqual([line["step"] for line in lines if "eval_loss" in line], [5, 10, 12])
 
+    def test_answers_are_written_and_learnt_with_the_same_bits(self):
+        self.ok(fovea("tokenize", "--train", "bpe", "--vocab-size", 257, self.text, "--out", self.folder / "tokenizer"))
+        base = self.trained(1, "base", self.text, "--preset", "tiny", "--layers", 1, "--heads", 2, "--width", 16, "--batch", 1, "--context", 32,
+                            "--tokenizer", self.folder / "tokenizer", "--steps", 2, "--sample-tokens", 0, "--seed", 7)
+        prompts = self.file("prompts.jsonl", "".join(json.dumps({"prompt": f"{i}+1=", "answer": str(i + 1)}) + "\n" for i in range(9)))
+        options = (prompts, "--from", base, "--prompts", 3, "--generations", 3, "--answer-tokens", 6, "--batch", 2, "--steps", 4, "--batch-epochs", 2,
+                   "--validation", "0.25", "--kl-weight", "0.1", "--save-every", 2)
+        for objective in ("grpo", "ppo"):
+            alone = self.check_bits(objective, *options, "--objective", objective, "--reward", "exact", "0.5*regex:[0-9]", ranks=(2, 3, 4))
+            self.assertEqual(self.losses(self.folder / f"{objective}-3"), self.losses(alone))
+        # A program judges on rank 0 only.
+        marks = self.folder / "marks"
+        program = (*options, "--objective", "grpo", "--reward-command", f"echo once >> '{marks}'; while read line; do echo 1; done")
+        alone = self.trained(1, "program", *program)
+        calls = marks.read_text().count("once")
+        self.assertEqual(digests(self.trained(3, "program", *program)), digests(alone))
+        self.assertEqual(marks.read_text().count("once"), 2 * calls)
+
     def test_what_cannot_be_shared_is_refused_by_name(self):
         result = self.on_ranks(2, "train", self.text, "--out", self.folder / "electra", *ENCODER, "--objective", "replaced_tokens", "--steps", 2)
         self.refused_once(result, "--objective", "cannot be trained on 2 ranks")

@@ -141,7 +141,7 @@ Cost cost_of(const Job& job, const model::Spec& spec, const PassSize& size) {
   const Savings savings = {.recompute = o.recompute,
                            .logit_rows = size.outputs,
                            .frozen_head = !head.trainable,
-                           .added_passes = size.added_passes,
+                           .summed_passes = size.summed_passes,
                            .moments = {o.optimizer, packed}};
   const Cost all = training_cost(spec, size.batch, size.length, o.accumulate, job.compute, savings);
   const bool part = o.lora.rank > 0 || !o.freeze.empty();

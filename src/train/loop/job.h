@@ -47,7 +47,7 @@ struct PassSize {
   int64_t batch = 0, length = 0;
   int64_t outputs = 0;        // tokens with labels; 0 = all
   bool varies = false;        // other passes have other sizes
-  bool added_passes = false;  // see Savings
+  int64_t summed_passes = 0;  // see Savings
 };
 // Sets the plan's cost and machine, and calls check_memory(). job.task, job.family and
 // job.base_bytes must be set.

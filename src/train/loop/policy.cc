@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <numeric>
+#include <span>
+#include <tuple>
+#include <utility>
 
 #include "base/math.h"
 #include "data/permutation.h"
@@ -67,10 +71,23 @@ TokenWeights token_weights(const RolloutBatch& batch, const std::vector<size_t>&
   return weights;
 }
 
-// Sums that the log of a step shows.
-struct UpdateSums {
-  double tokens = 0, clipped = 0, divergence = 0, value_loss = 0, surprisal = 0, kl = 0;
-  bool compared = false;  // with a reference
+// What a pass adds to the loss and to the log of its step.
+struct PassSums {
+  static constexpr size_t kNumbers = 8;
+  double loss = 0, tokens = 0;  // all tokens that it reads
+  double answer_tokens = 0, clipped = 0, divergence = 0, value_loss = 0, surprisal = 0, kl = 0;
+
+  void append_to(std::vector<double>& numbers) const {
+    numbers.insert(numbers.end(),
+                   {loss, tokens, answer_tokens, clipped, divergence, value_loss, surprisal, kl});
+  }
+  static PassSums read(const double* n) {
+    PassSums sums;
+    std::tie(sums.loss, sums.tokens, sums.answer_tokens, sums.clipped, sums.divergence,
+             sums.value_loss, sums.surprisal, sums.kl) =
+        std::tie(n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7]);
+    return sums;
+  }
 
   void add(const Tensor& log_p, const PolicyTargets& targets, const PolicyClip& limits) {
     const std::vector<float> now = to_floats(log_p), old = to_floats(targets.old),
@@ -84,25 +101,40 @@ struct UpdateSums {
       surprisal -= now[t];
     }
     if (targets.reference) {
-      compared = true;
       const std::vector<float> reference = to_floats(targets.reference);
       for (size_t t = 0; t < now.size(); ++t) {
         const double d = static_cast<double>(reference[t]) - now[t];
         kl += math::exp(d) - d - 1;
       }
     }
-    tokens += static_cast<double>(now.size());
-  }
-  infer::MetricValues metrics(bool ppo) const {
-    // The mean of -log p over tokens drawn from p estimates the entropy.
-    infer::MetricValues found = {{"entropy", surprisal / tokens},
-                                 {"clip_fraction", clipped / tokens},
-                                 {"update_kl", divergence / tokens}};
-    if (compared) found.emplace_back("kl", kl / tokens);
-    if (ppo) found.emplace_back("value_loss", value_loss);
-    return found;
+    answer_tokens += static_cast<double>(now.size());
   }
 };
+// Returns the result of a step, from its passes in their order.
+TrainingTask::StepLoss result_of(std::span<const PassSums> passes, bool ppo, bool compared) {
+  PassSums all;
+  std::vector<double> losses;
+  for (const PassSums& one : passes) {
+    losses.push_back(one.loss);
+    all.tokens += one.tokens;
+    all.answer_tokens += one.answer_tokens;
+    all.clipped += one.clipped;
+    all.divergence += one.divergence;
+    all.value_loss += one.value_loss;
+    all.surprisal += one.surprisal;
+    all.kl += one.kl;
+  }
+  TrainingTask::StepLoss result;
+  result.loss = tree_sum(losses);
+  result.tokens = static_cast<int64_t>(all.tokens);
+  // The mean of -log p over tokens drawn from p estimates the entropy.
+  result.metrics = {{"entropy", all.surprisal / all.answer_tokens},
+                    {"clip_fraction", all.clipped / all.answer_tokens},
+                    {"update_kl", all.divergence / all.answer_tokens}};
+  if (compared) result.metrics.emplace_back("kl", all.kl / all.answer_tokens);
+  if (ppo) result.metrics.emplace_back("value_loss", all.value_loss);
+  return result;
+}
 
 PolicyClip clip_of(const PolicyTraining& training) {
   const ReinforcementOptions& o = training.options;
@@ -153,43 +185,61 @@ PolicyLosses policy_losses(const PolicyOutputs& outputs, const PolicyTargets& ta
   return losses;
 }
 
+// The ranks read the passes in turns.
 TokenNumbers read_tokens(const model::Transformer& model, const model::Linear* value_head,
                          const RolloutBatch& batch, const PolicyTraining& training) {
   const NoGradient off;
+  std::vector<size_t> all(batch.count());
+  std::iota(all.begin(), all.end(), 0);
+  const std::vector<std::vector<size_t>> passes = passes_of(batch, all, training.batch);
+  const auto ranks = static_cast<size_t>(training.ranks == nullptr ? 1 : training.ranks->size()),
+             me = static_cast<size_t>(training.ranks == nullptr ? 0 : training.ranks->rank());
+  std::string own;  // the numbers of the passes of this rank
+  for (size_t p = me; p < passes.size(); p += ranks) {
+    const Batch inputs = batch.batch_of(passes[p], training.padding);
+    const PolicyOutputs outputs = policy_outputs(model, value_head, inputs, training);
+    for (const Tensor& numbers : {outputs.log_p, outputs.values}) {
+      if (!numbers) continue;
+      const std::vector<float> floats = to_floats(numbers);
+      own.append(reinterpret_cast<const char*>(floats.data()), floats.size() * sizeof(float));
+    }
+  }
+  const std::vector<std::string> numbers =
+      training.ranks == nullptr ? std::vector{own} : training.ranks->gather(own);
+  std::vector<const char*> next;
+  for (const std::string& of_rank : numbers) next.push_back(of_rank.data());
+
   const std::vector<int64_t> starts = batch.starts();
   TokenNumbers found;
   found.log_p.resize(static_cast<size_t>(starts.back()));
   if (value_head != nullptr) found.values.resize(found.log_p.size());
-  std::vector<size_t> all(batch.count());
-  std::iota(all.begin(), all.end(), 0);
-  for (const std::vector<size_t>& answers : passes_of(batch, all, training.batch)) {
-    const Batch inputs = batch.batch_of(answers, training.padding);
-    const PolicyOutputs outputs = policy_outputs(model, value_head, inputs, training);
-    const auto put = [&](const Tensor& numbers, std::vector<float>& into) {
-      const HostValues<float> of_tokens(numbers);
-      auto next = of_tokens.begin();
-      for (const size_t i : answers) {
-        std::copy_n(next, batch.length(i), into.begin() + starts[i]);
-        next += batch.length(i);
+  for (size_t p = 0; p < passes.size(); ++p) {
+    const char*& from = next[p % ranks];
+    for (std::vector<float>* into : {&found.log_p, &found.values}) {
+      if (into->empty()) continue;
+      for (const size_t i : passes[p]) {
+        const auto bytes = static_cast<size_t>(batch.length(i)) * sizeof(float);
+        std::memcpy(into->data() + starts[i], std::exchange(from, from + bytes), bytes);
       }
-    };
-    put(outputs.log_p, found.log_p);
-    if (value_head != nullptr) put(outputs.values, found.values);
+    }
   }
   return found;
 }
 
-TrainingTask::StepLoss backward_on_batch(const model::Transformer& model,
-                                         const model::Linear* value_head, const RolloutBatch& batch,
-                                         int64_t n, int64_t update,
-                                         const PolicyTraining& training) {
-  const std::vector<size_t> chosen = answers_of_update(batch, n, update, training);
-  const TokenWeights weights = token_weights(batch, chosen, training);
-  TrainingTask::StepLoss result;
-  UpdateSums sums;
-  std::vector<double> losses;
-  const std::vector<std::vector<size_t>> passes = passes_of(batch, chosen, training.batch);
-  for (const std::vector<size_t>& answers : passes) {
+namespace {
+
+// The passes of a step on a batch of answers.
+struct UpdatePasses {
+  const model::Transformer& model;
+  const model::Linear* value_head;
+  const RolloutBatch& batch;
+  const PolicyTraining& training;
+  const TokenWeights weights;
+  const std::vector<std::vector<size_t>> passes;
+
+  // Returns the loss of a pass, and sets its sums.
+  Tensor loss_of(size_t pass, PassSums& sums) const {
+    const std::vector<size_t>& answers = passes[pass];
     const auto pick = [&](const std::vector<float>& numbers) {
       return numbers.empty() ? Tensor() : batch.picked(answers, numbers);
     };
@@ -205,15 +255,70 @@ TrainingTask::StepLoss backward_on_batch(const model::Transformer& model,
     if (value_head != nullptr)
       values = {pick(batch.values), pick(batch.returns), pick(weights.value)};
     const PolicyLosses all = policy_losses(outputs, targets, values, training);
-    if (values) sums.value_loss += number_of(all.value);
-    const Tensor& loss = all.total;
-    result.tokens += inputs.tokens;
-    losses.push_back(number_of(loss));
-    backward(loss);
+    if (values) sums.value_loss = number_of(all.value);
+    sums.tokens = static_cast<double>(inputs.tokens);
+    sums.loss = number_of(all.total);
+    return all.total;
   }
-  result.loss = tree_sum(losses);
-  result.metrics = sums.metrics(training.ppo);
-  return result;
+
+  std::vector<PassSums> take_all() const {
+    PassGradients gradients;
+    std::vector<PassSums> all(passes.size());
+    for (size_t p = 0; p < passes.size(); ++p) {
+      const Tensor loss = loss_of(p, all[p]);
+      if (passes.size() == 1)
+        backward(loss);
+      else
+        gradients.backward(loss, static_cast<int64_t>(p));
+    }
+    gradients.finish();
+    return all;
+  }
+
+  // Takes the passes of this rank. Returns the sums of all.
+  std::vector<PassSums> share(StepSharing& sharing) const {
+    std::vector<PassUnits> units;
+    for (const std::vector<size_t>& answers : passes) {
+      int64_t tokens = 0;
+      for (const size_t i : answers) tokens += std::ssize(batch.ids[i]);
+      units.push_back({.count = 1, .cost = static_cast<double>(tokens)});
+    }
+    std::vector<double> own;
+    for (const StepNode& node : sharing.share(units)) {
+      PassGradients gradients;
+      for (const UnitRange& range : node.ranges) {
+        PassSums sums;
+        const Tensor loss = loss_of(range.pass, sums);
+        sums.append_to(own);
+        sharing.expect(node, range, gradients);
+        gradients.backward(loss, range.last);
+      }
+      sharing.add(gradients);
+    }
+    const std::vector<double> found = sharing.exchange(own);
+    std::vector<PassSums> all;
+    for (size_t i = 0; i < found.size(); i += PassSums::kNumbers)
+      all.push_back(PassSums::read(found.data() + i));
+    return all;
+  }
+};
+
+}  // namespace
+
+TrainingTask::StepLoss backward_on_batch(const model::Transformer& model,
+                                         const model::Linear* value_head, const RolloutBatch& batch,
+                                         int64_t n, int64_t update,
+                                         const PolicyTraining& training) {
+  const std::vector<size_t> chosen = answers_of_update(batch, n, update, training);
+  const UpdatePasses passes{model,
+                            value_head,
+                            batch,
+                            training,
+                            token_weights(batch, chosen, training),
+                            passes_of(batch, chosen, training.batch)};
+  return result_of(
+      training.sharing == nullptr ? passes.take_all() : passes.share(*training.sharing),
+      training.ppo, !batch.reference.empty());
 }
 
 }  // namespace fovea::train

@@ -5,6 +5,7 @@
 #include "fovea/train/reinforcement.h"
 #include "loop/passes.h"
 #include "loop/rollout_batch.h"
+#include "loop/step_sharing.h"
 #include "losses/policy_loss.h"
 
 namespace fovea::train {
@@ -17,7 +18,9 @@ struct PolicyTraining {
   int64_t batch = 1;  // answers per forward pass
   int32_t padding = 0;
   uint64_t seed = 0;
-  int64_t recompute = 0;  // see TrainOptions
+  int64_t recompute = 0;           // see TrainOptions
+  Communicator* ranks = nullptr;   // that read together; null = this process alone
+  StepSharing* sharing = nullptr;  // of their steps
 
   int64_t epochs() const { return options.batch_epochs > 0 ? options.batch_epochs : ppo ? 4 : 1; }
   int64_t updates() const { return epochs() * options.minibatches; }  // steps for each batch
@@ -51,7 +54,7 @@ TokenNumbers read_tokens(const model::Transformer& model, const model::Linear* v
 
 // Adds the gradients of update `update` (from 0) on the batch, the n-th of the run. If the old
 // log-probabilities are unknown, those of this update's own forward pass take their place: the
-// ratio is 1.
+// ratio is 1. Gradients are added by a tree over the passes.
 TrainingTask::StepLoss backward_on_batch(const model::Transformer& model,
                                          const model::Linear* value_head, const RolloutBatch& batch,
                                          int64_t n, int64_t update, const PolicyTraining& training);

@@ -92,6 +92,28 @@ infer::Predictions predict_batches(Communicator* ranks, int64_t count,
   return total;
 }
 
+std::vector<infer::Generation> share_answers(
+    Communicator* ranks, int64_t count, int64_t each,
+    const std::function<std::vector<infer::Generation>(int64_t begin, int64_t end)>& make) {
+  if (ranks == nullptr) return make(0, count);
+  const int64_t r = ranks->rank(), all = ranks->size();
+  json own = json::array();
+  const int64_t begin = count * r / all, end = count * (r + 1) / all;
+  if (begin < end)
+    for (const infer::Generation& answer : make(begin, end))
+      own.push_back({answer.ids, answer.text, answer.end_id});
+  std::vector<infer::Generation> answers;
+  answers.reserve(static_cast<size_t>(count * each));
+  for (const json& of_rank : gather(*ranks, own))
+    for (const json& answer : of_rank) {
+      infer::Generation& one = answers.emplace_back();
+      answer[0].get_to(one.ids);
+      answer[1].get_to(one.text);
+      answer[2].get_to(one.end_id);
+    }
+  return answers;
+}
+
 std::vector<std::string> share_texts(
     Communicator* ranks, int64_t count,
     const std::function<std::vector<std::string>(int64_t begin, int64_t end)>& make) {

@@ -18,9 +18,8 @@ int64_t further_uses(const model::Spec& s) {
   return std::max(0, int{source} + int{s.decoder.has_value()} + int{s.head.tied} - 1);
 }
 
-// Returns the number of sums of each use of a parameter.
-int64_t sums_of(int64_t passes, const Savings& savings) {
-  return savings.added_passes ? 1 : SumTree::slots_if_merged(passes);
+int64_t summed_passes(int64_t passes, const Savings& savings) {
+  return savings.summed_passes > 0 ? savings.summed_passes : passes;
 }
 
 // Returns the bytes of gradients. Those of one pass are summed in place; those of several passes
@@ -29,10 +28,11 @@ int64_t sums_of(int64_t passes, const Savings& savings) {
 uint64_t gradient_bytes(const model::Spec& s, int64_t parameters, int64_t passes,
                         const Savings& savings) {
   const int64_t embedding = s.vocabulary * model::embedding_width_of(s);
+  const int64_t summed = summed_passes(passes, savings);
   const int64_t numbers =
-      passes == 1 || savings.added_passes
-          ? parameters
-          : (parameters + embedding * further_uses(s)) * sums_of(passes, savings) + embedding;
+      summed == 1 ? parameters
+                  : (parameters + embedding * further_uses(s)) * SumTree::slots_if_merged(summed) +
+                        embedding;
   return static_cast<uint64_t>(numbers) * sizeof(float);
 }
 
@@ -73,7 +73,9 @@ Cost cost_of_part(Cost cost, const TrainedSizes& sizes, int64_t passes, DType co
   cost.trained = sizes.trained;
   cost.weight_bytes =
       sizes.frozen_bytes +
-      static_cast<uint64_t>(sizes.trained * (1 + sums_of(passes, savings))) * sizeof(float);
+      static_cast<uint64_t>(sizes.trained *
+                            (1 + SumTree::slots_if_merged(summed_passes(passes, savings)))) *
+          sizeof(float);
   cost.optimizer_bytes = sizes.moment_bytes;
   cost.activation_bytes += static_cast<uint64_t>(sizes.kept * cost.tokens) * size_of(compute);
   const double share = static_cast<double>(sizes.trained) / static_cast<double>(sizes.parameters);

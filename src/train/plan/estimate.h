@@ -25,7 +25,7 @@ struct Savings {
   int64_t recompute = 0;       // see TrainOptions
   int64_t logit_rows = 0;      // tokens of a pass whose logits are computed; 0 = all
   bool frozen_head = false;    // large logits are computed in blocks
-  bool added_passes = false;   // the gradients of passes are added in place, without a tree
+  int64_t summed_passes = 0;   // whose gradients a tree adds; 0 = those of the step
   MomentOptions moments = {};  // of the optimiser
 };
 

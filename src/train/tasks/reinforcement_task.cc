@@ -11,7 +11,9 @@
 #include "loop/conversation_text.h"
 #include "loop/examples_task.h"
 #include "loop/generate_answers.h"
+#include "loop/leader.h"
 #include "loop/policy.h"
+#include "loop/shared_evaluation.h"
 #include "loop/special_tokens.h"
 #include "losses/advantages.h"
 #include "metrics/correlation.h"
@@ -51,7 +53,6 @@ class ReinforcementTask : public ExamplesTask {
         data_(read_prompts(options.data)),
         data_hash_(data_.hash),
         state_(std::make_unique<ReinforcementState>()) {
-    traits_.shares_steps = false;
     check_field(purpose == Purpose::train, "objective",
                 "{} writes answers in training only; expected another objective", name());
     if (!o_.validation_prompts.empty()) {
@@ -94,8 +95,13 @@ class ReinforcementTask : public ExamplesTask {
     const int64_t answers = std::min(options_.batch, o_.prompts * o_.generations);
     return {.batch = answers,
             .length = std::min(spec.context, length),
-            .outputs = answers * (o_.answer_tokens + 1),
-            .added_passes = true};  // with an end token
+            .outputs = answers * (o_.answer_tokens + 1),  // with an end token
+            .summed_passes = passes_per_update(answers)};
+  }
+  int64_t passes_per_update(int64_t answers) const {
+    const int64_t most =
+        (o_.prompts * o_.generations + o_.minibatches - 1) / o_.minibatches;  // of an update
+    return (most + answers - 1) / answers;
   }
   PassSize loaded_size(const model::Spec& spec) const override { return pass_size(spec); }
   PlannedWork planned_work() const override {
@@ -180,9 +186,9 @@ class ReinforcementTask : public ExamplesTask {
   infer::Predictions predict(const model::Transformer& model) const override {
     const std::vector<const PromptText*> prompts = held_out_prompts();
     const std::vector<infer::Generation> answers =
-        generated(model, prompts, std::vector<uint64_t>(prompts.size()), greedy());
+        generated(model, prompts, std::vector<uint64_t>(prompts.size()), greedy(), options_.ranks);
     infer::Predictions found;
-    found.generated_rewards = (*rewards_)(judged(prompts, answers)).total;
+    found.generated_rewards = scores_of(prompts, answers).total;
     double tokens = 0;
     for (const infer::Generation& answer : answers)
       tokens += static_cast<double>(length_of(answer));
@@ -199,7 +205,8 @@ class ReinforcementTask : public ExamplesTask {
         texts_.held_out.empty() ? texts_.training.front() : texts_.held_out.front();
     AnswerSettings settings = greedy();
     settings.tokens = std::min(settings.tokens, options_.sample_tokens);
-    const std::vector<infer::Generation> answers = generated(model, {&first}, {0}, settings);
+    const std::vector<infer::Generation> answers =
+        generated(model, {&first}, {0}, settings, nullptr);
     const std::string prompt = setting().tokenizers.source.decode(first.ids);
     return prompt + (translates_ ? "\n" : "") + answers[0].text;
   }
@@ -219,7 +226,9 @@ class ReinforcementTask : public ExamplesTask {
             .batch = options_.batch,
             .padding = padding_,
             .seed = options_.seed,
-            .recompute = options_.recompute};
+            .recompute = options_.recompute,
+            .ranks = options_.ranks,
+            .sharing = sharing_};
   }
 
   void check_tokens_of_template(const text::Tokenizer& tokenizer) const {
@@ -284,10 +293,28 @@ class ReinforcementTask : public ExamplesTask {
   std::vector<infer::Generation> generated(const model::Transformer& model,
                                            const std::vector<const PromptText*>& prompts,
                                            const std::vector<uint64_t>& seeds,
-                                           const AnswerSettings& settings) const {
+                                           const AnswerSettings& settings,
+                                           Communicator* ranks) const {
     std::vector<const std::vector<int32_t>*> ids;
     for (const PromptText* each : prompts) ids.push_back(&each->ids);
-    return generate_answers(model, setting().tokenizers.target, rules_, ids, seeds, settings);
+    return share_answers(
+        ranks, std::ssize(ids), settings.generations, [&](int64_t begin, int64_t end) {
+          return generate_answers(model, setting().tokenizers.target, rules_,
+                                  {ids.begin() + begin, ids.begin() + end},
+                                  {seeds.begin() + begin, seeds.begin() + end}, settings);
+        });
+  }
+
+  // Rank 0 judges: its machine has the programs, and their answers may differ.
+  Rewards::Scores scores_of(const std::vector<const PromptText*>& prompts,
+                            const std::vector<infer::Generation>& answers) const {
+    if (options_.ranks == nullptr) return (*rewards_)(judged(prompts, answers));
+    Rewards::Scores scores;
+    if (leads(options_.ranks)) scores = (*rewards_)(judged(prompts, answers));
+    const nlohmann::json told =
+        of_leader(*options_.ranks, {{"total", scores.total}, {"by_name", scores.by_name}});
+    return {told["total"].get<std::vector<double>>(),
+            told["by_name"].get<std::vector<std::vector<double>>>()};
   }
 
   std::vector<GeneratedAnswer> judged(const std::vector<const PromptText*>& prompts,
@@ -309,8 +336,9 @@ class ReinforcementTask : public ExamplesTask {
                                       static_cast<uint64_t>(n * o_.prompts + std::ssize(prompts))));
       prompts.push_back(&texts_.training[i]);
     }
-    const std::vector<infer::Generation> answers = generated(model, prompts, seeds, sampling());
-    const Rewards::Scores scores = (*rewards_)(judged(prompts, answers));
+    const std::vector<infer::Generation> answers =
+        generated(model, prompts, seeds, sampling(), options_.ranks);
+    const Rewards::Scores scores = scores_of(prompts, answers);
     RolloutBatch& batch = state_->batch;
     batch = collected(prompts, answers);
     read(model, batch);

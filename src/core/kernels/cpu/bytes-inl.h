@@ -9,7 +9,6 @@
 
 #include "kernels/cpu/simd-inl.h"
 
-HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 
 using Wholes = hn::RebindToSigned<Floats>;
@@ -18,5 +17,4 @@ using WholeVector = hn::Vec<Wholes>;
 using ByteVector = hn::Vec<Bytes>;
 
 }  // namespace fovea::cpu::HWY_NAMESPACE
-HWY_AFTER_NAMESPACE();
 #endif
