@@ -12,7 +12,7 @@ import time
 import unittest
 
 import synthetic_audio
-from support import FOVEA, ROOT, FoveaTest, fovea
+from support import FOVEA, ROOT, FoveaTest, digests, fovea
 
 MODEL = ROOT / "tests/goldens/sentence_model"
 TEXTS = json.loads((MODEL / "texts.json").read_text())
@@ -73,6 +73,22 @@ class Ranks(FoveaTest):
         (folder / "broken.wav").write_bytes(b"RIFF")
         self.expect_one_line(self.mpirun(2, *arguments), "broken.wav")
         self.expect_one_line(self.mpirun(2, "transcribe", model, "-"), "standard input")
+
+    def test_an_index_has_the_same_bytes(self):
+        folder = self.folder / "texts"
+        folder.mkdir()
+        for i in range(9):
+            (folder / f"{i}.txt").write_bytes(b"\n\n".join(lines(90, seed=i).splitlines()))
+        for name in ("sentence_model", "sparse_model", "multi_vector_model"):
+            arguments = ("search", "--build", folder, "--model", ROOT / "tests/goldens" / name, "--passage-tokens", 12, "--out")
+            alone = self.ok(fovea(*arguments, self.folder / f"{name}-1"))
+            self.assertTrue(digests(self.folder / f"{name}-1"))
+            for ranks in (2, 3):
+                shared = self.ok(self.mpirun(ranks, *arguments, self.folder / f"{name}-{ranks}"))
+                self.assertEqual(shared.stdout, alone.stdout)
+                self.assertEqual(digests(self.folder / f"{name}-{ranks}"), digests(self.folder / f"{name}-1"))
+            again = self.ok(self.mpirun(2, *arguments, self.folder / f"{name}-1"))
+            self.assertIn(b" 0 of them new", again.stdout)
 
     def test_runs_of_a_scaling_law_are_shared(self):
         text = self.file("text.txt", lines(200).decode())

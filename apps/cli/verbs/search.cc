@@ -13,6 +13,7 @@
 #include "fovea/core/excerpt.h"
 #include "fovea/infer/image_search.h"
 #include "fovea/open.h"
+#include "jobs/ranks.h"
 #include "options/common_options.h"
 #include "options/field_options.h"
 #include "options/open_model.h"
@@ -86,6 +87,8 @@ class SearchCommand : public Command {
                      "--passage-tokens", "--overlap-tokens"});
   }
 
+  bool runs_on_ranks(const OptionTable& table) const override { return table.given("--build"); }
+
   int run(const OptionTable& table) override {
     if (table.given("--build")) {
       allow_only(table, "--build", {"--model", "--out", "--passage-tokens", "--overlap-tokens"});
@@ -121,9 +124,17 @@ class SearchCommand : public Command {
   int build() {
     if (model_.empty()) throw UsageError("--model: not given; expected a model directory");
     if (out_.empty()) throw UsageError("--out: not given; expected the index to write");
-    catch_signals();
+    const bool images = model_use(model_) == ModelUse::images;
+    if (const jobs::Ranks* ranks = jobs::Ranks::current()) {
+      if (images)
+        throw UsageError(fmt::format("--model: indexes images on {} ranks; expected one process",
+                                     ranks->size()));
+      build_.ranks = &ranks->communicator();
+    } else {
+      catch_signals();
+    }
     ProgressLine line;
-    if (model_use(model_) == ModelUse::images) return build_of_images(line);
+    if (images) return build_of_images(line);
     build_.progress = [&](int64_t embedded, int64_t passages) {
       const std::string state = fmt::format("{} of {} passages", embedded, passages);
       line.show(static_cast<double>(embedded) / static_cast<double>(passages), state,
@@ -139,6 +150,7 @@ class SearchCommand : public Command {
       throw;
     }
     line.clear();
+    if (jobs::Ranks::only_helps()) return 0;
     for (const std::string& file : result.skipped)
       note("warning: " + printable(file) + ": not a text file, skipped\n");
     for (const std::string& link : result.links_out)

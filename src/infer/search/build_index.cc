@@ -1,11 +1,14 @@
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <unordered_map>
 
 #include "base/fields.h"
 #include "base/files.h"
 #include "base/float_mode.h"
 #include "fovea/infer/search.h"
+#include "parallel/communicator.h"
 #include "search/index_files.h"
 #include "search/passage_model.h"
 #include "search/passages.h"
@@ -14,7 +17,7 @@
 namespace fovea::infer {
 namespace {
 
-constexpr int64_t kPassagesAtOnce = 256;  // number embedded between two calls of `progress`
+constexpr size_t kPassagesAtOnce = 256;  // number embedded between two calls of `progress`
 
 PassageRules rules_for(const PassageModel& model, const SearchBuildOptions& options) {
   constexpr int64_t kMost = 256, kSpecial = 8;  // room for special tokens and a short prompt
@@ -95,38 +98,108 @@ class KnownVectors {
   std::unordered_map<std::string, int64_t> numbers_;
 };
 
-// Copies the rows of one text.
-Tensor rows_of(const MultiVectors& all, int64_t text) {
-  const ArrayView rows = all.rows(text);
-  const Tensor x = empty({rows.shape[0], rows.shape[1]});
-  std::ranges::copy(rows.elements<float>(), x.data_as<float>());
-  return x;
+// Texts whose vectors are computed together, and where they come from.
+struct TextBlock {
+  std::vector<std::string> texts, names;
+};
+
+// The vectors of the texts of a block, as bytes: a dense vector, the indices and the values of a
+// sparse one, or those of all tokens. Counts the tokens of each text that were truncated.
+struct BlockVectors {
+  std::vector<std::string> bytes;
+  std::vector<int64_t> cut;
+};
+
+template <class T>
+void append(std::string& bytes, std::span<const T> numbers) {
+  bytes.append(reinterpret_cast<const char*>(numbers.data()), numbers.size_bytes());
 }
 
-// Computes the vectors of the passages with the numbers `chosen`. Returns how many tokens of each
-// were truncated.
-std::vector<int64_t> compute_vectors(const PassageModel& model,
-                                     const std::vector<std::string>& texts,
-                                     std::span<const size_t> chosen, const EmbedOptions& options,
-                                     PassageVectors& vectors) {
-  if (model.kind() == VectorKind::sparse) {
-    const SparseVectors rows = model.sparse_vectors(texts, TextRole::document, options);
-    for (size_t i = 0; i < chosen.size(); ++i)
-      vectors.sparse[chosen[i]] = KnownVectors::row_of(rows, static_cast<int64_t>(i));
-    return rows.cut;
+BlockVectors compute(const PassageModel& model, const TextBlock& block) {
+  EmbedOptions options;
+  options.name_of_text = [&](size_t i) { return block.names[i]; };
+  BlockVectors found;
+  found.bytes.resize(block.texts.size());
+  const auto each = [&](const auto& append_vector) {
+    for (size_t i = 0; i < block.texts.size(); ++i)
+      append_vector(static_cast<int64_t>(i), found.bytes[i]);
+  };
+  switch (model.kind()) {
+    case VectorKind::sparse: {
+      const SparseVectors rows = model.sparse_vectors(block.texts, TextRole::document, options);
+      each([&](int64_t i, std::string& bytes) {
+        const SparseVectors one = KnownVectors::row_of(rows, i);
+        append(bytes, std::span<const int32_t>(one.indices));
+        append(bytes, std::span<const float>(one.values));
+      });
+      found.cut = rows.cut;
+      break;
+    }
+    case VectorKind::multiple: {
+      const MultiVectors rows = model.token_model().embed(block.texts, TextRole::document, options);
+      each([&](int64_t i, std::string& bytes) { append(bytes, rows.rows(i).elements<float>()); });
+      found.cut = rows.cut;
+      break;
+    }
+    case VectorKind::dense: {
+      const Embeddings rows = model.dense_vectors(block.texts, TextRole::document, options);
+      each([&](int64_t i, std::string& bytes) { append(bytes, rows.view().row<float>(i)); });
+      found.cut = rows.cut;
+      break;
+    }
   }
-  if (model.kind() == VectorKind::multiple) {
-    const MultiVectors rows = model.token_model().embed(texts, TextRole::document, options);
-    for (size_t i = 0; i < chosen.size(); ++i)
-      vectors.tokens[chosen[i]] = rows_of(rows, static_cast<int64_t>(i));
-    return rows.cut;
+  return found;
+}
+
+// Sets the vectors of a passage to those that compute() has made.
+void put(const std::string& bytes, int64_t width, size_t passage, PassageVectors& vectors) {
+  if (vectors.dense) {
+    std::memcpy(vectors.dense.data_as<float>() + static_cast<int64_t>(passage) * width,
+                bytes.data(), bytes.size());
+  } else if (!vectors.sparse.empty()) {
+    SparseVectors& one = vectors.sparse[passage];
+    const size_t count = bytes.size() / (sizeof(int32_t) + sizeof(float));
+    one.count = 1;
+    one.width = width;
+    one.starts.push_back(static_cast<int64_t>(count));
+    one.indices.resize(count);
+    one.values.resize(count);
+    std::memcpy(one.indices.data(), bytes.data(), count * sizeof(int32_t));
+    std::memcpy(one.values.data(), bytes.data() + count * sizeof(int32_t), count * sizeof(float));
+  } else {
+    const auto rows = static_cast<int64_t>(bytes.size() / sizeof(float)) / width;
+    vectors.tokens[passage] = empty({rows, width});
+    std::memcpy(vectors.tokens[passage].data(), bytes.data(), bytes.size());
   }
-  const Embeddings rows = model.dense_vectors(texts, TextRole::document, options);
-  for (size_t i = 0; i < chosen.size(); ++i)
-    std::ranges::copy(
-        rows.view().row<float>(static_cast<int64_t>(i)),
-        vectors.dense.data_as<float>() + static_cast<int64_t>(chosen[i]) * rows.width);
-  return rows.cut;
+}
+
+// Computes a block on each rank. Collective; `blocks` are those of rank 0, and none end the work of
+// the others. Returns the results of all blocks.
+std::vector<BlockVectors> compute_on_ranks(const PassageModel& model, Communicator& ranks,
+                                           std::vector<TextBlock>& blocks) {
+  using nlohmann::json;
+  const auto gather = [&](const json& own) {
+    const std::vector<std::uint8_t> bytes = json::to_msgpack(own);
+    std::vector<json> all;
+    for (const std::string& of_rank : ranks.gather({bytes.begin(), bytes.end()}))
+      all.push_back(json::from_msgpack(of_rank));
+    return all;
+  };
+  json sent = json::array();
+  for (const TextBlock& block : blocks) sent.push_back({block.texts, block.names});
+  const json received = gather(sent).front();
+  const auto me = static_cast<size_t>(ranks.rank());
+  BlockVectors own;
+  if (me < received.size())
+    own = compute(model, {received[me][0].get<std::vector<std::string>>(),
+                          received[me][1].get<std::vector<std::string>>()});
+  if (received.empty()) return {};
+  std::vector<BlockVectors> results;
+  for (const json& of_rank : gather({own.bytes, own.cut}))
+    results.push_back(
+        {of_rank[0].get<std::vector<std::string>>(), of_rank[1].get<std::vector<int64_t>>()});
+  results.resize(received.size());
+  return results;
 }
 
 // Copies known vectors and computes the other vectors; counts these in the result.
@@ -138,25 +211,42 @@ PassageVectors vectors_of(const std::vector<IndexedPassage>& passages, const Pas
   for (size_t i = 0; i < passages.size(); ++i)
     if (!known.lend(passages[i].text, static_cast<int64_t>(i), vectors)) fresh.push_back(i);
   const auto count = static_cast<int64_t>(fresh.size());
-  for (int64_t first = 0; first < count; first += kPassagesAtOnce) {
-    if (options.progress && !options.progress(first, count))
+  const auto most = static_cast<size_t>(options.ranks == nullptr ? 1 : options.ranks->size());
+  for (size_t done = 0; done < fresh.size();) {
+    if (options.progress && !options.progress(static_cast<int64_t>(done), count))
       fail(ErrorKind::Failed, "search: interrupted; the index is unchanged");
-    const int64_t size = std::min(kPassagesAtOnce, count - first);
-    const auto chosen =
-        std::span(fresh).subspan(static_cast<size_t>(first), static_cast<size_t>(size));
-    EmbedOptions embed;
-    embed.name_of_text = [&](size_t i) {
-      const IndexedPassage& p = passages[chosen[i]];
-      return fmt::format("{}: line {}", p.file, p.line);
-    };
-    std::vector<std::string> texts;
-    for (const size_t i : chosen) texts.push_back(passages[i].text);
-    const std::vector<int64_t> cut = compute_vectors(model, texts, chosen, embed, vectors);
-    for (size_t i = 0; i < cut.size(); ++i)
-      if (cut[i] > 0 && result.cut++ == 0) result.first_cut = embed.name_of_text(i);
+    std::vector<TextBlock> blocks;
+    for (size_t next = done; blocks.size() < most && next < fresh.size();) {
+      TextBlock& block = blocks.emplace_back();
+      for (; block.texts.size() < kPassagesAtOnce && next < fresh.size(); ++next) {
+        const IndexedPassage& p = passages[fresh[next]];
+        block.texts.push_back(p.text);
+        block.names.push_back(fmt::format("{}: line {}", p.file, p.line));
+      }
+    }
+    const std::vector<BlockVectors> computed =
+        options.ranks == nullptr ? std::vector{compute(model, blocks.front())}
+                                 : compute_on_ranks(model, *options.ranks, blocks);
+    for (size_t b = 0; b < computed.size(); ++b) {
+      for (size_t i = 0; i < computed[b].bytes.size(); ++i) {
+        put(computed[b].bytes[i], model.width(), fresh[done++], vectors);
+        if (computed[b].cut[i] > 0 && result.cut++ == 0) result.first_cut = blocks[b].names[i];
+      }
+    }
+  }
+  if (options.ranks != nullptr) {
+    std::vector<TextBlock> none;
+    compute_on_ranks(model, *options.ranks, none);
   }
   result.embedded = count;
   return vectors;
+}
+
+// Computes vectors for rank 0 until it has all.
+void help(const PassageModel& model, Communicator& ranks) {
+  std::vector<TextBlock> none;
+  while (!compute_on_ranks(model, ranks, none).empty()) {
+  }
 }
 
 SparseVectors joined(const std::vector<SparseVectors>& rows, int64_t width) {
@@ -219,6 +309,14 @@ SearchBuild build_search_index(const std::string& folder, const std::string& mod
   check_fields(options);
   const PassageModel model = PassageModel::open(model_folder);
   const std::string fingerprint = model.fingerprint();
+  if (options.ranks != nullptr) {
+    check(options.ranks->gather(fingerprint).front() == fingerprint,
+          "{}: differs from the model of rank 0; expected the same files", model_folder);
+    if (options.ranks->rank() > 0) {
+      help(model, *options.ranks);
+      return {};
+    }
+  }
   const KnownVectors known(index, fingerprint, model);
   SearchBuild result;
   std::vector<IndexedPassage> passages = passages_of(folder, model, options, result);
