@@ -21,8 +21,8 @@ struct SearchBuildOptions {
   // Receives the number of embedded passages and the number of passages to embed, on the caller's
   // thread; return false to stop.
   std::function<bool(int64_t embedded, int64_t passages)> progress = {};
-  // The processes of a job that compute the vectors together; rank 0 reads the folder and writes the
-  // index, and the others return nothing. null = this process alone.
+  // The processes of a job that compute the vectors together; rank 0 reads the folder and writes
+  // the index, and the others return nothing. null = this process alone.
   Communicator* ranks = nullptr;
 };
 void visit(SearchBuildOptions& options, OptionVisitor& visitor);  // fovea/core/options.h

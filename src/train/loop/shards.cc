@@ -106,6 +106,7 @@ double Shards::gradient_norm(const Optimizer& optimizer) {
   std::vector<const char*> next;
   for (const std::string& part : parts) next.push_back(part.data());
   double total = 0;
+  bad_gradient_.clear();
   for (Shard* shard : trained_) {
     double sum = 0;
     bool reached = false;
@@ -123,6 +124,7 @@ double Shards::gradient_norm(const Optimizer& optimizer) {
       for (int64_t block = 0; block < blocks_in(shard->size(r)); ++block) sum += take();
     }
     total += sum;
+    if (!std::isfinite(sum) && bad_gradient_.empty()) bad_gradient_ = "gradient of " + shard->name;
     if (!reached && shard->own.trainable) shard->own.value.clear_gradient();
   }
   return std::sqrt(total);

@@ -47,6 +47,8 @@ class Shards {
   // These are collective. `optimizer` is that of own(). The norm is that of all gradients; a
   // parameter that no rank has reached loses its gradient.
   double gradient_norm(const Optimizer& optimizer);
+  // Returns "gradient of NAME" for the first gradient that was not finite in the last norm.
+  const std::string& bad_gradient() const { return bad_gradient_; }
   void gather_weights();
   // Returns Optimizer::state() of all ranks, as in one process, on rank 0.
   std::map<std::string, Tensor> state(const Optimizer& optimizer);
@@ -64,6 +66,7 @@ class Shards {
   bool rounded_;
   std::vector<Shard> all_;  // of the parameters
   std::vector<Shard*> trained_;
+  std::string bad_gradient_;
 };
 
 }  // namespace fovea::train

@@ -81,6 +81,7 @@ Stepper::Outcome Stepper::operator()(int64_t step) {
     if (shards_) shards_->gather_weights();
   } else {
     outcome.bad_tensor = task_.first_bad_tensor(model_, step);
+    if (outcome.bad_tensor.empty() && shards_) outcome.bad_tensor = shards_->bad_gradient();
     if (outcome.bad_tensor.empty()) outcome.bad_tensor = "the loss";
     optimizer_.clear_gradients();
   }
