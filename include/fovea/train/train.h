@@ -255,7 +255,7 @@ struct TrainOptions {
   // mean change is then taken as the gradient of an outer step with Nesterov's momentum (Douillard
   // et al. 2023). 1 = each step is that of the whole batch.
   int64_t sync_every = 1;
-  double outer_rate = 0.7, outer_momentum = 0.9;  // of the outer step; 1 and 0 = the mean weights
+  double outer_rate = 0.7, outer_momentum = 0.5;  // of the outer step; 1 and 0 = the mean weights
   // Several processes: a step that takes more seconds, and more than 5 usual steps, ends the job.
   double stall_timeout = 60;
   // Do not stop if the losses after the warm-up stay above those of the first steps.
