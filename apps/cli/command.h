@@ -66,4 +66,8 @@ struct Verb {
 };
 const std::vector<Verb>& verbs();
 
+// Runs the program with the arguments after its name, and returns its exit code. Reports errors,
+// those of a CPU that lacks instructions too. Sets handlers of signals.
+int run_program(const std::vector<std::string>& arguments);
+
 }  // namespace fovea::cli

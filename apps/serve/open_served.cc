@@ -139,10 +139,15 @@ void set_writer(const model::Model& model, const std::string& folder, const Serv
   }
 }
 
+model::Model opened(const std::string& folder, const ServedOptions& options) {
+  if (options.opened) return *options.opened;
+  return model::Model::open(folder, options.precision, options.cache);
+}
+
 // Adds the model and its adapters, which share the engine.
 void open_writer(const std::string& folder, const ServedOptions& options, const Warn& warn,
                  std::vector<std::shared_ptr<ServedModel>>& all) {
-  model::Model model = model::Model::open(folder, options.precision, options.cache);
+  model::Model model = opened(folder, options);
   if (!options.mmproj.empty()) model = model.with_image_encoder(options.mmproj, options.precision);
   warn_all(model.warnings(), warn);
   set_writer(model, folder, options, *all.emplace_back(std::make_shared<ServedModel>()));
@@ -250,7 +255,7 @@ void open_classifier(const std::string& folder, const ServedOptions& options, co
 
 void open_speech(const std::string& folder, const ServedOptions& options, const Warn& warn,
                  ServedModel& served) {
-  const model::Model model = model::Model::open(folder, options.precision, options.cache);
+  const model::Model model = opened(folder, options);
   warn_all(model.warnings(), warn);
   set_facts(model.spec(), options, served);
   if (model.has_tokenizer()) served.tokenizer = model.tokenizer();

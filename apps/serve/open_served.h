@@ -26,7 +26,8 @@ struct ServedOptions {
   model::WeightPrecision precision = model::WeightPrecision::stored;
   std::optional<DType> cache = {};  // unset = automatic
   infer::EngineOptions engine;
-  double most_seconds = 0;  // limit per request; 0 = unlimited
+  double most_seconds = 0;                  // limit per request; 0 = unlimited
+  std::optional<model::Model> opened = {};  // the model of `folder`, if it is open already
   std::function<void(infer::GenerateOptions&)>
       set_requests;  // overrides the model's defaults; may be empty
 };

@@ -22,6 +22,7 @@ ONLY = {"course": {"base"}, "lab": {"base"}, "image": {"base"}, "audio": {"base"
         "grammar": {"base", "unicode", "tokenizer"}, "chat": {"base", "unicode", "tokenizer", "jinja"}, "metrics": {"base", "unicode"},
         "parallel": {"base", "kernels"}, "hub": {"base"}, "records": {"base", "unicode"}, "data": {"base", "unicode", "records", "tokenizer"}}
 APPS = "terminal http jobs options tuning serve inspector cli".split()
+PYTHON_APPS = ("http", "serve", "cli")  # the routes of the server, the server, and the program
 APART = {"generate", "embed"}  # these folders do not include one another
 FAMILIES = re.compile(r"\b(gpt2|llama(?!\.cpp)|bert|roberta|distilbert|mpnet|t5|mistral|mixtral|qwen\d?|gemma\d?|bart|marian|phi\d?|"
                       r"bloom|opt|vit|whisper(?!\.cpp)|modernbert|electra|olmo\d?|gpt_neox)\b", re.IGNORECASE)
@@ -51,7 +52,7 @@ FILE_LINES, FUNCTION_LINES, COLUMNS = 600, 60, 100
 
 
 def cpp_files():
-    for top in ("include", "src", "contrib", "apps", "examples", "tests", "bench"):
+    for top in ("include", "src", "contrib", "apps", "python", "examples", "tests", "bench"):
         yield from (path for path in sorted((ROOT / top).rglob("*")) if path.suffix in (".h", ".cc"))
 
 
@@ -107,6 +108,8 @@ def check_include(path, header):
         return f"includes \"{header}\"; {parts[1]} is not below {first}"
     if parts[0] == "apps" and inner and first not in ("base", "parallel", "course", "lab"):
         return f"includes \"{header}\"; apps include only include/fovea, contrib, src/core/base and src/core/parallel"
+    if parts[0] == "python" and "/" in header and (inner and first != "base" or first in APPS and first not in PYTHON_APPS):
+        return f"includes \"{header}\"; python includes only include/fovea, src/core/base and apps/{', '.join(PYTHON_APPS)}"
     if parts[0] == "examples" and inner:
         return f"includes \"{header}\"; examples include only include/fovea"
     if parts[0] == "include" and inner:

@@ -27,7 +27,7 @@ def storey_of(path, root):
 def line_counts(root):
     """Returns the lines and the files of each storey, and the number of files under 50 lines."""
     lines, files, small = collections.Counter(), collections.Counter(), 0
-    for top in ("include", "src", "contrib", "apps"):
+    for top in ("include", "src", "contrib", "apps", "python"):
         for path in files_of(root / top):
             length = len(path.read_text(encoding="utf-8").splitlines())
             lines[storey_of(path, root)] += length

@@ -1,10 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fovea/core/options.h"
+#include "fovea/core/tensor.h"
 #include "fovea/infer/image_model.h"
 #include "fovea/model/model.h"
 
@@ -56,5 +59,16 @@ struct TracedTensor {
 std::vector<TracedTensor> trace(const model::Model& model, const TraceOptions& options);
 // Does the same for an encoder of images and options.image, without gradients.
 std::vector<TracedTensor> trace(const infer::ImageModel& model, const TraceOptions& options);
+
+// Receives each selected value, under its name, as soon as it is computed, and may replace it by
+// another tensor of the same shape and type, which the rest of the run reads.
+using TraceHook = std::function<void(const std::string& name, Tensor& value)>;
+// Do the same, and return the tensors, in the order of the names. Throw the
+// errors of trace(), and InvalidArgument if `hook` returns a tensor of another shape or type.
+using TracedValues = std::vector<std::pair<std::string, Tensor>>;
+TracedValues traced_values(const model::Model& model, const TraceOptions& options,
+                           const TraceHook& hook = {});
+TracedValues traced_values(const infer::ImageModel& model, const TraceOptions& options,
+                           const TraceHook& hook = {});
 
 }  // namespace fovea::study

@@ -19,6 +19,12 @@ enum class AdvantageKind { grpo, dr_grpo, rloo };
 // dr_grpo: the sum divided by generations x answer_tokens (Liu et al. 2025).
 enum class PolicyAverage { grpo, dapo, dr_grpo };
 
+// An answer for a reward of one's own: the record of its prompt, as JSON, and the generated text.
+struct RewardedAnswer {
+  std::string record, text;
+  int64_t tokens = 0;  // without the end token
+};
+
 // Reinforcement learning of a language model from rewards of its own answers: group-relative policy
 // optimisation (GRPO; Shao et al. 2024) or proximal policy optimisation (PPO; Schulman et al.
 // 2017). The model generates `generations` answers to each of `prompts` prompts, rewards judge
@@ -53,6 +59,9 @@ struct ReinforcementOptions {
   // Its rewards are added with the weight 1; empty = none.
   std::string reward_command;
   double reward_timeout = 60;  // seconds that the program may take for one batch
+  // A reward of one's own: returns a finite number for each answer, which is added with the weight
+  // 1. It is called once for each batch of answers, on the thread of the run; empty = none.
+  std::function<std::vector<double>(const std::vector<RewardedAnswer>&)> reward = nullptr;
   // Whether the run shall end now. Called while the program runs, which is then ended; the run ends
   // like one whose progress callback returns false.
   std::function<bool()> stop = nullptr;

@@ -175,7 +175,9 @@ class Recorder {
     for (const PointName& name : names) patch(name.name, value, names.front().name);
     for (const PointName& name : names) {
       selection_.found(name);
-      if (selection_.has(name)) found_[name.name] = value.detach();
+      if (!selection_.has(name)) continue;
+      if (input_.hook) call_hook(name.name, value);
+      found_[name.name] = value.detach();
     }
   }
 
@@ -214,6 +216,15 @@ class Recorder {
              input_.patch_file, other, name);
     patched_[name] = point;
     value = convert(found->second, value.dtype());
+  }
+
+  void call_hook(const std::string& name, Tensor& value) const {
+    Tensor hooked = value;
+    input_.hook(name, hooked);
+    check(hooked && hooked.shape() == value.shape() && hooked.dtype() == value.dtype(),
+          "{}: the hook returned {} {}; expected {} {}", name, name_of(hooked.dtype()),
+          describe(hooked.shape()), name_of(value.dtype()), describe(value.shape()));
+    value = hooked;
   }
 
   const model::Transformer& model_;

@@ -6,6 +6,7 @@
 
 #include "base/number_order.h"
 #include "families/registry.h"
+#include "fovea/study/trace.h"
 
 namespace fovea::study {
 
@@ -29,6 +30,7 @@ struct TraceInput {
   std::string layers;
   TraceTensors patches;    // by name; each replaces the value of its point
   std::string patch_file;  // the file of the patches, for errors
+  TraceHook hook;          // for selected values; may be empty
 };
 
 // Runs the model once. Returns the intermediate results, under the names of fovea/study/trace.h,

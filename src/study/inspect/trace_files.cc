@@ -164,11 +164,11 @@ void read_prompt(const model::Model& model, const TraceOptions& options, TraceIn
   input.vector_rows = tensor_of(vectors.rows, {N});
 }
 
-}  // namespace
-
-std::vector<TracedTensor> trace(const model::Model& model, const TraceOptions& options) {
+// Returns the values of a run, and those of the file if there is one.
+TraceTensors run(const model::Model& model, const TraceOptions& options, const TraceHook& hook) {
   const FloatMode mode;
   TraceInput input = selected(options);
+  input.hook = hook;
   if (!options.input.empty()) {
     check_field(options.image.empty(), "image", "cannot be combined with `input`");
     read_file(options.input, model.spec(), input);
@@ -191,13 +191,14 @@ std::vector<TracedTensor> trace(const model::Model& model, const TraceOptions& o
 
   // Uses a copy of the model, so that the caller's weights get no gradients.
   model::Transformer transformer = model::parts_of(model).transformer;
-  const TraceTensors found = trace_model(transformer, *origin.family, input);
-  return written(options.out, found, texts_of_tokens(model::parts_of(model), found));
+  return trace_model(transformer, *origin.family, input);
 }
 
-std::vector<TracedTensor> trace(const infer::ImageModel& model, const TraceOptions& options) {
+TraceTensors run(const infer::ImageModel& model, const TraceOptions& options,
+                 const TraceHook& hook) {
   const FloatMode mode;
   TraceInput input = selected(options);
+  input.hook = hook;
   const infer::ImageModel::Parts& parts = model.parts();
   check_field(!options.image.empty(), "image", "not given; expected an image");
   check_field(options.text.empty() && options.ids.empty() && options.input.empty(), "image",
@@ -208,7 +209,30 @@ std::vector<TracedTensor> trace(const infer::ImageModel& model, const TraceOptio
   parts.processor.normalise(parts.processor.fitted(media::read_image(options.image), options.image),
                             input.signal.data_as<float>());
   model::Transformer transformer = parts.transformer;
-  return written(options.out, trace_model(transformer, *parts.family, input), {});
+  return trace_model(transformer, *parts.family, input);
+}
+
+}  // namespace
+
+std::vector<TracedTensor> trace(const model::Model& model, const TraceOptions& options) {
+  const TraceTensors found = run(model, options, {});
+  return written(options.out, found, texts_of_tokens(model::parts_of(model), found));
+}
+
+std::vector<TracedTensor> trace(const infer::ImageModel& model, const TraceOptions& options) {
+  return written(options.out, run(model, options, {}), {});
+}
+
+TracedValues traced_values(const model::Model& model, const TraceOptions& options,
+                           const TraceHook& hook) {
+  const TraceTensors found = run(model, options, hook);
+  return {found.begin(), found.end()};
+}
+
+TracedValues traced_values(const infer::ImageModel& model, const TraceOptions& options,
+                           const TraceHook& hook) {
+  const TraceTensors found = run(model, options, hook);
+  return {found.begin(), found.end()};
 }
 
 }  // namespace fovea::study

@@ -44,7 +44,7 @@ void check_reinforcement(const TrainOptions& o) {
   const bool grpo = o.objective == Objective::grpo, used = grpo || o.objective == Objective::ppo;
   if (!used) return;
   check_field(!o.from.empty(), "from", "not given; expected the model that generates the answers");
-  check_field(!r.rewards.empty() || !r.reward_command.empty(), "rewards",
+  check_field(!r.rewards.empty() || !r.reward_command.empty() || r.reward, "rewards",
               "none; expected at least one, or `reward_command`");
   check_field(!grpo || r.generations > 1, "generations",
               "{}; expected at least 2 for grpo, which compares the answers to a prompt",

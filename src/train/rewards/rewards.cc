@@ -60,6 +60,7 @@ Rewards::Rewards(const ReinforcementOptions& options, DType compute) {
                 given);
     add(kind, weight, std::move(reward));
   }
+  if (options.reward) add("function", 1, make_reward_function(options.reward));
   if (!options.reward_command.empty())
     add("command", 1,
         make_reward_program(options.reward_command, options.reward_timeout, options.stop));

@@ -59,6 +59,9 @@ class Rewards {
 std::unique_ptr<Reward> make_check(const std::string& kind, const std::string& argument);
 // The output of a model with one label for the prompt and the answer.
 std::unique_ptr<Reward> make_reward_model(const std::string& folder, DType compute);
+// A function of the caller; see ReinforcementOptions::reward.
+std::unique_ptr<Reward> make_reward_function(
+    std::function<std::vector<double>(const std::vector<RewardedAnswer>&)> function);
 // A program; see ReinforcementOptions::reward_command. Its calls throw RewardsStopped if `stop`
 // returns true.
 std::unique_ptr<Reward> make_reward_program(const std::string& command, double seconds,

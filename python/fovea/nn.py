@@ -1,0 +1,3 @@
+"""Layers, models and optimisers for loops of one's own."""
+
+from ._fovea.nn import *  # noqa: F403

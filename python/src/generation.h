@@ -1,0 +1,33 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "fovea/infer/generate.h"
+
+namespace fovea::python {
+
+struct GenerationRequest {
+  infer::GenerateOptions options;  // without the constraint of the grammar
+  std::optional<model::Model> draft;
+  // The kind of a grammar (schema, gbnf or regex) and its text.
+  std::optional<std::pair<std::string, std::string>> grammar;
+
+  // Returns the options of one request: the constraint of a grammar is for one only.
+  infer::GenerateOptions options_for(const model::Model& model) const;
+};
+
+// Returns the model's defaults, changed by keyword arguments: the fields of GenerateOptions, and
+// draft, logits, logit_bias, keep_special, schema, gbnf and regex. Without a seed, it is random.
+GenerationRequest generation_request(const model::Model& model, const nanobind::kwargs& given);
+
+using PromptText = std::variant<std::string, std::vector<int32_t>>;  // or token ids
+infer::ImagePrompt prompt_of(const model::Model& model, const PromptText& prompt,
+                             const std::vector<media::Image>& images, bool parse_special);
+
+}  // namespace fovea::python
