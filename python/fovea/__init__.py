@@ -1,11 +1,14 @@
 """fovea trains, fine-tunes, runs, serves and inspects Transformers on CPUs.
 
-    import fovea
+import fovea
 
-    model = fovea.load("path/of/a/model")  # or a name of the Hugging Face Hub
-    print(model.generate("Once upon a time", max_tokens=50))
+model = fovea.load("path/of/a/model")  # or a name of the Hugging Face Hub
+print(model.generate("Once upon a time", max_tokens=50))
 """
 
+import numpy as _numpy  # here, so that Ctrl-C does not interrupt its import in a later call
+
+from . import nn, ops
 from ._fovea import (
     BadFile,
     Classifier,
@@ -35,6 +38,8 @@ from ._fovea import (
     Translation,
     Unsupported,
     __version__,
+    attention_pairs,
+    chinchilla_loss,
     clear_tape,
     doctor,
     empty,
@@ -46,8 +51,6 @@ from ._fovea import (
     kaplan_loss,
     kaplan_loss_of_data,
     kaplan_loss_of_size,
-    attention_pairs,
-    chinchilla_loss,
     model_use,
     no_gradient,
     normal,
@@ -76,9 +79,8 @@ from ._fovea import (
     write_safetensors,
     zeros,
 )
-from . import nn, ops
 from .encoder import Encoder
-from .evaluating import evaluate, evaluate_images, evaluate_tasks, compare, linear_probe
+from .evaluating import compare, evaluate, evaluate_images, evaluate_tasks, linear_probe
 from .model import Model, convert, load, open_snapshot
 from .planning import flops_of_hours, inference_memory, plan, plan_hosts
 from .serving import Server, serve
@@ -91,4 +93,97 @@ from .training import (
     training_example,
 )
 
-__all__ = [name for name in dir() if not name.startswith("_")] + ["__version__"]
+__all__ = [
+    "BadFile",
+    "Classifier",
+    "Encoder",
+    "Encoding",
+    "Error",
+    "Explanation",
+    "Failed",
+    "FoundPassage",
+    "Generation",
+    "ImageIndex",
+    "ImageModel",
+    "Inspection",
+    "Internal",
+    "InvalidArgument",
+    "Model",
+    "MultiVectorEncoder",
+    "OutOfMemory",
+    "Random",
+    "Reranker",
+    "RunLog",
+    "SearchIndex",
+    "Server",
+    "SparseEncoder",
+    "Spec",
+    "StreamedToken",
+    "Tensor",
+    "Tokenizer",
+    "Transcript",
+    "Translation",
+    "Unsupported",
+    "__version__",
+    "attention_pairs",
+    "chinchilla_loss",
+    "clear_tape",
+    "compare",
+    "convert",
+    "doctor",
+    "empty",
+    "empty_like",
+    "evaluate",
+    "evaluate_images",
+    "evaluate_tasks",
+    "excerpt",
+    "find_runs",
+    "finetune",
+    "flops_of_hours",
+    "full",
+    "inference_memory",
+    "instruction_set",
+    "kaplan_loss",
+    "kaplan_loss_of_data",
+    "kaplan_loss_of_size",
+    "linear_probe",
+    "load",
+    "model_use",
+    "nn",
+    "no_gradient",
+    "normal",
+    "open_snapshot",
+    "ops",
+    "optimal_parameters",
+    "optimal_tokens",
+    "overlaid",
+    "perplexity",
+    "plan",
+    "plan_budget",
+    "plan_hosts",
+    "plan_training",
+    "preset_names",
+    "probabilities",
+    "quantise_vectors",
+    "read_audio",
+    "read_image",
+    "read_run",
+    "read_safetensors",
+    "recompute",
+    "recording",
+    "reset_peak_memory",
+    "rule_flops",
+    "score_translations",
+    "serve",
+    "set_threads",
+    "snapshots",
+    "task_names",
+    "tensor_memory",
+    "thread_count",
+    "train",
+    "train_embedder",
+    "train_tokenizer",
+    "training_example",
+    "write_safetensors",
+    "zeros",
+]

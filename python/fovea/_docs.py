@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
-import textwrap
+import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -16,13 +15,18 @@ def documented(*calls: str) -> Callable[[Function], Function]:
     """Adds the options of these calls to a docstring."""
 
     def add(function: Function) -> Function:
-        lines = [inspect.cleandoc(function.__doc__ or ""), "", "Options:"]
-        for call in calls:
-            lines += [_line(option) for option in _fovea.describe_options(call)]
-        function.__doc__ = "\n".join(lines)
+        texts = [_described(call) for call in calls]
+        function.__doc__ = (
+            f"{(function.__doc__ or '').rstrip()}\n\n        Options:\n{''.join(texts)}"
+        )
         return function
 
     return add
+
+
+@functools.cache
+def _described(call: str) -> str:
+    return "".join(map(_line, _fovea.describe_options(call)))
 
 
 def _line(option: dict[str, Any]) -> str:
@@ -32,5 +36,4 @@ def _line(option: dict[str, Any]) -> str:
         facts.append(option["range"])
     if default not in (None, "", []):
         facts.append(f"default {default!r}")
-    text = f"{option['name']} ({', '.join(facts)}): {option['help']}"
-    return textwrap.fill(text, 96, initial_indent="    ", subsequent_indent="        ")
+    return f"        {option['name']} ({', '.join(facts)}): {option['help']}\n"

@@ -22,7 +22,7 @@ def resolved(name: Path) -> str:
         return _fovea.find_model(text)
     repository, revision = missing
     try:
-        from huggingface_hub import snapshot_download
+        from huggingface_hub import snapshot_download  # type: ignore[import-not-found,unused-ignore]
     except ImportError:
         raise _fovea.BadFile(
             f"{text}: is no directory here and no model in the cache of the Hub; expected a path, "

@@ -52,7 +52,9 @@ class AttentionMap:
                 f'rgba(200,80,0,{float(weight):.3f})">&nbsp;</td>'
                 for weight in row
             )
-            rows.append(f'<tr><th style="{style};text-align:right">{html.escape(query)}</th>{cells}</tr>')
+            rows.append(
+                f'<tr><th style="{style};text-align:right">{html.escape(query)}</th>{cells}</tr>'
+            )
         title = f"<caption>{html.escape(self.title)}</caption>" if self.title else ""
         return f'<table style="border-collapse:collapse">{title}{"".join(rows)}</table>'
 

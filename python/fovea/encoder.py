@@ -70,7 +70,9 @@ class Encoder:
 
     def encode_document(self, texts: str | Sequence[str], **options: Any) -> Vectors:
         """encode() with the model's prompt for documents, if it has one."""
-        return self.encode(texts, prompt_name=self._prompt("document", "passage", "corpus"), **options)
+        return self.encode(
+            texts, prompt_name=self._prompt("document", "passage", "corpus"), **options
+        )
 
     def _prompt(self, *names: str) -> str | None:
         return next((name for name in names if name in self.prompts), None)

@@ -36,9 +36,7 @@ def evaluate_images(model: _fovea.ImageModel, images: Path | Sequence[Path]) -> 
 
 
 @documented("evaluate_tasks")
-def evaluate_tasks(
-    model: Model, **data: Unpack[EvaluateTasksOptions]
-) -> _fovea.TaskEvaluation:
+def evaluate_tasks(model: Model, **data: Unpack[EvaluateTasksOptions]) -> _fovea.TaskEvaluation:
     """Evaluates a model on records, as lm-evaluation-harness does."""
     return _fovea.evaluate_tasks(model._model, **data)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import functools
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,7 +16,6 @@ from ._hub import adapters_of, resolved
 if TYPE_CHECKING:
     from typing import Unpack
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from ._hub import Path
@@ -57,7 +57,7 @@ class Model:
         "cross", layer, head). Raises BadFile or Unsupported.
         """
         self.path = resolved(path)
-        self._how = {"cache": cache, "adapters": adapters_of(adapters)}
+        self._how: dict[str, Any] = {"cache": cache, "adapters": adapters_of(adapters)}
         self._precision = precision
         self._mmproj = os.fspath(mmproj)
         self._chat_template = os.fspath(chat_template)
@@ -125,7 +125,7 @@ class Model:
     # ---- Text ----
 
     @overload
-    def generate(
+    def generate(  # type: ignore[overload-overlap]
         self,
         prompt: str | Ids,
         *,
@@ -136,7 +136,11 @@ class Model:
     ) -> str: ...
     @overload
     def generate(
-        self, prompt: Sequence[str], *, parse_special: bool = False, **options: Unpack[GenerateOptions]
+        self,
+        prompt: Sequence[str],
+        *,
+        parse_special: bool = False,
+        **options: Unpack[GenerateOptions],
     ) -> list[str]: ...
 
     @documented("generate")
@@ -299,7 +303,9 @@ class Model:
         return self._labels
 
     @overload
-    def translate(self, text: str, **options: Unpack[TranslateOptions]) -> str: ...
+    def translate(  # type: ignore[overload-overlap]
+        self, text: str, **options: Unpack[TranslateOptions]
+    ) -> str: ...
     @overload
     def translate(self, text: Sequence[str], **options: Unpack[TranslateOptions]) -> list[str]: ...
 
@@ -377,7 +383,9 @@ class Model:
         elif text is not None:
             given["ids"] = list(text)
         functions = {_full_name(name): f for name, f in (hooks or {}).items()}
-        asked = given.get("what") or (["hidden.*", "attention.*", "logits"] if not functions else [])
+        asked = given.get("what") or (
+            ["hidden.*", "attention.*", "logits"] if not functions else []
+        )
         what = [asked] if isinstance(asked, str) else list(asked)
         names = [_full_name(each) for item in what for each in item.split(",")]
         if functions and not what:
@@ -387,9 +395,7 @@ class Model:
         model = self._full
         if heads := _heads(mute):
             model = model.without_heads(heads)
-        hook = None
-        if functions:
-            hook = lambda name, array: _hooked(functions, name, array)  # noqa: E731
+        hook = functools.partial(_hooked, functions) if functions else None
         if not functions and not options.get("what"):
             given.pop("what", None)
         return _fovea.trace(model, hook, **given)

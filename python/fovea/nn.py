@@ -1,3 +1,3 @@
 """Layers, models and optimisers for loops of one's own."""
 
-from ._fovea.nn import *  # noqa: F403
+from ._fovea.nn import *

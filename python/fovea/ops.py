@@ -1,3 +1,3 @@
 """The differentiable ops, with the formulas of docs/core.md."""
 
-from ._fovea.ops import *  # noqa: F403
+from ._fovea.ops import *

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from . import _fovea
 from ._docs import documented
@@ -32,7 +32,7 @@ class Server:
         """Accepts no more requests, and waits `grace` seconds for those that run."""
         self._server.stop(grace)
 
-    def __enter__(self) -> Server:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

@@ -104,7 +104,6 @@ def train(
     return Run(given["out"], result)
 
 
-@documented("train")
 def finetune(
     model: Model | Path,
     data: Any = None,

@@ -98,7 +98,7 @@ int64_t apart = 0;  // threads of run_apart(); guarded by the mutex
 void wait_for_all() {
   ending = true;
   for (const std::shared_ptr<Job>& job : left_behind)
-    while (!wait_for(*job, 50ms)) {
+    while (!wait_for(*job, 20ms)) {
     }
   left_behind.clear();
   const nb::gil_scoped_release unlocked;
@@ -108,7 +108,7 @@ void wait_for_all() {
 
 // A child of fork() has none of these threads.
 void forget_threads() {
-  left_behind.clear();
+  left_behind.swap(*new std::set<std::shared_ptr<Job>>());
   apart = 0;
 }
 
@@ -122,7 +122,7 @@ void run_job(const std::shared_ptr<Job>& job) {
   Worker* const worker = idle != nullptr && idle->lives() ? idle : new Worker();
   idle = nullptr;
   worker->start(job);
-  while (!wait_for(*job, 50ms)) {
+  while (!wait_for(*job, 20ms)) {
     if (PyErr_CheckSignals() == 0) continue;
     if (end_job(*job))
       idle = worker;
@@ -157,6 +157,7 @@ void add_end_of_jobs(nb::module_& module) {
 
 Shared shared(nb::object object) {
   return {new nb::object(std::move(object)), [](nb::object* last) {
+            if (!nb::is_alive()) return;  // the interpreter has ended
             const nb::gil_scoped_acquire locked;
             delete last;
           }};

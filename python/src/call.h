@@ -22,7 +22,7 @@ struct Job {
   std::function<void()> interrupt = {};
   // How long Ctrl-C waits for the work to end, in milliseconds; -1 = until it ends, or until
   // Ctrl-C is pressed again.
-  int patience = 80;
+  int patience = 60;
 
   std::mutex mutex;
   std::condition_variable changed;
@@ -47,7 +47,7 @@ void add_end_of_jobs(nanobind::module_& module);
 // How Ctrl-C ends a call; see Job.
 struct Interruption {
   std::function<void()> interrupt = {};
-  int patience = 80;
+  int patience = 60;
 };
 
 // Returns work(), which runs without the interpreter's lock. `work` must own all that it reads, for
@@ -63,7 +63,7 @@ auto call(Work work, Interruption interruption = {}) -> std::invoke_result_t<Wor
   }
   struct Called : Job {
     explicit Called(Work given) : work(std::move(given)) {}
-    Work work;
+    std::optional<Work> work;
     std::optional<Stored> result;
     std::exception_ptr error;
   };
@@ -73,17 +73,19 @@ auto call(Work work, Interruption interruption = {}) -> std::invoke_result_t<Wor
   called->run = [self = called.get()] {
     try {
       if constexpr (std::is_void_v<Result>) {
-        self->work();
+        (*self->work)();
         self->result = true;
       } else {
-        self->result.emplace(self->work());
+        self->result.emplace((*self->work)());
       }
     } catch (...) {
       self->error = std::current_exception();
     }
+    // Here, since the thread may release the job last, when the interpreter has ended.
+    self->work.reset();
   };
   run_job(called);
-  if (called->error) std::rethrow_exception(called->error);
+  if (const std::exception_ptr error = std::move(called->error)) std::rethrow_exception(error);
   if constexpr (!std::is_void_v<Result>) return std::move(*called->result);
 }
 

@@ -42,12 +42,18 @@ nb::object take(nb::dict& given, const char* name) {
 }
 
 // Returns a function that lets Python change the logits of the next token, in place.
-text::Constraint constraint_of(const nb::object& function) {
+text::Constraint constraint_of(const nb::object& function,
+                               const std::shared_ptr<std::exception_ptr>& thrown) {
   const Shared kept = shared(function);
-  return [kept](std::span<const int32_t> ids, std::span<float> logits) {
+  return [kept, thrown](std::span<const int32_t> ids, std::span<float> logits) {
     const nb::gil_scoped_acquire locked;
     const Array<float> array = array_of(std::vector<float>(logits.begin(), logits.end()));
-    (*kept)(std::vector<int32_t>(ids.begin(), ids.end()), array);
+    try {
+      (*kept)(std::vector<int32_t>(ids.begin(), ids.end()), array);
+    } catch (...) {
+      *thrown = std::current_exception();
+      throw;
+    }
     std::copy_n(array.data(), logits.size(), logits.data());
   };
 }
@@ -70,7 +76,7 @@ GenerationRequest generation_request(const Model& model, const nb::kwargs& argum
   keywords.into(options);
   keywords.refuse_others();
   if (!draft.is_none()) request.draft = nb::cast<Model>(draft);
-  if (!logits.is_none()) options.constrain = constraint_of(logits);
+  if (!logits.is_none()) options.constrain = constraint_of(logits, request.thrown);
   if (!stopping.is_none()) options.keep_special = nb::cast<bool>(stopping);
   if (!bias.is_none())
     for (const auto& [id, value] : nb::cast<std::map<int32_t, float>>(bias))
@@ -111,7 +117,7 @@ std::vector<Generation> generated_texts(const Model& model, const PromptText& pr
                                         bool parse_special, const nb::kwargs& given) {
   const GenerationRequest request = generation_request(model, given);
   const Shared receiver = on_text.is_none() ? nullptr : shared(on_text);
-  return call([=, pictures = images_of(images)] {
+  return call([=, given_images = images_of(images)] {
     infer::TextSink sink;
     if (receiver)
       sink = [&](std::string_view piece) {
@@ -119,9 +125,11 @@ std::vector<Generation> generated_texts(const Model& model, const PromptText& pr
         const nb::object answer = (*receiver)(nb::str(piece.data(), piece.size()));
         return answer.is_none() || nb::cast<bool>(answer);
       };
-    return infer::generate(model, prompt_of(model, prompt, pictures, parse_special),
-                           request.options_for(model), sink,
-                           request.draft ? &*request.draft : nullptr);
+    return request.rethrowing([&] {
+      return infer::generate(model, prompt_of(model, prompt, given_images, parse_special),
+                             request.options_for(model), sink,
+                             request.draft ? &*request.draft : nullptr);
+    });
   });
 }
 

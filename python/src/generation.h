@@ -2,6 +2,8 @@
 
 #include <nanobind/nanobind.h>
 
+#include <exception>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -17,9 +19,21 @@ struct GenerationRequest {
   std::optional<model::Model> draft;
   // The kind of a grammar (schema, gbnf or regex) and its text.
   std::optional<std::pair<std::string, std::string>> grammar;
+  // What a function of Python has thrown; the library reports it as an error of its own.
+  std::shared_ptr<std::exception_ptr> thrown = std::make_shared<std::exception_ptr>();
 
   // Returns the options of one request: the constraint of a grammar is for one only.
   infer::GenerateOptions options_for(const model::Model& model) const;
+  // Returns work(), or throws what a function of Python has thrown meanwhile.
+  template <class Work>
+  auto rethrowing(const Work& work) const {
+    try {
+      return work();
+    } catch (...) {
+      if (*thrown) std::rethrow_exception(*thrown);
+      throw;
+    }
+  }
 };
 
 // Returns the model's defaults, changed by keyword arguments: the fields of GenerateOptions, and

@@ -23,8 +23,10 @@ void add_machine(nb::module_& module) {
   module.def("thread_count", &thread_count, "Returns the number of compute threads.");
   module.def("instruction_set", &instruction_set,
              "Returns the instruction set of the kernels, such as \"avx512\".");
-  module.def("excerpt", &excerpt, nb::arg("text"), nb::arg("most"),
-             "Returns the beginning of a text, of at most `most` bytes.");
+  module.def(
+      "excerpt", [](const std::string& text, size_t most) { return excerpt(text, most); },
+      nb::arg("text"), nb::arg("most"),
+      "Returns the beginning of a text, of at most `most` bytes.");
 
   nb::class_<Finding>(module, "Finding", "A result of doctor().")
       .def_ro("topic", &Finding::topic)

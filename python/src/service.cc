@@ -221,7 +221,8 @@ void add_service(nb::module_& module) {
         return names;
       });
   nb::class_<Pieces>(module, "Pieces", "The pieces of a response of the server.")
-      .def("__iter__", [](nb::handle self) { return self; })
+      .def(
+          "__iter__", [](nb::handle self) { return self; }, nb::sig("def __iter__(self) -> Pieces"))
       .def("__next__", [](Pieces& p) {
         std::optional<std::string> piece = p.next();
         if (!piece) throw nb::stop_iteration();

@@ -137,7 +137,9 @@ void add_speech(nb::module_& module) {
   add_transcripts(module);
   nb::class_<Transcription>(module, "Transcription",
                             "An iterator over the segments of a recording.")
-      .def("__iter__", [](nb::handle self) { return self; })
+      .def(
+          "__iter__", [](nb::handle self) { return self; },
+          nb::sig("def __iter__(self) -> Transcription"))
       .def("__next__",
            [](Transcription& t) {
              std::optional<TranscribedSegment> segment = t.next();

@@ -56,8 +56,9 @@ GenerateOptions fitted(const serve::TextEngine& engine, GenerateOptions options,
 class TokenStream {
  public:
   TokenStream(std::shared_ptr<Service> service, const model::Model& model,
-              const infer::ImagePrompt& prompt, GenerateOptions options)
-      : service_(std::move(service)) {
+              const infer::ImagePrompt& prompt, const GenerationRequest& request)
+      : service_(std::move(service)), request_(request) {
+    GenerateOptions options = request.options_for(model);
     if (options.generations != 1 || options.beams != 1)
       throw Error(ErrorKind::InvalidArgument,
                   "generations, beams: not 1 in a stream; expected Model.samples()");
@@ -77,7 +78,8 @@ class TokenStream {
   TokenStream& operator=(const TokenStream&) = delete;
 
   std::optional<StreamedToken> next() {
-    return call([queue = queue_] { return queue->take(); },
+    return call([queue = queue_,
+                 request = request_] { return request.rethrowing([&] { return queue->take(); }); },
                 {.interrupt = [queue = queue_] { queue->close(); }});
   }
   void close() {
@@ -104,6 +106,7 @@ class TokenStream {
 
   std::shared_ptr<Queue<StreamedToken>> queue_ = Queue<StreamedToken>::made();
   std::shared_ptr<Service> service_;
+  GenerationRequest request_;
   uint64_t number_ = 0;
 };
 
@@ -167,30 +170,32 @@ std::vector<Generation> generated_together(const std::shared_ptr<Service>& servi
   const auto batch = std::make_shared<Batch>(prompts.size());
   return call(
       [=] {
-        constexpr int64_t kTogether = 128;  // of which the engine runs 64 at a time
-        const serve::TextEngine& engine = service->engine();
-        const bool encoder = model.spec().encoder.has_value();
-        for (size_t i = 0; i < prompts.size(); ++i) {
-          const infer::ImagePrompt prompt = prompt_of(model, prompts[i], {}, parse_special);
-          const GenerateOptions options = request.options_for(model);
-          const int64_t room = engine.room(encoder ? 1 : std::ssize(prompt.ids), options.beams);
-          if (options.max_tokens < 0 || options.max_tokens > room || request.draft) {
-            batch->found()[i] = infer::generate(model, prompt, options, {},
-                                                request.draft ? &*request.draft : nullptr);
-            continue;
+        return request.rethrowing([&] {
+          constexpr int64_t kTogether = 128;  // of which the engine runs 64 at a time
+          const serve::TextEngine& engine = service->engine();
+          const bool encoder = model.spec().encoder.has_value();
+          for (size_t i = 0; i < prompts.size(); ++i) {
+            const infer::ImagePrompt prompt = prompt_of(model, prompts[i], {}, parse_special);
+            const GenerateOptions options = request.options_for(model);
+            const int64_t room = engine.room(encoder ? 1 : std::ssize(prompt.ids), options.beams);
+            if (options.max_tokens < 0 || options.max_tokens > room || request.draft) {
+              batch->found()[i] = infer::generate(model, prompt, options, {},
+                                                  request.draft ? &*request.draft : nullptr);
+              continue;
+            }
+            batch->wait(kTogether - 1);
+            batch->start();
+            if (engine.submit(prompt, options,
+                              [batch, i](const Event& event) { return batch->pass(i, event); },
+                              {}) == 0)
+              throw Error(ErrorKind::Failed, "the engine: too many waiting requests");
           }
-          batch->wait(kTogether - 1);
-          batch->start();
-          if (engine.submit(prompt, options,
-                            [batch, i](const Event& event) { return batch->pass(i, event); },
-                            {}) == 0)
-            throw Error(ErrorKind::Failed, "the engine: too many waiting requests");
-        }
-        batch->wait(0);
-        std::vector<Generation> all;
-        for (std::vector<Generation>& one : batch->found())
-          all.push_back(one.empty() ? Generation() : std::move(one.front()));
-        return all;
+          batch->wait(0);
+          std::vector<Generation> all;
+          for (std::vector<Generation>& one : batch->found())
+            all.push_back(one.empty() ? Generation() : std::move(one.front()));
+          return all;
+        });
       },
       {.interrupt = [batch] { batch->stop(); }});
 }
@@ -213,7 +218,9 @@ void add_streams(nb::module_& module) {
                            t.seconds);
       });
   nb::class_<TokenStream>(module, "TokenStream", "An iterator over the tokens of a generation.")
-      .def("__iter__", [](nb::handle self) { return self; })
+      .def(
+          "__iter__", [](nb::handle self) { return self; },
+          nb::sig("def __iter__(self) -> TokenStream"))
       .def("__next__",
            [](TokenStream& s) {
              std::optional<StreamedToken> token = s.next();
@@ -227,10 +234,9 @@ void add_streams(nb::module_& module) {
          const PromptText& prompt, const nb::list& images, bool parse_special,
          const nb::kwargs& given) {
         const GenerationRequest request = generation_request(model, given);
-        return call([=, pictures = images_of(images)] {
-          return std::make_unique<TokenStream>(service, model,
-                                               prompt_of(model, prompt, pictures, parse_special),
-                                               request.options_for(model));
+        return call([=, given_images = images_of(images)] {
+          return std::make_unique<TokenStream>(
+              service, model, prompt_of(model, prompt, given_images, parse_special), request);
         });
       },
       nb::arg("service"), nb::arg("model"), nb::arg("prompt"), nb::arg("images"),

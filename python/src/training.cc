@@ -48,7 +48,7 @@ Callbacks callbacks_of(const nb::object& planned, const nb::object& progress,
 // Returns whether a run goes on: a callback ends it by returning False.
 template <class... Given>
 bool goes_on(const Callbacks& callbacks, const Shared& function, const Given&... given) {
-  if (function) {
+  if (function && !*callbacks.stopped) {
     const nb::gil_scoped_acquire locked;
     const nb::object answer = (*function)(given...);
     if (answer.is(nb::handle(Py_False))) *callbacks.stopped = true;

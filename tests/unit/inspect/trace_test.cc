@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "fovea/core/ops.h"
 #include "loading/loading.h"
 #include "support/expect_error.h"
 #include "support/small_spec.h"
@@ -37,6 +38,22 @@ TEST_F(Trace, ReturnsNamesAndShapes) {
       {"input_ids", {1, 4}}};
   ASSERT_EQ(found.size(), expected.size());
   for (const auto& [name, shape] : expected) EXPECT_EQ(found.at(name).shape(), shape) << name;
+}
+
+TEST_F(Trace, AHookReadsAndReplacesSelectedValues) {
+  const Tensor before = traced().at("logits");
+  input_.what = {"hidden.1", "logits"};
+  std::vector<std::string> seen;
+  input_.hook = [&](const std::string& name, Tensor& value) {
+    seen.push_back(name);
+    if (name == "hidden.1") value = scale(value, 0);
+  };
+  const auto found = traced();
+  EXPECT_EQ(seen, (std::vector<std::string>{"hidden.1", "logits"}));
+  for (const float x : to_floats(found.at("hidden.1"))) EXPECT_EQ(x, 0.0f);
+  EXPECT_NE(to_floats(found.at("logits")), to_floats(before));
+  input_.hook = [](const std::string&, Tensor& value) { value = zeros({1, 2}); };
+  refused({"hidden.1: the hook returned", "[1, 2]"});
 }
 
 TEST_F(Trace, AttentionIsCausal) {

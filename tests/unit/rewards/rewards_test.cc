@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "base/files.h"
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
@@ -135,6 +137,24 @@ TEST_F(RewardsOfAnswers, EndWithTheRun) {
   };
   expect_error(ErrorKind::Failed, {"ended by signal 9"}, [&] { scores(options, {"a"}); });
   end_reward_program();  // none runs
+}
+
+TEST_F(RewardsOfAnswers, ComeFromAFunction) {
+  ReinforcementOptions options;
+  options.rewards = {"2*length:2-3"};
+  options.reward = [&](const std::vector<RewardedAnswer>& answers) {
+    EXPECT_EQ(answers[0].record, prompt_.record);
+    Numbers numbers;
+    for (const RewardedAnswer& answer : answers)
+      numbers.push_back(static_cast<double>(answer.text.size()));
+    return numbers;
+  };
+  EXPECT_EQ(scores(options, {"a", "bc"}), (Numbers{1, 4}));
+  options.reward = [](const auto&) { return Numbers{1}; };
+  expect_error(ErrorKind::InvalidArgument, {"reward: 1 numbers for 2 answers"},
+               [&] { scores(options, {"a", "bc"}); });
+  options.reward = [](const auto&) { return Numbers{1, NAN}; };
+  expect_error(ErrorKind::InvalidArgument, {"reward: nan"}, [&] { scores(options, {"a", "bc"}); });
 }
 
 TEST_F(RewardsOfAnswers, ComeFromAProgram) {
