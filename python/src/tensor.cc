@@ -101,6 +101,7 @@ void add_arrays(nb::class_<Tensor>& c) {
           nb::arg("device"), "Returns the tensor on a device, such as \"cpu\".")
       .def(
           "numpy", [](const Tensor& t) { return array_of(t); },
+          nb::sig("def numpy(self) -> NDArray[Any]"),
           "Returns a NumPy array that shares the memory; of bfloat16 numbers a copy in float32.")
       .def(
           "__array__",
