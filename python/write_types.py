@@ -69,6 +69,7 @@ def main() -> None:
             ("schema", "Mapping[str, Any] | str | bool"),
             ("regex", "str"),
             ("gbnf", "str"),
+            ("choices", "Sequence[str]"),
             ("logits", "Callable[[list[int], Any], object]"),
             ("logit_bias", "Mapping[int, float]"),
             ("keep_special", "bool"),

@@ -39,7 +39,9 @@ def train(model: GPT, text: np.ndarray, steps: int) -> None:
     for step in range(steps):
         starts = random.integers(0, len(text) - CONTEXT - 1, BATCH)
         windows = np.stack([text[start : start + CONTEXT + 1] for start in starts])
-        ids, targets = (fovea.Tensor(np.ascontiguousarray(w)) for w in (windows[:, :-1], windows[:, 1:]))
+        ids, targets = (
+            fovea.Tensor(np.ascontiguousarray(w)) for w in (windows[:, :-1], windows[:, 1:])
+        )
         loss = model.loss(ids, targets, nn.Pass(compute="bfloat16", training=True, step=step))
         if step % 100 == 0:
             print(f"step {step}: loss {loss.item():.4f}", file=sys.stderr)

@@ -28,7 +28,9 @@ def snake_layer(width: int) -> nn.Layer:
 
 
 def main() -> None:
-    model = nn.sequence([nn.linear(1, 32, True, 1, 1.0), snake_layer(32), nn.linear(32, 1, True, 2, 0.1)])
+    model = nn.sequence(
+        [nn.linear(1, 32, True, 1, 1.0), snake_layer(32), nn.linear(32, 1, True, 2, 0.1)]
+    )
     optimizer = nn.Optimizer(model.parameters, weight_decay=0)
     xs = np.linspace(-3.2, 3.2, 128, dtype=np.float32).reshape(-1, 1)
     x, y = fovea.Tensor(xs), fovea.Tensor(np.sin(4 * xs))

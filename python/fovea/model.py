@@ -151,8 +151,8 @@ class Model:
         bytes, arrays or images of PIL, for a model that reads them. on_text: called with each
         piece of text as soon as it is final; False ends the generation. parse_special: names of
         special tokens in the prompt are read as such. Without a seed, each call differs if the
-        temperature is above 0. Further options: schema (a JSON Schema, as dict or text), regex
-        and gbnf constrain the text; logits(ids, logits) may change the logits, float32 [V], in
+        temperature is above 0. Further options: schema (a JSON Schema, as dict or text), regex,
+        gbnf and choices (a list of texts) constrain the text; logits(ids, logits) may change the logits, float32 [V], in
         place; logit_bias: {id: number}; draft: a smaller Model that proposes tokens.
         """
         if _is_batch(prompt):
@@ -237,6 +237,17 @@ class Model:
             fields["response_format"] = {"type": "json_schema", "json_schema": described}
         body = {"messages": list(messages), **fields}
         return self.request("/v1/chat/completions", body)
+
+    def render(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        **variables: Any,
+    ) -> str:
+        """Returns the text of a conversation, as the model's chat template writes it."""
+        given = [json.dumps(each) for each in (list(messages), tools, variables)]
+        return _fovea.render_chat(self._model, self.path, self._chat_template, *given)
 
     def request(self, route: str, body: Mapping[str, Any]) -> Any:
         """Answers the request of a POST route of `fovea serve` without HTTP.
@@ -338,6 +349,11 @@ class Model:
         text; after the last one, the iterator's `result` is the whole transcript.
         """
         return _fovea.transcribe(self._model, audio, **options)
+
+    def words_in_audio(self, audio: Path | bytes | Array, language: str = "") -> dict[str, Any]:
+        """Transcribes the first window of audio, and returns its spectrogram float32 [bands, frames],
+        its words, and their similarity with each 20 ms of audio, float32 [words, positions]."""
+        return _fovea.words_in_audio(self._model, audio, language)
 
     # ---- What happens inside ----
 

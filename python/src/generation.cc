@@ -19,6 +19,7 @@
 #include "call.h"
 #include "fovea/core/error.h"
 #include "fovea/infer/translate.h"
+#include "fovea/text/chat.h"
 #include "fovea/text/grammar.h"
 #include "images.h"
 #include "keywords.h"
@@ -72,6 +73,8 @@ GenerationRequest generation_request(const Model& model, const nb::kwargs& argum
   for (const char* kind : {"schema", "gbnf", "regex"})
     if (const nb::object text = take(given, kind); !text.is_none())
       request.grammar = {kind, nb::cast<std::string>(text)};
+  const nb::object choices = take(given, "choices");
+  if (!choices.is_none()) request.choices = nb::cast<std::vector<std::string>>(choices);
   Keywords keywords(given);
   keywords.into(options);
   keywords.refuse_others();
@@ -86,9 +89,13 @@ GenerationRequest generation_request(const Model& model, const nb::kwargs& argum
 
 GenerateOptions GenerationRequest::options_for(const Model& model) const {
   GenerateOptions own = options;
-  if (!grammar) return own;
+  if (!grammar && choices.empty()) return own;
   const auto vocabulary =
       std::make_shared<text::JsonVocabulary>(model.tokenizer(), infer::end_ids(model));
+  if (!choices.empty()) {
+    own.constrain = text::choice_constraint(vocabulary, choices, own.max_tokens);
+    return own;
+  }
   const auto& [kind, text] = *grammar;
   own.constrain = kind == "schema" ? text::json_constraint(vocabulary, text, own.max_tokens)
                   : kind == "gbnf" ? text::gbnf_constraint(vocabulary, text, own.max_tokens)
@@ -248,6 +255,22 @@ void add_generation(nb::module_& module) {
              "Returns exp(-logprob / tokens).");
   module.def("probabilities", &infer::probabilities, nb::arg("logprobs"),
              "Returns the softmax of the log-probabilities of texts.");
+  module.def(
+      "render_chat",
+      [](const Model& model, const std::string& folder, const std::string& chat_template,
+         const std::string& messages, const std::string& tools, const std::string& variables) {
+        const auto format = text::chat_format(folder, chat_template, model.tokenizer());
+        if (!format)
+          throw Error(ErrorKind::Unsupported,
+                      folder + ": has no chat template; expected `chat_template`");
+        text::ChatRequest request;
+        request.messages = text::ChatValue::parse(messages, "messages");
+        request.tools = text::ChatValue::parse(tools, "tools");
+        request.variables = text::ChatValue::parse(variables, "variables");
+        return format->render(request);
+      },
+      nb::arg("model"), nb::arg("folder"), nb::arg("chat_template"), nb::arg("messages"),
+      nb::arg("tools"), nb::arg("variables"));
   add_translation(module);
 }
 

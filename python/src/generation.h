@@ -19,6 +19,7 @@ struct GenerationRequest {
   std::optional<model::Model> draft;
   // The kind of a grammar (schema, gbnf or regex) and its text.
   std::optional<std::pair<std::string, std::string>> grammar;
+  std::vector<std::string> choices;  // one of which is generated; empty = any text
   // What a function of Python has thrown; the library reports it as an error of its own.
   std::shared_ptr<std::exception_ptr> thrown = std::make_shared<std::exception_ptr>();
 
@@ -37,7 +38,8 @@ struct GenerationRequest {
 };
 
 // Returns the model's defaults, changed by keyword arguments: the fields of GenerateOptions, and
-// draft, logits, logit_bias, keep_special, schema, gbnf and regex. Without a seed, it is random.
+// draft, logits, logit_bias, keep_special, schema, gbnf, regex and choices. Without a seed, it is
+// random.
 GenerationRequest generation_request(const model::Model& model, const nanobind::kwargs& given);
 
 using PromptText = std::variant<std::string, std::vector<int32_t>>;  // or token ids

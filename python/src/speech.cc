@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/variant.h>
@@ -131,6 +132,38 @@ void add_transcripts(nb::module_& module) {
       .def("__str__", [](const Transcript& t) { return t.text; });
 }
 
+void add_words_in_audio(nb::module_& module) {
+  module.def(
+      "speech_languages",
+      [] {
+        std::vector<std::pair<std::string, std::string>> languages;
+        for (const auto& [code, name] : model::speech_languages())
+          languages.emplace_back(code, name);
+        return languages;
+      },
+      "Returns the languages that speech models know, as pairs (code, name).");
+  module.def(
+      "words_in_audio",
+      [](const model::Model& model, const nb::object& audio, const std::string& language) {
+        infer::WordsInAudio found = call([model, source = audio_of(audio), language] {
+          return infer::words_in_audio(model, source(), language);
+        });
+        const auto of = [](int64_t rows, int64_t columns) {
+          return std::vector<size_t>{static_cast<size_t>(rows), static_cast<size_t>(columns)};
+        };
+        nb::dict parts;
+        parts["text"] = found.text;
+        parts["language"] = found.language;
+        parts["seconds"] = found.seconds;
+        parts["spectrogram"] = array_of(std::move(found.spectrogram), of(found.bins, found.frames));
+        parts["similarity"] =
+            array_of(std::move(found.similarity), of(std::ssize(found.words), found.positions));
+        parts["words"] = found.words;
+        return parts;
+      },
+      nb::arg("model"), nb::arg("audio"), nb::arg("language") = "");
+}
+
 }  // namespace
 
 void add_speech(nb::module_& module) {
@@ -155,6 +188,7 @@ void add_speech(nb::module_& module) {
         return std::make_unique<Transcription>(model, audio_of(audio), options);
       },
       nb::arg("model"), nb::arg("audio"), nb::arg("options"));
+  add_words_in_audio(module);
   module.def(
       "read_audio",
       [](const nb::object& audio) {
