@@ -7,6 +7,10 @@
 #include "fovea/model/model.h"
 #include "metrics/predictions.h"
 
+namespace fovea {
+class Communicator;
+}
+
 namespace fovea::train {
 
 using EvaluationProgress = std::function<bool(double fraction)>;
