@@ -272,9 +272,9 @@ TEST(Settings, IncludeEveryOptionThatAffectsTheResults) {
   [[maybe_unused]] const auto& [d1, d2, d3, d4, d5] = options.distillation;
   [[maybe_unused]] const auto& [p1, p2, p3, p4, p5, p6, p7, p8, p9] = options.preferences;
   [[maybe_unused]] const auto& [r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11, r12, r13, r14, r15,
-                                r16, r17, r18, r19, r20, r21, r22, r23, r24, r25, r26, r27] =
+                                r16, r17, r18, r19, r20, r21, r22, r23, r24, r25, r26, r27, r28] =
       options.reinforcement;
-  // The loss, the names of what is given, the command, the ranks and r27, a callback, are no
+  // The loss, the names of what is given, the command, the ranks and two callbacks are no
   // options.
   constexpr size_t kFields = 77 + 5 + 8 + 6 + 5 + 9 + 26;  // the groups count as their fields
   const Changes decisive = decisive_changes(), indifferent = indifferent_changes();
