@@ -82,7 +82,7 @@ from ._fovea import (
 )
 from .encoder import Encoder
 from .evaluating import compare, evaluate, evaluate_images, evaluate_tasks, linear_probe
-from .model import Model, convert, load, open_snapshot
+from .model import Model, convert, load, open_snapshot, write_modeling
 from .planning import flops_of_hours, inference_memory, plan, plan_hosts
 from .serving import Server, serve
 from .training import (
@@ -186,6 +186,7 @@ __all__ = [
     "train_embedder",
     "train_tokenizer",
     "training_example",
+    "write_modeling",
     "write_safetensors",
     "zeros",
 ]

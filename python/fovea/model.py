@@ -6,6 +6,7 @@ import fnmatch
 import functools
 import json
 import os
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
@@ -556,3 +557,37 @@ def _events(pieces: Iterator[str]) -> Iterator[dict[str, Any]]:
             data = event.removeprefix("data: ")
             if event.startswith("data: ") and data != "[DONE]":
                 yield json.loads(data)
+
+
+def write_modeling(folder: Path) -> None:
+    """Writes modeling_fovea.py into a directory of fovea's own type, for transformers.
+
+    AutoModelForCausalLM.from_pretrained(folder, trust_remote_code=True) then has the same logits.
+    Raises Unsupported, with the field, unless the model is a decoder of attention and feed-forward
+    layers.
+    """
+    path = os.path.join(os.fspath(folder), "config.json")
+    with open(path, encoding="utf-8") as file:
+        config = json.load(file)
+    if config.get("model_type") != "fovea":
+        raise _fovea.Unsupported(
+            f"{path}: model_type is {config.get('model_type')}, which transformers has itself; "
+            "expected fovea"
+        )
+    stack = config["spec"].get("decoder")
+    if stack is None or "encoder" in config["spec"]:
+        raise _fovea.Unsupported(f"{path}: has an encoder; expected a decoder alone")
+    for mixer in stack["mixers"]:
+        if mixer != "attention":
+            raise _fovea.Unsupported(f"{path}: decoder.mixers: {mixer}; expected attention")
+    config["auto_map"] = {
+        "AutoConfig": "modeling_fovea.FoveaConfig",
+        "AutoModelForCausalLM": "modeling_fovea.FoveaForCausalLM",
+    }
+    source = os.path.join(os.path.dirname(__file__), "modeling_fovea.py")
+    shutil.copyfile(source, os.path.join(os.fspath(folder), "modeling_fovea.py"))
+    part = path + ".part"
+    with open(part, "w", encoding="utf-8") as file:
+        json.dump(config, file, indent=2)
+        file.write("\n")
+    os.replace(part, path)

@@ -69,6 +69,15 @@ class Checks(unittest.TestCase):
                          ["src/api/api/b.h:1: namespace fovea::text {: expected the namespace fovea",
                           "src/infer/embed/a.h:1: namespace fovea {: expected the namespace fovea::infer"])
 
+    def test_public_functions_have_python_names(self):
+        done = subprocess.run([sys.executable, ROOT / "tools/checks/check_python_names.py"], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        header = "namespace fovea {\nint one(int x);\nstruct S {\n  void two() const { three(); }\n};\n}\n"
+        self.assertEqual(self.problems("check_python_names.py", {"include/fovea/a.h": header, "python/names.txt": "gone -> x\n",
+                                                                 "python/src/a.cc": 'm.def("two", &two);', "python/fovea/a.py": "", "include/fovea/c.h": ""}),
+                         ["include/fovea/a.h: one has no Python name; expected one, or a line in python/names.txt",
+                          "python/names.txt:1: gone is no public function"])
+
     def test_lines_and_options_are_within_their_budget(self):
         done = subprocess.run([sys.executable, ROOT / "tools/structure/check_budget.py"], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout)

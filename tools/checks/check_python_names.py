@@ -85,7 +85,7 @@ def main():
             problems += [f"{TABLE.relative_to(ROOT)}:{number}: {part} is no Python name" for part in re.findall(r"\w+(?=\()|(?<=\.)\w+$", other) if part not in known]
     for problem in problems:
         print(problem)
-    print(f"check_python_names: {len(found)} functions, {len(problems)} problem{'s' if len(problems) != 1 else ''}")
+    print(f"check_python_names: {len(problems)} problem{'s' if len(problems) != 1 else ''}")
     return 1 if problems else 0
 
 
