@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "bindings.h"
 #include "call.h"
@@ -166,7 +167,9 @@ Service::~Service() {
     static_cast<void>(api_.release());
     return;
   }
-  const nb::gil_scoped_release unlocked;
+  // The engine's thread may wait for the interpreter's lock. A thread of this module has none.
+  std::optional<nb::gil_scoped_release> unlocked;
+  if (PyGILState_GetThisThreadState() != nullptr) unlocked.emplace();
   for (const auto& model : api_->models()) model->end_work();
   api_.reset();
 }
