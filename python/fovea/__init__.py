@@ -6,6 +6,10 @@ model = fovea.load("path/of/a/model")  # or a name of the Hugging Face Hub
 print(model.generate("Once upon a time", max_tokens=50))
 """
 
+from . import _cpu
+
+_cpu.check()
+
 import numpy as _numpy  # here, so that Ctrl-C does not interrupt its import in a later call
 
 from . import nn, ops

@@ -62,9 +62,15 @@ def refuse_others(spec):
         if mixer != "attention":
             raise NotImplementedError(f"decoder.mixers: {mixer}; expected attention")
     if stack["position"]["bias"] not in ("none", "alibi"):
-        raise NotImplementedError(f"decoder.position.bias: {stack['position']['bias']}; expected none or alibi")
-    if stack["position"]["kind"] == "sinusoidal" and (stack["position"]["waves"] == "spread" or stack["position"]["stored"]):
-        raise NotImplementedError("decoder.position.waves: spread or stored; expected neighbours or halves")
+        raise NotImplementedError(
+            f"decoder.position.bias: {stack['position']['bias']}; expected none or alibi"
+        )
+    if stack["position"]["kind"] == "sinusoidal" and (
+        stack["position"]["waves"] == "spread" or stack["position"]["stored"]
+    ):
+        raise NotImplementedError(
+            "decoder.position.waves: spread or stored; expected neighbours or halves"
+        )
 
 
 class Linear(nn.Module):
@@ -82,7 +88,9 @@ class Norm(nn.Module):
         super().__init__()
         self.spec = spec
         self.weight = nn.Parameter(torch.empty(width))
-        self.bias = nn.Parameter(torch.empty(width)) if spec["bias"] and spec["kind"] != "rms" else None
+        self.bias = (
+            nn.Parameter(torch.empty(width)) if spec["bias"] and spec["kind"] != "rms" else None
+        )
         self.alpha = nn.Parameter(torch.empty(1)) if spec["kind"] == "dyt" else None
 
     def forward(self, x):
@@ -95,7 +103,11 @@ class Norm(nn.Module):
             centred = x - x.mean(-1, keepdim=True)
             variance = centred.pow(2).mean(-1, keepdim=True)
             outside = spec["epsilon_outside"]
-            scale = variance.sqrt() + spec["epsilon"] if outside else (variance + spec["epsilon"]).sqrt()
+            scale = (
+                variance.sqrt() + spec["epsilon"]
+                if outside
+                else (variance + spec["epsilon"]).sqrt()
+            )
             y = centred / scale * gain
         return y if self.bias is None else y + self.bias
 
@@ -165,9 +177,15 @@ class Attention(nn.Module):
             scores = scores - slopes(self.heads).to(x)[:, None, None] * distance.abs()
         seen = distance >= 0
         if self.window:
-            near = (distance < self.window) | (steps[None, :] < self.a["global"]) | (steps[:, None] < self.a["global"])
+            near = (
+                (distance < self.window)
+                | (steps[None, :] < self.a["global"])
+                | (steps[:, None] < self.a["global"])
+            )
             seen = seen & near
-        seen = seen[None] & valid[:, None, :] | torch.eye(x.shape[1], dtype=torch.bool, device=x.device)
+        seen = seen[None] & valid[:, None, :] | torch.eye(
+            x.shape[1], dtype=torch.bool, device=x.device
+        )
         weights = scores.masked_fill(~seen[:, None], -torch.inf).softmax(-1)
         y = torch.einsum("bhts,bshd->bthd", weights, v)
         return self.output(y.flatten(2))
@@ -195,7 +213,11 @@ class Experts(nn.Module):
         if e["selection_bias"]:
             self.router.selection_bias = nn.Parameter(torch.empty(e["count"]))
         self.experts = nn.ModuleList(Dense(ffn, width, inner) for _ in range(e["count"]))
-        self.shared = Dense(ffn, width, e["shared_width"] or e["shared"] * inner) if e["shared"] or e["shared_width"] else None
+        self.shared = (
+            Dense(ffn, width, e["shared_width"] or e["shared"] * inner)
+            if e["shared"] or e["shared_width"]
+            else None
+        )
         self.shared_gate = Linear(width, 1, False) if e["shared_gate"] else None
 
     def forward(self, x):
@@ -211,7 +233,9 @@ class Experts(nn.Module):
         if self.shared is None:
             return y
         shared = self.shared(x)
-        return y + (shared if self.shared_gate is None else shared * torch.sigmoid(self.shared_gate(x)))
+        return y + (
+            shared if self.shared_gate is None else shared * torch.sigmoid(self.shared_gate(x))
+        )
 
 
 class Block(nn.Module):
@@ -224,12 +248,19 @@ class Block(nn.Module):
         self.attention = Attention(spec, stack, layer)
         self.ffn = None
         if ffn["present"]:
-            self.ffn = Experts(ffn, width) if experts else Dense(ffn, width, ffn["width"] or 4 * width)
+            self.ffn = (
+                Experts(ffn, width) if experts else Dense(ffn, width, ffn["width"] or 4 * width)
+            )
         self.norm = nn.ModuleDict()
         for name in ("attention", "ffn") if ffn["present"] else ("attention",):
             norms = nn.ModuleDict()
             for kind in ("input", "output", "sum"):
-                first = kind == "input" and name == "attention" and layer == 0 and not stack["first_norm"]
+                first = (
+                    kind == "input"
+                    and name == "attention"
+                    and layer == 0
+                    and not stack["first_norm"]
+                )
                 if place[kind] and not first:
                     norms[kind] = Norm(stack["norm"], width)
             self.norm[name] = norms
@@ -254,7 +285,9 @@ class Block(nn.Module):
 
 
 def waves(positions, width, kind):
-    rates = 10000 ** (-torch.arange(0, width, 2, device=positions.device, dtype=torch.float32) / width)
+    rates = 10000 ** (
+        -torch.arange(0, width, 2, device=positions.device, dtype=torch.float32) / width
+    )
     angle = positions[..., None] * rates
     pair = torch.stack((angle.sin(), angle.cos()), -1).flatten(-2)
     return pair if kind == "neighbours" else torch.cat((angle.sin(), angle.cos()), -1)
@@ -293,7 +326,10 @@ class FoveaForCausalLM(PreTrainedModel, GenerationMixin):
         return None
 
     def prepare_inputs_for_generation(self, input_ids, attention_mask=None, **others):
-        return {"input_ids": input_ids[:, -self.spec["context"] :], "attention_mask": attention_mask}
+        return {
+            "input_ids": input_ids[:, -self.spec["context"] :],
+            "attention_mask": attention_mask,
+        }
 
     def hidden(self, input_ids, valid):
         spec, stack = self.spec, self.spec["decoder"]
@@ -305,7 +341,9 @@ class FoveaForCausalLM(PreTrainedModel, GenerationMixin):
         if position["kind"] == "learned":
             x = x + self.decoder.position[positions + position["offset"]]
         if position["kind"] == "sinusoidal":
-            x = x + waves((positions + position["offset"]).float(), spec["width"], position["waves"])
+            x = x + waves(
+                (positions + position["offset"]).float(), spec["width"], position["waves"]
+            )
         norms = self.decoder["norm"]
         if "embedding" in norms:
             x = norms["embedding"](x)
@@ -314,12 +352,18 @@ class FoveaForCausalLM(PreTrainedModel, GenerationMixin):
         return norms["final"](x) if "final" in norms else x
 
     def forward(self, input_ids, attention_mask=None, labels=None, **others):
-        valid = torch.ones_like(input_ids) if attention_mask is None else attention_mask[:, -input_ids.shape[1] :]
+        valid = (
+            torch.ones_like(input_ids)
+            if attention_mask is None
+            else attention_mask[:, -input_ids.shape[1] :]
+        )
         x, head = self.hidden(input_ids, valid.bool()), self.spec["head"]
         if head["scaled"]:
             x = x * self.spec["width"] ** -0.5
         if head["tied"]:
-            logits = F.linear(x, self.embedding["token"], self.head.output["bias"] if head["bias"] else None)
+            logits = F.linear(
+                x, self.embedding["token"], self.head.output["bias"] if head["bias"] else None
+            )
         else:
             logits = self.head.output(x)
         if head["softcap"]:

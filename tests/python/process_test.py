@@ -133,6 +133,18 @@ except KeyboardInterrupt:
         self.assertEqual(failed.returncode, 2)
         self.assertTrue(failed.stderr.startswith("fovea: error: "))
 
+    def test_an_older_cpu_gives_one_clear_error(self):
+        code = """
+import builtins, io
+real = builtins.open
+builtins.open = lambda path, *more, **named: io.StringIO("flags : fpu sse4_2 avx abm movbe\\n") if path == "/proc/cpuinfo" else real(path, *more, **named)
+try:
+    import fovea
+except ImportError as error:
+    print(error)
+"""
+        self.assertEqual(python(code).strip(), "this CPU: missing avx2, bmi1, bmi2, f16c, fma; expected an x86-64-v3 CPU")
+
     def test_sub_interpreters_are_refused(self):
         code = """
 import sys

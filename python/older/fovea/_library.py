@@ -5,6 +5,10 @@ import ctypes.util
 import os
 import pathlib
 
+from . import _cpu
+
+_cpu.check()
+
 
 class Error(Exception):
     """An error of fovea, with a message of one line."""
