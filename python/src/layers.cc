@@ -192,7 +192,8 @@ void add_transformer(nb::module_& m) {
             return t.hidden(ids, pass.value_or(Pass()), or_empty(memory));
           },
           nb::arg("ids"), nb::arg("pass_") = nb::none(), nb::arg("memory") = nb::none(), Unlocked(),
-          "The output of the decoder, or of the encoder if there is none.   ids [B, T] -> [B, T, "
+          "The output of the decoder, or of the encoder of a model without one.   ids [B, T] -> "
+          "[B, T, "
           "C]")
       .def("logits", &Transformer::logits, nb::arg("hidden"), Unlocked(),
            "The outputs of the head.   hidden [B, T, C] -> float32 [B, T, V] or [B, V]")

@@ -17,7 +17,7 @@
 
 namespace fovea::python {
 
-// Returns the value with a name. Throws InvalidArgument, with all names, if there is none.
+// Returns the value with a name. Throws InvalidArgument, which lists all names, if no value has it.
 template <class T>
 T one_of(const char* field, const std::string& name,
          std::initializer_list<std::pair<const char*, T>> values) {

@@ -2,9 +2,16 @@
 
 // Changes of a tensor's elements, without gradients.
 
+#include <span>
+
 #include "tensor/tensor.h"
 
 namespace fovea {
+
+// Returns the elements of an f32 tensor on the CPU.
+inline std::span<float> floats_of(const Tensor& x) {
+  return {static_cast<float*>(x.data()), static_cast<size_t>(x.size())};
+}
 
 // y += factor x
 inline void add_scaled(const Tensor& y, const Tensor& x, float factor) {

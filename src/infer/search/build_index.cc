@@ -8,7 +8,7 @@
 #include "base/files.h"
 #include "base/float_mode.h"
 #include "fovea/infer/search.h"
-#include "parallel/communicator.h"
+#include "parallel/gather_json.h"
 #include "search/index_files.h"
 #include "search/passage_model.h"
 #include "search/passages.h"
@@ -178,16 +178,9 @@ void put(const std::string& bytes, int64_t width, size_t passage, PassageVectors
 std::vector<BlockVectors> compute_on_ranks(const PassageModel& model, Communicator& ranks,
                                            std::vector<TextBlock>& blocks) {
   using nlohmann::json;
-  const auto gather = [&](const json& own) {
-    const std::vector<std::uint8_t> bytes = json::to_msgpack(own);
-    std::vector<json> all;
-    for (const std::string& of_rank : ranks.gather({bytes.begin(), bytes.end()}))
-      all.push_back(json::from_msgpack(of_rank));
-    return all;
-  };
   json sent = json::array();
   for (const TextBlock& block : blocks) sent.push_back({block.texts, block.names});
-  const json received = gather(sent).front();
+  const json received = gather_json(ranks, sent).front();
   const auto me = static_cast<size_t>(ranks.rank());
   BlockVectors own;
   if (me < received.size())
@@ -195,7 +188,7 @@ std::vector<BlockVectors> compute_on_ranks(const PassageModel& model, Communicat
                           received[me][1].get<std::vector<std::string>>()});
   if (received.empty()) return {};
   std::vector<BlockVectors> results;
-  for (const json& of_rank : gather({own.bytes, own.cut}))
+  for (const json& of_rank : gather_json(ranks, {own.bytes, own.cut}))
     results.push_back(
         {of_rank[0].get<std::vector<std::string>>(), of_rank[1].get<std::vector<int64_t>>()});
   results.resize(received.size());

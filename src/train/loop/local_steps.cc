@@ -1,6 +1,5 @@
 #include "loop/local_steps.h"
 
-#include <cstring>
 #include <utility>
 
 #include "base/error.h"
@@ -12,10 +11,6 @@ namespace fovea::train {
 namespace {
 
 constexpr const char* kName = "outer.";  // of u in a snapshot, followed by that of the parameter
-
-std::span<float> floats_of(const Tensor& x) {
-  return {static_cast<float*>(x.data()), static_cast<size_t>(x.size())};
-}
 
 // Calls f(parameter, its first element).
 void each(const std::vector<model::NamedParameter>& parameters, const auto& f) {
@@ -71,17 +66,6 @@ void LocalSteps::synchronise() {
   each(parameters_, [&](const auto& one, int64_t begin) {
     copy_elements(one.parameter->value, 0, weights_, begin, one.parameter->value.size());
   });
-}
-
-double LocalSteps::mean(double own) const {
-  double sum = 0;
-  for (const std::string& bytes :
-       ranks_.gather({reinterpret_cast<const char*>(&own), sizeof own})) {
-    double one = 0;
-    std::memcpy(&one, bytes.data(), sizeof one);
-    sum += one;
-  }
-  return sum / ranks_.size();
 }
 
 void LocalSteps::add_state(std::map<std::string, Tensor>& tensors) {

@@ -24,8 +24,6 @@ class LocalSteps {
 
   // Takes an outer step. Afterwards the trained parameters are the same on all ranks.
   void synchronise();
-  // Returns the mean of the numbers of all ranks.
-  double mean(double own) const;
   // Adds u to the tensors of a snapshot, and sets the moments among them to their means over the
   // ranks, from which this run and a resumed one continue.
   void add_state(std::map<std::string, Tensor>& tensors);

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "kernels/sum_block.h"
-#include "tensor/tensor.h"
+#include "tensor/in_place.h"
 
 namespace fovea::train {
 namespace {
@@ -47,8 +47,7 @@ Tensor flat(const Tensor& x) { return x.detach().view({x.size()}); }
 }  // namespace
 
 bool is_missing(const Tensor& sum, bool rounded) {
-  const std::span elements(static_cast<const float*>(sum.data()), static_cast<size_t>(sum.size()));
-  return std::ranges::all_of(elements,
+  return std::ranges::all_of(floats_of(sum),
                              [&](float x) { return x == 0 && (rounded || std::signbit(x)); });
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "kernels/sum_tree.h"
+#include "parallel/gather_json.h"
 
 namespace fovea::train {
 namespace {
@@ -57,15 +58,6 @@ void add(infer::Predictions& all, const infer::Predictions& more) {
   append(all.rewards.rejected, more.rewards.rejected);
 }
 
-// Returns the values of all ranks, in the order of the ranks.
-std::vector<json> gather(Communicator& ranks, const json& own) {
-  const std::vector<std::uint8_t> bytes = json::to_msgpack(own);
-  std::vector<json> all;
-  for (const std::string& of_rank : ranks.gather({bytes.begin(), bytes.end()}))
-    all.push_back(json::from_msgpack(of_rank));
-  return all;
-}
-
 }  // namespace
 
 // Rank r predicts the batches r, r + ranks, ...
@@ -83,7 +75,7 @@ infer::Predictions predict_batches(Communicator* ranks, int64_t count,
     json own = json::array();
     for (int64_t n = ranks->rank(); n < count; n += ranks->size())
       own.push_back(json_of(of_batch(n)));
-    const std::vector<json> all = gather(*ranks, own);
+    const std::vector<json> all = gather_json(*ranks, own);
     for (int64_t n = 0; n < count; ++n)
       take(predictions_in(
           all[static_cast<size_t>(n % ranks->size())][static_cast<size_t>(n / ranks->size())]));
@@ -104,7 +96,7 @@ std::vector<infer::Generation> share_answers(
       own.push_back({answer.ids, answer.text, answer.end_id});
   std::vector<infer::Generation> answers;
   answers.reserve(static_cast<size_t>(count * each));
-  for (const json& of_rank : gather(*ranks, own))
+  for (const json& of_rank : gather_json(*ranks, own))
     for (const json& answer : of_rank) {
       infer::Generation& one = answers.emplace_back();
       answer[0].get_to(one.ids);
@@ -120,7 +112,7 @@ std::vector<std::string> share_texts(
   if (ranks == nullptr) return make(0, count);
   const int64_t r = ranks->rank(), all = ranks->size();
   std::vector<std::string> texts;
-  for (const json& own : gather(*ranks, make(count * r / all, count * (r + 1) / all)))
+  for (const json& own : gather_json(*ranks, make(count * r / all, count * (r + 1) / all)))
     append(texts, own.get<std::vector<std::string>>());
   return texts;
 }

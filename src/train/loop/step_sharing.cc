@@ -6,17 +6,13 @@
 
 #include "base/error.h"
 #include "base/float_mode.h"
-#include "tensor/tensor.h"
+#include "tensor/in_place.h"
 
 namespace fovea::train {
 namespace {
 
 // Gradients are sent together until they have this many elements.
 constexpr int64_t kBucket = int64_t{1} << 18;
-
-std::span<float> floats_of(const Tensor& x) {
-  return {static_cast<float*>(x.data()), static_cast<size_t>(x.size())};
-}
 
 // Returns the sum of the summands of this rank, of `size` elements.
 Tensor added(const std::vector<TreeReduction::Summand>& summands, int64_t size) {

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "loop/recommended.h"
+#include "metrics/correlation.h"
 #include "tensor/tensor.h"
 
 namespace fovea::train {
@@ -87,7 +88,7 @@ Stepper::Outcome Stepper::operator()(int64_t step) {
   }
   if (local_ && synchronises(step + 1)) {
     local_->synchronise();
-    outcome.loss = local_->mean(outcome.loss);
+    outcome.loss = infer::mean_of(sharing_->gather({outcome.loss}));
   }
   return outcome;
 }
