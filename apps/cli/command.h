@@ -67,7 +67,10 @@ struct Verb {
 const std::vector<Verb>& verbs();
 
 // Runs the program with the arguments after its name, and returns its exit code. Reports errors,
-// those of a CPU that lacks instructions too. Sets handlers of signals.
-int run_program(const std::vector<std::string>& arguments);
+// those of a CPU that lacks instructions too. Sets handlers of signals. `own`: what starts this
+// program again, for jobs of the server: a program, and its arguments before the verb.
+int run_program(const std::vector<std::string>& arguments,
+                const std::vector<std::string>& own = {"/proc/self/exe"});
+const std::vector<std::string>& own_command();  // `own` of run_program()
 
 }  // namespace fovea::cli

@@ -329,9 +329,14 @@ int guarded(const std::vector<std::string>& arguments) {
   }
 }
 
+std::vector<std::string> this_program;
+
 }  // namespace
 
-int run_program(const std::vector<std::string>& arguments) {
+const std::vector<std::string>& own_command() { return this_program; }
+
+int run_program(const std::vector<std::string>& arguments, const std::vector<std::string>& own) {
+  this_program = own;
   jobs::Ranks::take_cores();  // must precede the first use of thread_count()
   const std::string missing = missing_cpu_features();
   if (!missing.empty()) {

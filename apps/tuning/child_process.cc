@@ -53,14 +53,16 @@ bool redirect(const char* path, int flags, int descriptor) {
   if (!ready) _exit(kNotStarted);
   if (syscall(SYS_close_range, 3, ~0U, 0) != 0)  // Linux before 5.9
     for (int descriptor = 3; descriptor < kLastDescriptor; ++descriptor) close(descriptor);
-  execve(command.program.c_str(), arguments, environment);
+  execve(command.program.front().c_str(), arguments, environment);
   _exit(kNotStarted);
 }
 
 }  // namespace
 
 ChildProcess::ChildProcess(const ChildCommand& command) {
-  std::vector<char*> arguments = {const_cast<char*>(command.program.c_str())};
+  std::vector<char*> arguments;
+  for (const std::string& argument : command.program)
+    arguments.push_back(const_cast<char*>(argument.c_str()));
   for (const std::string& argument : command.arguments)
     arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
@@ -70,7 +72,8 @@ ChildProcess::ChildProcess(const ChildCommand& command) {
   const pid_t process = vfork();
   if (process == 0) become(command, arguments.data(), variables.data());
   if (process < 0)
-    fail(ErrorKind::Failed, "{}: cannot be started ({})", command.program, std::strerror(errno));
+    fail(ErrorKind::Failed, "{}: cannot be started ({})", command.program.front(),
+         std::strerror(errno));
   process_ = process;
 }
 

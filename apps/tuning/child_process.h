@@ -8,9 +8,9 @@
 
 namespace fovea::tuning {
 
-// What a child process runs. `arguments` exclude the name of the program.
+// What a child process runs.
 struct ChildCommand {
-  std::string program;
+  std::vector<std::string> program;  // and its first arguments
   std::vector<std::string> arguments;
   std::string folder;          // working directory
   std::string output, errors;  // files for standard output and standard error; replaced

@@ -41,9 +41,11 @@ void add_machine(nb::module_& module) {
       "Checks this machine and, with `folder`, whether the model and the snapshots in it are "
       "intact.");
 
-  module.def("run_program", &cli::run_program, nb::arg("arguments"),
-             nb::call_guard<nb::gil_scoped_release>(),
-             "Runs the command line with these arguments, and returns its exit code.");
+  module.def(
+      "run_program", &cli::run_program, nb::arg("arguments"), nb::arg("own"),
+      nb::call_guard<nb::gil_scoped_release>(),
+      "Runs the command line with these arguments, and returns its exit code. own: the program and "
+      "the arguments that start it again.");
 }
 
 }  // namespace fovea::python

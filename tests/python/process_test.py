@@ -8,7 +8,7 @@ import sys
 import time
 import unittest
 
-from support import GOLDENS, TestCase, python, text_model
+from support import GOLDENS, ROOT, TestCase, python, text_model
 
 import fovea
 
@@ -144,6 +144,16 @@ except ImportError as error:
     print(error)
 """
         self.assertEqual(python(code).strip(), "this CPU: missing avx2, bmi1, bmi2, f16c, fma; expected an x86-64-v3 CPU")
+
+    def test_the_command_line_of_the_package_trains_jobs_of_the_server(self):
+        fovea_here = self.folder() / "fovea"
+        fovea_here.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m fovea "$@"\n', encoding="utf-8")
+        fovea_here.chmod(0o755)
+        test = "serve_jobs_test.ServeJobs.test_a_job_trains_a_model_that_is_then_served"
+        done = subprocess.run(
+            [sys.executable, "-m", "unittest", test], cwd=ROOT / "tests/system", env={**os.environ, "FOVEA_BIN": str(fovea_here)}, capture_output=True, text=True, check=False
+        )
+        self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_sub_interpreters_are_refused(self):
         code = """

@@ -28,6 +28,10 @@ def problems(path):
         symbols = [line.split()[-1] for line in listed.splitlines()]
         if symbols != ["PyInit__fovea"]:
             yield f"{MODULE} exports {', '.join(symbols[:5])}; expected PyInit__fovea alone, or torch would use the others"
+        licences = {pathlib.Path(name).name for name in names if "/licenses/" in name}
+        for name in ("LICENSE", "nanobind", "LGPL-2.1"):
+            if name not in licences:
+                yield f"licenses/{name} is missing"
         bundled = [name for name in names if re.search(r"lib(stdc\+\+|gcc_s)", name)]
         if bundled:
             yield f"{bundled[0]} is bundled; expected that of the host"

@@ -27,6 +27,7 @@ HEADERS = ["CLI/CLI.hpp", "boost/asio.hpp", "fmt/core.h", "hnswlib/hnswlib.h", "
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}  # Debian's names of machines
 LIBRARIES = "/usr/lib/x86_64-linux-gnu"
 LOADER = "ld-linux-x86-64.so.2"
+LICENCES = "share/doc/fovea/licences"
 CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
 USER = 65532  # of containers: an unprivileged one by convention
 
@@ -67,9 +68,8 @@ def closure(files, known, folder=LIBRARIES):
     return found
 
 
-def add_licences(stage, packages):
+def add_licences(folder, packages):
     """Copies the terms of packages, and the common texts to which they refer."""
-    folder = stage / "share/doc/fovea/licences"
     folder.mkdir(parents=True, exist_ok=True)
     for package in packages:
         terms = pathlib.Path("/usr/share/doc") / package / "copyright"
@@ -101,7 +101,7 @@ def stage_archive(build, stage, machine):
     for name, path in libraries.items():
         shutil.copyfile(path, stage / "lib/fovea" / name)
     packages = {package_of(path) for path in (*libraries.values(), *(f"/usr/include/{header}" for header in HEADERS))}
-    add_licences(stage, packages)
+    add_licences(stage / LICENCES, packages)
     for name in ("LICENSE", "README.md", "CHANGELOG.md"):
         shutil.copyfile(ROOT / name, stage / "share/doc/fovea" / name)
     return packages
@@ -130,7 +130,7 @@ def stage_root(archive, stage):
     (stage / "etc/passwd").write_text(f"root:x:0:0::/:/\nfovea:x:{USER}:{USER}::/var/lib/fovea:/\n")
     (stage / "etc/group").write_text(f"root:x:0:\nfovea:x:{USER}:\n")
     packages = {package_of(path) for path in (*libraries.values(), f"{LIBRARIES}/{LOADER}")} | {"ca-certificates"}
-    add_licences(stage / "usr", packages)
+    add_licences(stage / "usr" / LICENCES, packages)
     return packages
 
 

@@ -411,6 +411,7 @@ class ServeCommand : public Command {
       return std::filesystem::absolute(model::find_model(path)).lexically_normal().string();
     };
     tuning::RunnerOptions options;
+    options.program = own_command();
     options.folder = jobs_;
     options.most_bytes = max_jobs_;
     options.threads = thread_count();

@@ -55,7 +55,7 @@ END)";
     options.bases = {{"base", "/models/base", ""}};
     options.judges = {{"judge", "/models/judge", ""}};
     options.most_bytes = 1 << 20;
-    options.program = program();
+    options.program = {program()};
     return options;
   }
   std::string program() const { return root_ / "program"; }
