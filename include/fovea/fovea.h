@@ -62,6 +62,7 @@
 #include "fovea/train/preferences.h"
 #include "fovea/train/reinforcement.h"
 #include "fovea/train/runs.h"
+#include "fovea/train/sharing.h"
 #include "fovea/train/train.h"
 #include "fovea/train/train_embedder.h"
 #include "fovea/train/train_tokenizer.h"

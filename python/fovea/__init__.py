@@ -85,6 +85,7 @@ from ._fovea import (
     zeros,
 )
 from .encoder import Encoder
+from .environment import Tools
 from .evaluating import compare, evaluate, evaluate_images, evaluate_tasks, linear_probe
 from .model import Model, convert, load, open_snapshot, write_modeling
 from .planning import flops_of_hours, inference_memory, plan, plan_hosts
@@ -126,6 +127,7 @@ __all__ = [
     "StreamedToken",
     "Tensor",
     "Tokenizer",
+    "Tools",
     "Transcript",
     "Translation",
     "Unsupported",

@@ -11,6 +11,7 @@ from . import _fovea
 from ._docs import documented
 from ._hub import resolved
 from .data import MemoryFiles
+from .environment import Environment, replies_of
 from .model import Model
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ def train(
     on_evaluation: Callable[[TrainProgress], Stops] | None = None,
     loss: Loss | None = None,
     reward: Callable[[Sequence[Answer]], Sequence[float]] | None = None,
+    environment: Environment | None = None,
     verbose: bool | None = None,
     **options: Unpack[TrainOptions],
 ) -> Run:
@@ -87,6 +89,8 @@ def train(
     [rows, V] and int32 [rows]; rows whose label is below 0 have no loss.
     reward(answers): of ppo and grpo: returns a number for each answer, a dict with "record",
     "completion" and "tokens".
+    environment(episodes): of ppo and grpo: replies to answers, for episodes of several turns; see
+    fovea.environment, and fovea.Tools for functions that the model may call.
     verbose: print a line for each evaluation; None = if the output is a terminal.
     preset: the architecture and its options; dropout: all dropouts of the model.
     """
@@ -97,7 +101,9 @@ def train(
     given = _with_files(given)
     report = _reporter(on_step, on_evaluation, verbose)
     try:
-        result = _fovea.train(given, on_plan, report, None, loss, reward)
+        result = _fovea.train(
+            given, on_plan, report, None, loss, reward, environment and replies_of(environment)
+        )
     except KeyboardInterrupt as stop:
         stop.add_note(f"The run in {given['out']} is saved; the same call resumes it.")
         raise

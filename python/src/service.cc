@@ -22,6 +22,7 @@
 #include "serve/api_error.h"
 #include "serve/open_served.h"
 #include "serve/speech.h"
+#include "serve/tool_calls.h"
 #include "values.h"
 
 namespace nb = nanobind;
@@ -155,6 +156,24 @@ std::shared_ptr<Service> opened_service(const std::string& path, const std::stri
   });
 }
 
+void add_calls(nb::module_& module) {
+  module.def(
+      "find_tool_calls",
+      [](const std::string& answer, const std::vector<std::string>& names) {
+        serve::CallRules rules;
+        rules.names = {names.begin(), names.end()};
+        const serve::ToolCalls found = serve::find_tool_calls(answer, rules);
+        return nb::make_tuple(found.text, parsed(found.calls.dump()));
+      },
+      nb::arg("answer"), nb::arg("names"),
+      "Returns the text before the calls of these functions in an answer, and the calls, as the "
+      "server does.");
+  module.def(
+      "short_call_id", [](const std::string& text) { return serve::short_call_id(text); },
+      nb::arg("text"),
+      "Returns an id of nine letters and digits, which is the same for the same text.");
+}
+
 }  // namespace
 
 Service::Service(serve::Api::Models models)
@@ -236,6 +255,8 @@ void add_service(nb::module_& module) {
       [](const std::shared_ptr<Service>& service, const std::string& path,
          const std::string& body) { return std::make_unique<Pieces>(service, path, body); },
       nb::arg("service"), nb::arg("path"), nb::arg("body"));
+
+  add_calls(module);
 
   nb::class_<Server>(module, "Server", "A server over HTTP, on threads of its own.")
       .def(

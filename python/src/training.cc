@@ -5,10 +5,12 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <atomic>
 #include <memory>
+#include <tuple>
 
 #include "bindings.h"
 #include "call.h"
@@ -143,13 +145,39 @@ std::function<std::vector<double>(const std::vector<train::RewardedAnswer>&)> re
   };
 }
 
+// The function returns tuples (reward, done, messages, answer); see python/fovea/environment.py.
+std::function<std::vector<train::EnvironmentReply>(const std::vector<train::Episode>&)>
+environment_of(const nb::object& function) {
+  if (function.is_none()) return {};
+  return [kept = shared(function)](const std::vector<train::Episode>& episodes) {
+    const nb::gil_scoped_acquire locked;
+    nb::list given;
+    for (const train::Episode& episode : episodes) {
+      nb::dict one;
+      one["number"] = episode.number;
+      one["evaluation"] = episode.evaluation;
+      one["turn"] = episode.turn;
+      one["record"] = parsed(episode.record);
+      one["messages"] = parsed(episode.messages);
+      given.append(one);
+    }
+    std::vector<train::EnvironmentReply> replies;
+    using Reply = std::tuple<double, bool, std::string, std::string>;
+    for (auto& [reward, done, messages, answer] : nb::cast<std::vector<Reply>>((*kept)(given)))
+      replies.push_back({reward, done, std::move(messages), std::move(answer)});
+    return replies;
+  };
+}
+
 TrainResult trained_model(const nb::dict& given, const nb::object& planned,
                           const nb::object& progress, const nb::object& reading,
-                          const nb::object& loss, const nb::object& reward) {
+                          const nb::object& loss, const nb::object& reward,
+                          const nb::object& environment) {
   Request request = request_of(given);
   const Callbacks callbacks = callbacks_of(planned, progress, reading);
   request.options.loss = loss_of(loss);
   request.options.reinforcement.reward = reward_of(reward);
+  request.options.reinforcement.environment = environment_of(environment);
   request.options.reinforcement.stop = [stopped = callbacks.stopped] { return stopped->load(); };
   return run(callbacks,
              [request](const auto& plan, const auto& step, const auto& pause, const auto& read) {
@@ -307,7 +335,7 @@ void add_training(nb::module_& module) {
   add_runs(module);
   module.def("train", &trained_model, nb::arg("options"), nb::arg("planned").none(),
              nb::arg("progress").none(), nb::arg("reading").none(), nb::arg("loss").none(),
-             nb::arg("reward").none());
+             nb::arg("reward").none(), nb::arg("environment").none());
   module.def(
       "plan_training",
       [](const nb::dict& given) {

@@ -4,7 +4,7 @@ import json
 import unittest
 
 import numpy as np
-from support import GOLDENS, TestCase, documents, program, python, text_model
+from support import CHATML, GOLDENS, TestCase, documents, program, python, text_model
 
 import fovea
 from fovea import ops
@@ -108,6 +108,57 @@ class Training(TestCase):
             fovea.finetune(
                 text_model(), prompts, self.folder() / "other", objective="grpo", reward=lambda answers: [0], steps=2, prompts=2, generations=4, answer_tokens=8
             )
+
+    def test_an_environment_of_several_turns(self):
+        seen = []
+
+        def environment(episodes):
+            seen.extend((each["number"], each["turn"], len(each["messages"]), each["evaluation"]) for each in episodes)
+            return [(" and", float(each["turn"]), each["turn"] == 2) for each in episodes]
+
+        prompts = [{"prompt": f"The {animal}"} for animal in ("cat", "dog", "fox", "owl")] * 2
+        given = {"objective": "grpo", "environment": environment, "steps": 2, "prompts": 2, "generations": 4, "answer_tokens": 120, "validation": 0.0}
+        run = fovea.finetune(text_model(), prompts, self.folder() / "run", **given)
+        self.assertEqual(run.result.step, 2)
+        self.assertEqual({number for number, turn, _, _ in seen if turn == 0}, set(range(16)))
+        self.assertEqual({(turn, messages) for _, turn, messages, _ in seen if turn < 2}, {(0, 2), (1, 4)})
+        curves = run.log.curves
+        self.assertEqual(curves["reward_environment"], curves["reward"])
+        self.assertGreater(curves["turns"][0][1], 1)
+        with self.assertRaisesRegex(ValueError, "environment: replied with no message"):
+            fovea.finetune(text_model(), prompts, self.folder() / "run", **{**given, "environment": lambda all: [(None, 0, False)] * len(all)})
+
+    def test_tools_are_an_environment(self):
+        def add(a: int, b: int = 0) -> int:
+            """Adds two numbers.
+
+            Both are whole."""
+            return a + b
+
+        tools = fovea.Tools(add, turns=3)
+        function = tools.schemas[0]["function"]
+        self.assertEqual((function["name"], function["description"], function["parameters"]["required"]), ("add", "Adds two numbers.", ["a"]))
+        self.assertEqual(function["parameters"]["properties"], {"a": {"type": "integer"}, "b": {"type": "integer"}})
+        self.assertEqual(tools.prompts(["1 + 2?"])[0]["tools"], tools.schemas)
+
+        def reply(answer, turn=0):
+            messages = [{"role": "user", "content": "1 + 2?"}, {"role": "assistant", "content": answer}]
+            return tools([{"number": 5, "turn": turn, "messages": messages, "record": {}, "evaluation": False}])[0]
+
+        call = '<tool_call>{"name": "add", "arguments": {"a": 1, "b": 2}}</tool_call>'
+        said, reward, done = reply(call)
+        self.assertEqual((said[1]["role"], said[1]["content"], reward, done), ("tool", "3", 0.0, False))
+        self.assertEqual(said[0]["tool_calls"][0]["function"], {"name": "add", "arguments": {"a": 1, "b": 2}})
+        self.assertEqual(said[0]["tool_calls"][0]["id"], reply(call)[0][0]["tool_calls"][0]["id"])
+        self.assertIn("TypeError", reply('<tool_call>{"name": "add", "arguments": {"c": 1}}</tool_call>')[0][1]["content"])
+        for answer, turn in (("3", 0), (call, 2)):
+            self.assertEqual(reply(answer, turn), (None, 0.0, True))
+        data = tools.prompts([{"prompt": "Add 1 and 2.", "answer": "3"}] * 4)
+        run = fovea.finetune(
+            text_model(), data, self.folder() / "run", objective="grpo", environment=tools, rewards=["exact"], chat_template=str(CHATML), steps=1, prompts=2,
+            generations=2, answer_tokens=8, validation=0.0,
+        )  # fmt: skip
+        self.assertEqual(run.result.step, 1)
 
     def test_adapters(self):
         run = fovea.finetune(text_model(), documents(), self.folder() / "run", lora=2, steps=2)

@@ -25,6 +25,27 @@ struct RewardedAnswer {
   int64_t tokens = 0;  // without the end token
 };
 
+// A prompt, the model's answers so far and what an environment replied to them.
+struct Episode {
+  // The index of the episode: of all that the run plays in training, or of one evaluation's.
+  int64_t number = 0;
+  bool evaluation = false;
+  int64_t turn = 0;      // number of answers before the last one
+  std::string record;    // of the prompt, as JSON
+  std::string messages;  // a JSON list, whose last message is the answer: {"role", "content"}
+};
+
+// What an environment does after an answer.
+struct EnvironmentReply {
+  double reward = 0;  // is added to those of the episode's other answers
+  bool done = true;   // whether the episode ends
+  // A JSON list of the messages that follow the answer, such as results of tools; empty if done.
+  std::string messages;
+  // The answer as the chat template reads it, such as a JSON object with "tool_calls"; empty = the
+  // message in Episode.
+  std::string answer;
+};
+
 // Reinforcement learning of a language model from rewards of its own answers: group-relative policy
 // optimisation (GRPO; Shao et al. 2024) or proximal policy optimisation (PPO; Schulman et al.
 // 2017). The model generates `generations` answers to each of `prompts` prompts, rewards judge
@@ -35,7 +56,7 @@ struct ReinforcementOptions {
   int64_t evaluation_prompts = 256;  // held-out prompts per evaluation; 0 = all
   int64_t prompts = 8;               // prompts per batch of answers
   int64_t generations = 8;           // answers to each prompt
-  int64_t answer_tokens = 256;       // maximum tokens of an answer, with its end token
+  int64_t answer_tokens = 256;       // maximum tokens of an answer or an episode, with end tokens
   double sampling_temperature = 1;   // divisor of the logits, in generation and in training
   int64_t batch_epochs = 0;          // passes over each batch of answers; 0 = 1 for grpo, 4 for ppo
   int64_t minibatches = 1;           // optimiser steps per pass; each reads a part of the answers
@@ -62,6 +83,13 @@ struct ReinforcementOptions {
   // A reward of one's own: returns a finite number for each answer, which is added with the weight
   // 1. It is called once for each batch of answers, on the thread of the run; empty = none.
   std::function<std::vector<double>(const std::vector<RewardedAnswer>&)> reward = nullptr;
+  // An environment, with which the model talks for several turns: returns a reply to the last
+  // answer of each episode. It is called on the thread of the run until all episodes of a batch are
+  // done. An episode also ends with an answer that has no end token, or where it has
+  // `answer_tokens` tokens after the prompt, replies included. Only answers are trained, all with
+  // the reward of their episode, to which the rewards above add that of its last answer. For
+  // decoders; empty = none.
+  std::function<std::vector<EnvironmentReply>(const std::vector<Episode>&)> environment = nullptr;
   // Whether the run shall end now. Called while the program runs, which is then ended; the run ends
   // like one whose progress callback returns false.
   std::function<bool()> stop = nullptr;

@@ -14,6 +14,7 @@
 #include "fovea/train/optimizer.h"
 #include "fovea/train/preferences.h"
 #include "fovea/train/reinforcement.h"
+#include "fovea/train/sharing.h"
 
 namespace fovea {
 class Communicator;  // the processes that mpirun started
@@ -75,12 +76,6 @@ enum class TooLong { cut, skip };
 
 // Which evaluations contribute to averaged weights: the last ones or the best ones.
 enum class Averaged { last, best };
-// What each of several processes has only its part of. optimizer: the moments and the gradients
-// (stages 1 and 2 of ZeRO; Rajbhandari et al. 2020).
-enum class Sharded { nothing, optimizer };
-// How several processes send gradients. bf16: half the bytes; the rounding errors of a step are
-// added in the next one (Seide et al. 2014).
-enum class GradientPrecision { fp32, bf16 };
 
 // Knowledge distillation (Hinton et al. 2015): the model learns to predict what a teacher predicts.
 // The loss is  alpha * temperature^2 * KL(teacher || model) + (1 - alpha) * cross-entropy, where
@@ -248,16 +243,6 @@ struct TrainOptions {
   int64_t bleu_lines = 1000;  // held-out pairs translated greedily per evaluation; 0 = none
   // Stop after this many consecutive steps with a non-finite loss or gradient.
   int64_t bad_steps = 3;
-  // Several processes: what each has a part of only, and how they send gradients.
-  Sharded shard = Sharded::nothing;
-  GradientPrecision gradients = GradientPrecision::fp32;
-  // Several processes: each takes this many steps by itself, on its share of the batches; their
-  // mean change is then taken as the gradient of an outer step with Nesterov's momentum (Douillard
-  // et al. 2023). 1 = each step is that of the whole batch.
-  int64_t sync_every = 1;
-  double outer_rate = 0.7, outer_momentum = 0.5;  // of the outer step; 1 and 0 = the mean weights
-  // Several processes: a step that takes more seconds, and more than 5 usual steps, ends the job.
-  double stall_timeout = 60;
   // Do not stop if the losses after the warm-up stay above those of the first steps.
   bool keep_going = false;
 
@@ -277,6 +262,7 @@ struct TrainOptions {
   // The processes of a job that train together, all with these options; rank 0 writes the files.
   // null = this process alone. It must outlive the run.
   Communicator* ranks = nullptr;
+  SharingOptions sharing = {};  // of its steps
 };
 
 void visit(DistillationOptions& options, OptionVisitor& visitor);  // fovea/core/options.h

@@ -44,8 +44,8 @@ void check_reinforcement(const TrainOptions& o) {
   const bool grpo = o.objective == Objective::grpo, used = grpo || o.objective == Objective::ppo;
   if (!used) return;
   check_field(!o.from.empty(), "from", "not given; expected the model that generates the answers");
-  check_field(!r.rewards.empty() || !r.reward_command.empty() || r.reward, "rewards",
-              "none; expected at least one, or `reward_command`");
+  check_field(!r.rewards.empty() || !r.reward_command.empty() || r.reward || r.environment,
+              "rewards", "none; expected at least one, or `reward_command`");
   check_field(!grpo || r.generations > 1, "generations",
               "{}; expected at least 2 for grpo, which compares the answers to a prompt",
               r.generations);
@@ -125,12 +125,13 @@ void check_options(const TrainOptions& o) {
       o.freeze.empty() || o.lora.rank == 0, "freeze",
       "given with `lora`, which trains only the adapters of `lora_targets`; expected one of "
       "them");
-  check_field(o.sync_every == 1 || o.shard == Sharded::nothing, "shard",
+  check_field(o.sharing.sync_every == 1 || o.sharing.shard == Sharded::nothing, "shard",
               "given with `sync_every`, whose steps need all moments; expected one of them");
-  check_field(o.sync_every == 1 || o.moments == MomentPrecision::fp32, "moments",
+  check_field(o.sharing.sync_every == 1 || o.moments == MomentPrecision::fp32, "moments",
               "8bit with `sync_every`, which averages them; expected fp32");
-  check_field(o.ranks != nullptr || (o.sync_every == 1 && o.gradients == GradientPrecision::fp32),
-              o.sync_every > 1 ? "sync_every" : "gradients",
+  check_field(o.ranks != nullptr ||
+                  (o.sharing.sync_every == 1 && o.sharing.gradients == GradientPrecision::fp32),
+              o.sharing.sync_every > 1 ? "sync_every" : "gradients",
               "given to one process; expected several, started by mpirun or srun");
   check_out(o.out);
 }

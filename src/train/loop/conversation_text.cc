@@ -1,6 +1,7 @@
 #include "loop/conversation_text.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "base/fields.h"
 #include "base/files.h"
@@ -67,6 +68,12 @@ class TrainedTextBuilder {
   const char* begin_;
   TrainedText made_;
 };
+
+std::string content_of(const Conversation::Message& message) {
+  const auto json = nlohmann::json::parse(message.json);
+  const auto content = json.find("content");
+  return content != json.end() && content->is_string() ? content->get<std::string>() : "";
+}
 
 bool has_blocks(const text::ChatTemplate& of) {
   return of.source().find("endgeneration") != std::string::npos;
@@ -149,6 +156,43 @@ std::vector<int32_t> ConversationText::prompt(const Conversation& conversation) 
   if (trained.empty()) return {};
   return tokenizer_.encode(render(conversation, trained.front(), true).text,
                            text::SpecialTokens::guarded);
+}
+
+// The answer itself has been generated, and the template may render it in other tokens, or without
+// the thoughts in it. So a mark takes the place of its content: what follows the mark is needed.
+std::vector<int32_t> ConversationText::tokens_after(const Conversation& conversation, size_t answer,
+                                                    const std::vector<int32_t>& ends) const {
+  constexpr std::string_view kMark = "uzkqvx";
+  const size_t last = conversation.messages.size() - 1;
+  if (!chat_) {
+    std::string text;
+    for (size_t i = answer + 1; i < last; ++i) text += content_of(conversation.messages[i]);
+    return tokenizer_.encode(text);
+  }
+  Conversation marked = conversation;
+  auto message = nlohmann::ordered_json::parse(conversation.messages[answer].json);
+  message["content"] = kMark;
+  marked.messages[answer].json = message.dump();
+  std::string before = render(marked, answer + 1, false).text,
+              after = render(marked, last, true).text;
+  const size_t end = before.find(kMark), same = after.find(kMark);
+  if (end != before.npos && same != after.npos) {  // a template may not show it beside calls
+    before.erase(0, end + kMark.size());
+    after.erase(0, same + kMark.size());
+  }
+  check(after.starts_with(before),
+        "{}: the chat template renders an answer differently when a message follows it; expected "
+        "another `chat_template`",
+        conversation.location);
+  std::vector<int32_t> ids;
+  for (const text::Token& token : tokenizer_.tokens(after, text::SpecialTokens::guarded)) {
+    const bool of_answer = token.text.data() - after.data() < std::ssize(before);
+    if (of_answer && std::ranges::find(ends, token.id) != ends.end())
+      ids.clear();  // so far, the answer's
+    else
+      ids.push_back(token.id);
+  }
+  return ids;
 }
 
 // Returns the messages that are trained.

@@ -52,6 +52,12 @@ class ConversationText {
   // if there is no such answer.
   std::vector<int32_t> prompt(const Conversation& conversation) const;
 
+  // Returns the tokens between message `answer`, with the token of `ends` that ended it, and the
+  // last message, an answer that is not yet written. Without a template they are those of the
+  // contents. Throws the errors of texts().
+  std::vector<int32_t> tokens_after(const Conversation& conversation, size_t answer,
+                                    const std::vector<int32_t>& ends) const;
+
  private:
   struct Turn;
   std::vector<size_t> answers(const Conversation& conversation) const;

@@ -141,7 +141,7 @@ void visit_chats(TrainOptions& o, OptionVisitor& v) {
       o.too_long, {"cut", "skip"});
 }
 
-void visit_ranks(TrainOptions& o, OptionVisitor& v) {
+void visit_sharing(SharingOptions& o, OptionVisitor& v) {
   v.choice({"shard",
             "several processes: what each has a part of only: nothing, or the moments and the "
             "gradients, with the same weights"},
@@ -216,7 +216,7 @@ void visit_length(TrainOptions& o, OptionVisitor& v) {
       o.best_by);
   v.integer({"bad_steps", "stop after N consecutive steps with a non-finite loss or gradient"},
             o.bad_steps, 1, 1'000'000);
-  visit_ranks(o, v);
+  visit_sharing(o.sharing, v);
   v.boolean({"keep_going",
              "do not stop if the mean loss of 20 steps stays 30% above that of the first 20 for "
              "100 steps"},

@@ -17,17 +17,18 @@ struct TextsAtOnce {
   int64_t count, tokens;
 };
 
-TextsAtOnce texts_at_once(const model::Spec& spec, int64_t prompts, int64_t longest,
+TextsAtOnce texts_at_once(const model::Spec& spec, int64_t prompts, int64_t longest, int64_t answer,
                           const AnswerSettings& settings) {
   const int64_t before = spec.encoder ? 1 : longest;  // tokens before an answer
   return {std::min(prompts * settings.generations, std::max(kMostTexts, settings.generations)),
-          std::min(spec.context, before + settings.tokens)};
+          std::min(spec.context, before + answer)};
 }
 
 // Enough pages for all texts that are generated at once, if they fit into a quarter of the memory.
 infer::SchedulerOptions scheduler_options(const model::Transformer& model, int64_t prompts,
-                                          int64_t longest, const AnswerSettings& settings) {
-  const auto [texts, tokens] = texts_at_once(model.spec, prompts, longest, settings);
+                                          int64_t longest, int64_t answer,
+                                          const AnswerSettings& settings) {
+  const auto [texts, tokens] = texts_at_once(model.spec, prompts, longest, answer, settings);
   infer::SchedulerOptions options{.compute = settings.compute, .most_sequences = texts};
   options.pages = texts * (model::pages_for(tokens) + 1);
   options.pages = infer::pages_within(available_memory() / 4, model, options);
@@ -41,14 +42,16 @@ infer::SchedulerOptions scheduler_options(const model::Transformer& model, int64
 std::vector<infer::Generation> generate_all(const model::Transformer& model,
                                             const text::Tokenizer& tokenizer,
                                             const infer::GenerationRules& rules,
-                                            const std::vector<const std::vector<int32_t>*>& prompts,
-                                            const std::vector<uint64_t>& seeds,
+                                            const std::vector<AnswerPrompt>& prompts,
                                             const AnswerSettings& settings) {
-  size_t longest = 0;
-  for (const auto* prompt : prompts) longest = std::max(longest, prompt->size());
+  int64_t longest = 0, tokens = 0;
+  for (const AnswerPrompt& prompt : prompts) {
+    longest = std::max(longest, std::ssize(*prompt.ids));
+    tokens = std::max(tokens, prompt.tokens);
+  }
   infer::Scheduler scheduler(
       model, rules, &tokenizer,
-      scheduler_options(model, std::ssize(prompts), static_cast<int64_t>(longest), settings));
+      scheduler_options(model, std::ssize(prompts), longest, tokens, settings));
   const auto answers = static_cast<size_t>(settings.generations);
   std::vector<infer::Generation> generated(prompts.size() * answers);
   std::optional<Error> error;
@@ -57,9 +60,9 @@ std::vector<infer::Generation> generate_all(const model::Transformer& model,
     options.sampling = {.temperature = static_cast<float>(settings.temperature),
                         .top_k = 0,
                         .top_p = 1,
-                        .seed = seeds[p]};
+                        .seed = prompts[p].seed};
     options.generations = settings.generations;
-    options.max_tokens = settings.tokens;
+    options.max_tokens = prompts[p].tokens;
     options.speculative_tokens = 0;
     options.logprobs = settings.logprobs;
     const auto sink = [&, p](const infer::Event& event) {
@@ -69,7 +72,7 @@ std::vector<infer::Generation> generate_all(const model::Transformer& model,
       return true;
     };
     scheduler.add(scheduler.request(
-        {.number = p + 1, .prompt = *prompts[p], .options = options, .sink = sink}));
+        {.number = p + 1, .prompt = *prompts[p].ids, .options = options, .sink = sink}));
   }
   while (scheduler.step()) {
   }
@@ -79,21 +82,22 @@ std::vector<infer::Generation> generate_all(const model::Transformer& model,
 
 }  // namespace
 
-std::vector<infer::Generation> generate_answers(
-    const model::Transformer& model, const text::Tokenizer& tokenizer,
-    const infer::GenerationRules& rules, const std::vector<const std::vector<int32_t>*>& prompts,
-    const std::vector<uint64_t>& seeds, const AnswerSettings& settings) {
+std::vector<infer::Generation> generate_answers(const model::Transformer& model,
+                                                const text::Tokenizer& tokenizer,
+                                                const infer::GenerationRules& rules,
+                                                const std::vector<AnswerPrompt>& prompts,
+                                                const AnswerSettings& settings) {
   std::vector<infer::Generation> generated =
-      generate_all(model, tokenizer, rules, prompts, seeds, settings);
+      generate_all(model, tokenizer, rules, prompts, settings);
   release_cached_memory();  // the keys and values, before training needs memory
   return generated;
 }
 
 uint64_t generation_bytes(const model::Transformer& model, int64_t prompts, int64_t longest,
-                          const AnswerSettings& settings) {
+                          int64_t answer, const AnswerSettings& settings) {
   if (prompts == 0) return 0;
   const model::Spec& spec = model.spec;
-  const auto [texts, tokens] = texts_at_once(spec, prompts, longest, settings);
+  const auto [texts, tokens] = texts_at_once(spec, prompts, longest, answer, settings);
   const int64_t prompts_at_once =
       (texts + settings.generations - 1) / settings.generations;  // prompts at once
   // The answers to a prompt share its full pages. Pages that are not used take no memory.

@@ -183,7 +183,7 @@ void plan_cost(Job& job, const model::Spec& spec, const PassSize& size) {
   plan.weight_bytes = cost.weight_bytes;
   if (o.average > 1)  // the weights of N evaluations, and their mean
     plan.weight_bytes += static_cast<uint64_t>(cost.trained * (o.average + 1)) * sizeof(float);
-  plan.optimizer_bytes = o.ranks != nullptr && o.shard == Sharded::optimizer
+  plan.optimizer_bytes = o.ranks != nullptr && o.sharing.shard == Sharded::optimizer
                              ? cost.optimizer_bytes / static_cast<uint64_t>(o.ranks->size())
                              : cost.optimizer_bytes;
   plan.activation_bytes =

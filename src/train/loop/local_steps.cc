@@ -26,9 +26,9 @@ void each(const std::vector<model::NamedParameter>& parameters, const auto& f) {
 LocalSteps::LocalSteps(const TrainOptions& options,
                        const std::vector<model::NamedParameter>& parameters)
     : ranks_(*options.ranks),
-      rate_(static_cast<float>(options.outer_rate)),
-      outer_momentum_(static_cast<float>(options.outer_momentum)),
-      rounds_(options.gradients == GradientPrecision::bf16),
+      rate_(static_cast<float>(options.sharing.outer_rate)),
+      outer_momentum_(static_cast<float>(options.sharing.outer_momentum)),
+      rounds_(options.sharing.gradients == GradientPrecision::bf16),
       rounded_(ranks_) {
   int64_t size = 0;
   for (const model::NamedParameter& one : parameters) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "base/error.h"
 #include "losses/token_rows.h"
@@ -45,7 +46,28 @@ std::vector<std::vector<int32_t>> lists_in(const model::Snapshot& snapshot, cons
   return lists;
 }
 
+// Whether the prompt and the replies are parts of the tokens, one after another, and leave some.
+bool fit(const RolloutBatch& batch, size_t i) {
+  int32_t at = batch.prompts[i];
+  if (at < 1) return false;
+  if (!batch.replies.empty()) {
+    const std::vector<int32_t>& ends = batch.replies[i];
+    if (ends.size() % 2 != 0) return false;
+    for (const int32_t end : ends)
+      if (end < std::exchange(at, end)) return false;
+  }
+  return at <= std::ssize(batch.ids[i]);
+}
+
 }  // namespace
+
+int64_t RolloutBatch::length(size_t answer) const {
+  int64_t tokens = std::ssize(ids[answer]) - prompts[answer];
+  if (!replies.empty())
+    for (size_t i = 0; i < replies[answer].size(); i += 2)
+      tokens -= replies[answer][i + 1] - replies[answer][i];
+  return tokens;
+}
 
 std::vector<int64_t> RolloutBatch::starts() const {
   std::vector<int64_t> all = {0};
@@ -64,6 +86,9 @@ Batch RolloutBatch::batch_of(std::span<const size_t> answers, int32_t padding) c
     std::ranges::copy(ids[i], tokens.row(row));
     // The token at p is predicted at p - 1.
     std::copy(ids[i].begin() + prompts[i], ids[i].end(), labels.row(row) + prompts[i] - 1);
+    if (!replies.empty())
+      for (size_t r = 0; r < replies[i].size(); r += 2)
+        std::fill(labels.row(row) + replies[i][r] - 1, labels.row(row) + replies[i][r + 1] - 1, -1);
     // No earlier token of a decoder attends to the padding of a target.
     if (sources.empty()) batch.target_valid.push_back({0, std::ssize(ids[i])});
     batch.tokens += std::ssize(ids[i]);
@@ -104,6 +129,7 @@ std::map<std::string, Tensor> RolloutBatch::state() const {
       {"answers.trained", tensor_of(trained, {std::ssize(trained)})}};
   add_lists(tensors, "ids", "lengths", ids);
   if (!sources.empty()) add_lists(tensors, "sources", "source_lengths", sources);
+  if (!replies.empty()) add_lists(tensors, "replies", "reply_lengths", replies);
   const auto add = [&](const char* name, const std::vector<float>& numbers) {
     if (!numbers.empty()) tensors[name] = tensor_of(numbers, {std::ssize(numbers)});
   };
@@ -119,6 +145,7 @@ RolloutBatch RolloutBatch::restored(const model::Snapshot& snapshot) {
   RolloutBatch batch;
   batch.ids = lists_in(snapshot, "ids", "lengths");
   batch.sources = lists_in(snapshot, "sources", "source_lengths");
+  batch.replies = lists_in(snapshot, "replies", "reply_lengths");
   batch.prompts = numbers_in<int32_t>(snapshot, "prompts");
   batch.trained = numbers_in<int32_t>(snapshot, "trained");
   batch.old = numbers_in<float>(snapshot, "old");
@@ -128,7 +155,11 @@ RolloutBatch RolloutBatch::restored(const model::Snapshot& snapshot) {
   batch.returns = numbers_in<float>(snapshot, "returns");
   check(batch.prompts.size() == batch.count() && batch.trained.size() == batch.count() &&
             (batch.sources.empty() || batch.sources.size() == batch.count()) &&
-            std::ssize(batch.advantages) == batch.starts().back(),
+            (batch.replies.empty() || batch.replies.size() == batch.count()),
+        "{}: the tensors answers.* do not fit together", snapshot.path);
+  bool fits = true;
+  for (size_t i = 0; i < batch.count(); ++i) fits = fits && fit(batch, i);
+  check(fits && std::ssize(batch.advantages) == batch.starts().back(),
         "{}: the tensors answers.* do not fit together", snapshot.path);
   return batch;
 }

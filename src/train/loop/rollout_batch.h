@@ -15,6 +15,9 @@ struct RolloutBatch {
   // with its end token.
   std::vector<std::vector<int32_t>> ids;
   std::vector<int32_t> prompts;  // number of tokens before each answer
+  // Of each answer, the tokens in `ids` after the prompt that are an environment's replies, as
+  // begin, end, begin, end, ...: they are read, but are no tokens of the answer. Empty = none.
+  std::vector<std::vector<int32_t>> replies;
   // Of an encoder-decoder: the prompts, which the encoder reads. Else empty.
   std::vector<std::vector<int32_t>> sources;
   std::vector<int32_t> trained;  // whether the loss of the policy includes the answer
@@ -26,7 +29,7 @@ struct RolloutBatch {
   std::vector<float> advantages, returns;
 
   size_t count() const { return ids.size(); }
-  int64_t length(size_t answer) const { return std::ssize(ids[answer]) - prompts[answer]; }
+  int64_t length(size_t answer) const;  // number of its tokens
   std::vector<int64_t> starts() const;  // of each answer in the arrays above, and their end
 
   // Returns the inputs of a forward pass over some answers, whose labels are the answers' tokens.

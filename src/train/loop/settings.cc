@@ -36,7 +36,7 @@ nlohmann::ordered_json settings_of(TrainOptions options, Objective objective) {
   Settings settings;
   visit(options, settings);
   if (options.loss) settings.all["loss"] = "own";
-  if (options.gradients == GradientPrecision::bf16 || options.sync_every > 1)
+  if (options.sharing.gradients == GradientPrecision::bf16 || options.sharing.sync_every > 1)
     settings.all["processes"] = options.ranks == nullptr ? 1 : options.ranks->size();
   return settings.all;
 }

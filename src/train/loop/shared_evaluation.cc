@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/append.h"
 #include "kernels/sum_tree.h"
 #include "parallel/gather_json.h"
 
@@ -11,11 +12,6 @@ namespace fovea::train {
 namespace {
 
 using nlohmann::json;
-
-template <class T>
-void append(std::vector<T>& all, const std::vector<T>& more) {
-  all.insert(all.end(), more.begin(), more.end());
-}
 
 json json_of(const infer::Predictions& p) {
   json spans = json::array();

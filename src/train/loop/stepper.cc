@@ -42,10 +42,10 @@ std::vector<model::NamedParameter> trained_parameters(model::Transformer& model,
 
 std::optional<Shards> shards_of(model::Transformer& model, const TrainingTask& task,
                                 const TrainOptions& options, DType compute) {
-  if (options.ranks == nullptr || options.shard == Sharded::nothing) return std::nullopt;
+  if (options.ranks == nullptr || options.sharing.shard == Sharded::nothing) return std::nullopt;
   return std::optional<Shards>(std::in_place, *options.ranks, trained_parameters(model, task),
                                optimizer_options(options, compute),
-                               options.gradients == GradientPrecision::bf16);
+                               options.sharing.gradients == GradientPrecision::bf16);
 }
 
 }  // namespace
@@ -55,16 +55,16 @@ Stepper::Stepper(model::Transformer& model, TrainingTask& task, const TrainOptio
     : model_(model),
       task_(task),
       schedule_(rate_schedule(options)),
-      sync_every_(options.sync_every),
+      sync_every_(options.sharing.sync_every),
       shards_(shards_of(model, task, options, compute)),
       optimizer_(shards_ ? shards_->own() : trained_parameters(model, task),
                  optimizer_options(options, compute)) {
   if (options.ranks == nullptr) return;
-  const bool local = options.sync_every > 1;
-  sharing_.emplace(
-      *options.ranks, trained_parameters(model, task),
-      StepSharing::Options{
-          .shards = shards_ ? &*shards_ : nullptr, .gradients = options.gradients, .local = local});
+  const bool local = options.sharing.sync_every > 1;
+  sharing_.emplace(*options.ranks, trained_parameters(model, task),
+                   StepSharing::Options{.shards = shards_ ? &*shards_ : nullptr,
+                                        .gradients = options.sharing.gradients,
+                                        .local = local});
   if (local) local_.emplace(options, trained_parameters(model, task));
   task.share_steps(*sharing_);
 }

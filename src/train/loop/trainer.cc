@@ -117,7 +117,7 @@ bool Trainer::take_steps(TrainResult& result) {
     progress_.seconds = seconds_since(start_);
     smooth = smooth == 0 ? progress_.step_seconds : 0.9 * smooth + 0.1 * progress_.step_seconds;
     if (options_.ranks != nullptr)
-      options_.ranks->allow(std::max(options_.stall_timeout, kStalledSteps * smooth));
+      options_.ranks->allow(std::max(options_.sharing.stall_timeout, kStalledSteps * smooth));
     take(outcome, smooth);
     guard(outcome);
     if (record_) record_->step(progress_);

@@ -225,7 +225,7 @@ const std::vector<FieldRule>& optimizer_rules() {
        },
        "several processes, and text, pairs, labels or conversations"},
       {{"outer_rate", "outer_momentum"},
-       [](const Run& r) { return r.options.sync_every > 1; },
+       [](const Run& r) { return r.options.sharing.sync_every > 1; },
        "`sync_every` above 1"},
       {{"moments"}, [](const Run& r) { return r.optimises({adamw}); }, "`optimizer` adamw"},
       {{"growth"},

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/append.h"
 #include "base/fields.h"
 #include "base/files.h"
 #include "base/hash.h"
@@ -19,6 +20,7 @@
 #include "metrics/correlation.h"
 #include "open/directory.h"
 #include "rewards/rewards.h"
+#include "tasks/episodes.h"
 #include "tasks/prompt_examples.h"
 #include "tasks/prompt_texts.h"
 #include "tensor/tape.h"
@@ -77,6 +79,8 @@ class ReinforcementTask : public ExamplesTask {
     translates_ = spec.encoder.has_value();
     check_field(!translates_ || options_.chat_template.empty(), "chat_template",
                 "does not suit an encoder-decoder; expected none");
+    check_field(!translates_ || !o_.environment, "environment",
+                "does not suit an encoder-decoder; expected a decoder");
     if (!translates_) chat_ = open_chat(options_.chat_template, options_.from, tokenizer);
     check_tokens_of_template(tokenizer);
     texts_ = prompt_texts(std::move(data_), std::move(validation_), options_.validation, spec,
@@ -123,6 +127,9 @@ class ReinforcementTask : public ExamplesTask {
     for (const auto* part : {&texts_.training, &texts_.held_out})
       for (const PromptText& each : *part) rewards_->require(each.prompt);
     set_rules(origin, tokenizers.target);
+    if (o_.environment)
+      player_.emplace(o_, ConversationText(chat_, tokenizers.target, TrainOn::last), rules_.ends,
+                      spec.context, options_.ranks);
     padding_ = static_cast<int32_t>(spec.padding >= 0 ? spec.padding
                                                       : end_id(tokenizers.source).value_or(0));
     state_->kl_weight = training().kl_weight();
@@ -130,8 +137,9 @@ class ReinforcementTask : public ExamplesTask {
     model::Transformer shapes(spec);
     copy_bytes_ = static_cast<uint64_t>(model::parameter_count(shapes)) * sizeof(float);
     generation_bytes_ = std::max(
-        train::generation_bytes(shapes, o_.prompts, texts_.longest, sampling()),
-        train::generation_bytes(shapes, std::ssize(held_out_prompts()), texts_.longest, greedy()));
+        train::generation_bytes(shapes, o_.prompts, texts_.longest, most_tokens(), sampling()),
+        train::generation_bytes(shapes, std::ssize(held_out_prompts()), texts_.longest,
+                                most_tokens(), greedy()));
     auto examples = std::make_unique<PromptExamples>(texts_.groups, o_.prompts,
                                                      training().updates(), options_.seed);
     examples->learnt = {
@@ -185,14 +193,14 @@ class ReinforcementTask : public ExamplesTask {
 
   infer::Predictions predict(const model::Transformer& model) const override {
     const std::vector<const PromptText*> prompts = held_out_prompts();
-    const std::vector<infer::Generation> answers =
-        generated(model, prompts, std::vector<uint64_t>(prompts.size()), greedy(), options_.ranks);
+    const EpisodePlayer::Start start = {
+        .prompts = prompts, .seeds = std::vector<uint64_t>(prompts.size()), .evaluation = true};
+    const std::vector<PlayedEpisode> episodes = played(model, start, greedy());
     infer::Predictions found;
-    found.generated_rewards = scores_of(prompts, answers).total;
+    found.generated_rewards = scores_of(prompts, episodes).total;
     double tokens = 0;
-    for (const infer::Generation& answer : answers)
-      tokens += static_cast<double>(length_of(answer));
-    found.answer_tokens = tokens / static_cast<double>(answers.size());
+    for (const PlayedEpisode& episode : episodes) tokens += static_cast<double>(length_of(episode));
+    found.answer_tokens = tokens / static_cast<double>(episodes.size());
     return found;
   }
 
@@ -203,10 +211,9 @@ class ReinforcementTask : public ExamplesTask {
     if (options_.sample_tokens <= 0) return {};
     const PromptText& first =
         texts_.held_out.empty() ? texts_.training.front() : texts_.held_out.front();
-    AnswerSettings settings = greedy();
-    settings.tokens = std::min(settings.tokens, options_.sample_tokens);
     const std::vector<infer::Generation> answers =
-        generated(model, {&first}, {0}, settings, nullptr);
+        generated(model, {{&first.ids, 0, std::min(most_tokens(), options_.sample_tokens)}},
+                  greedy(), nullptr);
     const std::string prompt = setting().tokenizers.source.decode(first.ids);
     return prompt + (translates_ ? "\n" : "") + answers[0].text;
   }
@@ -260,19 +267,25 @@ class ReinforcementTask : public ExamplesTask {
     if (translates_) rules_.start = decoder_start(tokenizer, origin);
   }
   int64_t forced() const { return rules_.forced_first ? 1 : 0; }
+  int64_t most_tokens() const { return o_.answer_tokens + forced(); }
   int64_t length_of(const infer::Generation& answer) const {
     return std::ssize(answer.ids) - forced();
+  }
+  // The tokens that the model has written, without end tokens.
+  int64_t length_of(const PlayedEpisode& episode) const {
+    int64_t tokens = std::ssize(episode.ids) - forced() - episode.answers;
+    if (episode.answer.end_id < 0) ++tokens;
+    for (size_t i = 0; i < episode.replies.size(); i += 2)
+      tokens -= episode.replies[i + 1] - episode.replies[i];
+    return tokens;
   }
 
   AnswerSettings sampling() const {
     return {.generations = o_.generations,
-            .tokens = o_.answer_tokens + forced(),
             .temperature = o_.sampling_temperature,
             .compute = compute()};
   }
-  AnswerSettings greedy() const {
-    return {.tokens = o_.answer_tokens + forced(), .temperature = 0, .compute = compute()};
-  }
+  AnswerSettings greedy() const { return {.temperature = 0, .compute = compute()}; }
 
   // Returns the prompts of an evaluation.
   std::vector<const PromptText*> held_out_prompts() const {
@@ -291,58 +304,80 @@ class ReinforcementTask : public ExamplesTask {
   }
 
   std::vector<infer::Generation> generated(const model::Transformer& model,
-                                           const std::vector<const PromptText*>& prompts,
-                                           const std::vector<uint64_t>& seeds,
+                                           const std::vector<AnswerPrompt>& prompts,
                                            const AnswerSettings& settings,
                                            Communicator* ranks) const {
-    std::vector<const std::vector<int32_t>*> ids;
-    for (const PromptText* each : prompts) ids.push_back(&each->ids);
     return share_answers(
-        ranks, std::ssize(ids), settings.generations, [&](int64_t begin, int64_t end) {
+        ranks, std::ssize(prompts), settings.generations, [&](int64_t begin, int64_t end) {
           return generate_answers(model, setting().tokenizers.target, rules_,
-                                  {ids.begin() + begin, ids.begin() + end},
-                                  {seeds.begin() + begin, seeds.begin() + end}, settings);
+                                  {prompts.begin() + begin, prompts.begin() + end}, settings);
         });
+  }
+
+  // Returns `settings.generations` episodes from each prompt.
+  std::vector<PlayedEpisode> played(const model::Transformer& model,
+                                    const EpisodePlayer::Start& start,
+                                    AnswerSettings settings) const {
+    std::vector<AnswerPrompt> prompts;
+    for (size_t p = 0; p < start.prompts.size(); ++p)
+      prompts.push_back({&start.prompts[p]->ids, start.seeds[p], most_tokens()});
+    std::vector<PlayedEpisode> episodes;
+    for (infer::Generation& first : generated(model, prompts, settings, options_.ranks)) {
+      PlayedEpisode& episode = episodes.emplace_back();
+      episode.ids = first.ids;
+      if (first.end_id >= 0) episode.ids.push_back(first.end_id);
+      episode.answer = std::move(first);
+    }
+    settings.generations = 1;
+    if (player_)
+      player_->play(start, episodes, [&](const std::vector<AnswerPrompt>& next) {
+        return generated(model, next, settings, options_.ranks);
+      });
+    return episodes;
   }
 
   // Rank 0 judges: its machine has the programs, and their answers may differ.
   Rewards::Scores scores_of(const std::vector<const PromptText*>& prompts,
-                            const std::vector<infer::Generation>& answers) const {
-    if (options_.ranks == nullptr) return (*rewards_)(judged(prompts, answers));
+                            const std::vector<PlayedEpisode>& episodes) const {
     Rewards::Scores scores;
-    if (leads(options_.ranks)) scores = (*rewards_)(judged(prompts, answers));
-    const nlohmann::json told =
-        of_leader(*options_.ranks, {{"total", scores.total}, {"by_name", scores.by_name}});
-    return {told["total"].get<std::vector<double>>(),
-            told["by_name"].get<std::vector<std::vector<double>>>()};
+    if (leads(options_.ranks)) scores = (*rewards_)(judged(prompts, episodes));
+    if (options_.ranks != nullptr) {
+      const nlohmann::json told =
+          of_leader(*options_.ranks, {{"total", scores.total}, {"by_name", scores.by_name}});
+      scores = {told["total"].get<std::vector<double>>(),
+                told["by_name"].get<std::vector<std::vector<double>>>()};
+    }
+    for (size_t i = 0; i < episodes.size(); ++i) scores.total[i] += episodes[i].reward;
+    return scores;
   }
 
+  // The last answers.
   std::vector<GeneratedAnswer> judged(const std::vector<const PromptText*>& prompts,
-                                      const std::vector<infer::Generation>& answers) const {
-    const size_t each = answers.size() / prompts.size();
+                                      const std::vector<PlayedEpisode>& episodes) const {
+    const size_t each = episodes.size() / prompts.size();
     std::vector<GeneratedAnswer> all;
-    for (size_t i = 0; i < answers.size(); ++i)
-      all.push_back({&prompts[i / each]->prompt, answers[i].text, length_of(answers[i])});
+    for (size_t i = 0; i < episodes.size(); ++i) {
+      const infer::Generation& answer = episodes[i].answer;
+      all.push_back({&prompts[i / each]->prompt, answer.text, length_of(answer)});
+    }
     return all;
   }
 
   // Writes the n-th batch of answers and computes all that its steps compare with. Returns numbers
   // for the log.
   infer::MetricValues explore(const model::Transformer& model, int64_t n) const {
-    std::vector<const PromptText*> prompts;
-    std::vector<uint64_t> seeds;
+    EpisodePlayer::Start start = {.number = n * o_.prompts * o_.generations};
     for (const size_t i : dynamic_cast<const PromptExamples&>(loaded()).prompts(n)) {
-      seeds.push_back(seed_of_answers(options_.seed,
-                                      static_cast<uint64_t>(n * o_.prompts + std::ssize(prompts))));
-      prompts.push_back(&texts_.training[i]);
+      const int64_t used = n * o_.prompts + std::ssize(start.prompts);
+      start.seeds.push_back(seed_of_answers(options_.seed, static_cast<uint64_t>(used)));
+      start.prompts.push_back(&texts_.training[i]);
     }
-    const std::vector<infer::Generation> answers =
-        generated(model, prompts, seeds, sampling(), options_.ranks);
-    const Rewards::Scores scores = scores_of(prompts, answers);
+    const std::vector<PlayedEpisode> episodes = played(model, start, sampling());
+    const Rewards::Scores scores = scores_of(start.prompts, episodes);
     RolloutBatch& batch = state_->batch;
-    batch = collected(prompts, answers);
+    batch = collected(start.prompts, episodes);
     read(model, batch);
-    infer::MetricValues metrics = metrics_of(scores, answers);
+    infer::MetricValues metrics = metrics_of(scores, episodes);
     if (ppo_) {
       set_advantages_by_token(scores.total, batch);
     } else {
@@ -352,21 +387,24 @@ class ReinforcementTask : public ExamplesTask {
   }
 
   RolloutBatch collected(const std::vector<const PromptText*>& prompts,
-                         const std::vector<infer::Generation>& answers) const {
-    const size_t each = answers.size() / prompts.size();
+                         const std::vector<PlayedEpisode>& episodes) const {
+    const size_t each = episodes.size() / prompts.size();
     RolloutBatch batch;
-    for (size_t i = 0; i < answers.size(); ++i) {
-      const infer::Generation& answer = answers[i];
+    for (size_t i = 0; i < episodes.size(); ++i) {
+      const PlayedEpisode& episode = episodes[i];
       const std::vector<int32_t>& prompt = prompts[i / each]->ids;
       std::vector<int32_t>& ids = batch.ids.emplace_back(prompt);
       if (translates_) {
         batch.sources.push_back(prompt);
         ids = {*rules_.start};
       }
+      if (player_) {
+        std::vector<int32_t>& replies = batch.replies.emplace_back(episode.replies);
+        for (int32_t& end : replies) end += static_cast<int32_t>(ids.size());
+      }
       batch.prompts.push_back(static_cast<int32_t>(std::ssize(ids) + forced()));
-      ids.insert(ids.end(), answer.ids.begin(), answer.ids.end());
-      if (answer.end_id >= 0) ids.push_back(answer.end_id);
-      batch.trained.push_back(answer.end_id >= 0 || !o_.mask_truncated ? 1 : 0);
+      append(ids, episode.ids);
+      batch.trained.push_back(episode.answer.end_id >= 0 || !o_.mask_truncated ? 1 : 0);
     }
     return batch;
   }
@@ -436,19 +474,25 @@ class ReinforcementTask : public ExamplesTask {
   }
 
   infer::MetricValues metrics_of(const Rewards::Scores& scores,
-                                 const std::vector<infer::Generation>& answers) const {
-    const auto count = static_cast<double>(answers.size());
+                                 const std::vector<PlayedEpisode>& episodes) const {
+    const auto count = static_cast<double>(episodes.size());
     const double mean = infer::mean_of(scores.total);
-    double squares = 0, tokens = 0, ended = 0;
+    double squares = 0, tokens = 0, ended = 0, answers = 0, of_environment = 0;
     for (const double reward : scores.total) squares += (reward - mean) * (reward - mean);
-    for (const infer::Generation& answer : answers) {
-      tokens += static_cast<double>(length_of(answer));
-      ended += answer.end_id >= 0;
+    for (const PlayedEpisode& episode : episodes) {
+      tokens += static_cast<double>(length_of(episode));
+      ended += episode.answer.end_id >= 0;
+      answers += static_cast<double>(episode.answers);
+      of_environment += episode.reward;
     }
     infer::MetricValues metrics = {{"reward", mean},
                                    {"reward_deviation", std::sqrt(squares / count)}};
     for (size_t i = 0; i < scores.by_name.size(); ++i)
       metrics.emplace_back("reward_" + rewards_->names()[i], infer::mean_of(scores.by_name[i]));
+    if (player_) {
+      metrics.emplace_back("reward_environment", of_environment / count);
+      metrics.emplace_back("turns", answers / count);
+    }
     metrics.emplace_back("answer_tokens", tokens / count);
     metrics.emplace_back("ended", ended / count);
     if (ppo_) metrics.emplace_back("kl_weight", state_->kl_weight);
@@ -462,6 +506,7 @@ class ReinforcementTask : public ExamplesTask {
   PromptTexts texts_;
   bool translates_ = false;  // the model is an encoder-decoder
   std::unique_ptr<Rewards> rewards_;
+  std::optional<EpisodePlayer> player_;  // if there is an environment
   infer::GenerationRules rules_;
   int32_t padding_ = 0;
   uint64_t data_hash_ = 0;

@@ -115,10 +115,10 @@ Changes decisive_changes_of_preferences() {
 
 // Those of the optimiser and of growing steps.
 Changes decisive_changes_of_steps() {
-  return {{"gradients", [](auto& o) { o.gradients = GradientPrecision::bf16; }},
-          {"sync_every", [](auto& o) { o.sync_every += 9; }},
-          {"outer_rate", [](auto& o) { o.outer_rate = 1; }},
-          {"outer_momentum", [](auto& o) { o.outer_momentum = 0; }},
+  return {{"gradients", [](auto& o) { o.sharing.gradients = GradientPrecision::bf16; }},
+          {"sync_every", [](auto& o) { o.sharing.sync_every += 9; }},
+          {"outer_rate", [](auto& o) { o.sharing.outer_rate = 1; }},
+          {"outer_momentum", [](auto& o) { o.sharing.outer_momentum = 0; }},
           {"optimizer", [](auto& o) { o.optimizer.kind = OptimizerKind::lion; }},
           {"momentum", [](auto& o) { o.optimizer.momentum = 0.5; }},
           {"nesterov", [](auto& o) { o.optimizer.nesterov = false; }},
@@ -237,8 +237,8 @@ Changes indifferent_changes() {
       {"keep", [](auto& o) { o.keep += 1; }},
       {"patience", [](auto& o) { o.patience += 1; }},
       {"bad_steps", [](auto& o) { o.bad_steps += 1; }},
-      {"shard", [](auto& o) { o.shard = Sharded::optimizer; }},
-      {"stall_timeout", [](auto& o) { o.stall_timeout += 1; }},
+      {"shard", [](auto& o) { o.sharing.shard = Sharded::optimizer; }},
+      {"stall_timeout", [](auto& o) { o.sharing.stall_timeout += 1; }},
       {"keep_going", [](auto& o) { o.keep_going = true; }},
       {"memory_limit", [](auto& o) { o.memory_limit += 1; }},
       {"token_cache", [](auto& o) { o.token_cache += 1; }},
@@ -258,25 +258,26 @@ TEST(Settings, IncludeEveryOptionThatAffectsTheResults) {
   options.augmentation.operations = 2;
   options.optimizer.kind = OptimizerKind::muon;
   options.accumulate_from = 1;
-  options.sync_every = 2;
+  options.sharing.sync_every = 2;
   [[maybe_unused]] const auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15,
                                 f16, f17, f18, f19, f20, f21, f22, f23, f24, f25, f26, f27, f28,
                                 f29, f30, f31, f32, f33, f34, f35, f36, f37, f38, f39, f40, f41,
                                 f42, f43, f44, f45, f46, f47, f48, f49, f50, f51, f52, f53, f54,
                                 f55, f56, f57, f58, f59, f60, f61, f62, f63, f64, f65, f66, f67,
                                 f68, f69, f70, f71, f72, f73, f74, f75, f76, f77, f78, f79, f80,
-                                f81, f82, f83, f84, f85, f86, f87] = options;
+                                f81, f82] = options;
+  [[maybe_unused]] const auto& [s1, s2, s3, s4, s5, s6] = options.sharing;
   [[maybe_unused]] const auto& [i1, i2, i3, i4, i5] = options.augmentation;
   [[maybe_unused]] const auto& [l1, l2, l3, l4, l5, l6, l7, l8] = options.lora;
   [[maybe_unused]] const auto& [o1, o2, o3, o4, o5, o6] = options.optimizer;
   [[maybe_unused]] const auto& [d1, d2, d3, d4, d5] = options.distillation;
   [[maybe_unused]] const auto& [p1, p2, p3, p4, p5, p6, p7, p8, p9] = options.preferences;
   [[maybe_unused]] const auto& [r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11, r12, r13, r14, r15,
-                                r16, r17, r18, r19, r20, r21, r22, r23, r24, r25, r26, r27, r28] =
-      options.reinforcement;
-  // The loss, the names of what is given, the command, the ranks and two callbacks are no
+                                r16, r17, r18, r19, r20, r21, r22, r23, r24, r25, r26, r27, r28,
+                                r29] = options.reinforcement;
+  // The loss, the names of what is given, the command, the ranks and three callbacks are no
   // options.
-  constexpr size_t kFields = 77 + 5 + 8 + 6 + 5 + 9 + 26;  // the groups count as their fields
+  constexpr size_t kFields = 71 + 6 + 5 + 8 + 6 + 5 + 9 + 26;  // the groups count as their fields
   const Changes decisive = decisive_changes(), indifferent = indifferent_changes();
   EXPECT_EQ(decisive.size() + indifferent.size(), kFields);
   const auto noticed = [&](const Change& change) {

@@ -320,5 +320,74 @@ TEST_F(ConversationTexts, OfBuiltinTemplatesEndWithTheirEndToken) {
   EXPECT_EQ(text::find_builtin_template("alpaca"), nullptr);
 }
 
+// Returns the text between the answer in messages[1] and the next one.
+class TokensAfter : public ConversationTexts {
+ protected:
+  std::string after(const std::optional<text::ModelChat>& chat, const std::string& messages,
+                    std::initializer_list<const char*> ends = {"<|im_end|>"}) const {
+    Conversation conversation = record(R"({"messages": )" + messages + "}");
+    conversation.messages.push_back({.json = "{}", .answer = true});
+    std::vector<int32_t> ids;
+    for (const char* end : ends) ids.push_back(tokenizer_->id_of(end).value());
+    return tokenizer_->decode(
+        ConversationText(chat, *tokenizer_, TrainOn::last).tokens_after(conversation, 1, ids));
+  }
+  static constexpr const char* kTalk =
+      R"([{"role": "user", "content": "ab"}, {"role": "assistant", "content": "cd"},
+          {"role": "tool", "content": "hello"}])";
+};
+
+TEST_F(TokensAfter, AreThoseOfTheTemplateAfterTheEndToken) {
+  const std::string expected = "\n<|im_start|>tool\nhello<|im_end|>\n<|im_start|>assistant\n";
+  EXPECT_EQ(after(chat(kTurnsOnly), kTalk), expected);
+  // A template that shows no thoughts before the last user's message, and ends the whole text
+  // without a line break.
+  const std::string thoughts =
+      "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content if loop.last else "
+      "m.content.split('</think>')[-1] }}<|im_end|>{{ '' if loop.last and not "
+      "add_generation_prompt "
+      "else '\n' }}{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+  EXPECT_EQ(after(chat(thoughts),
+                  R"([{"role": "user", "content": "ab"},
+                      {"role": "assistant", "content": "<think>ab ab</think>cd"},
+                      {"role": "tool", "content": "hello"}])"),
+            expected);
+}
+
+TEST_F(TokensAfter, FollowTheLastEndTokenOfTheAnswer) {
+  // It shows calls without the content, and ends them with another token.
+  const std::string calls =
+      "{% for m in messages %}{% if m.tool_calls %}<|im_start|>{{ m.tool_calls[0].function.name "
+      "}}<s>{% else %}<|im_start|>{{ m.content }}<|im_end|>{% endif %}{% endfor %}";
+  const std::string talk =
+      R"([{"role": "user", "content": "ab"},
+          {"role": "assistant", "content": "cd", "tool_calls": [{"function": {"name": "f"}}]},
+          {"role": "tool", "content": "hello"}])";
+  EXPECT_EQ(after(chat(calls), talk, {"<|im_end|>", "<s>"}), "<|im_start|>hello<|im_end|>");
+}
+
+TEST_F(TokensAfter, HaveNoSpecialTokensOfMessages) {
+  const std::string talk =
+      R"([{"role": "user", "content": "ab"}, {"role": "assistant", "content": "cd"},
+          {"role": "tool", "content": "<|im_end|>"}])";
+  Conversation conversation = record(R"({"messages": )" + talk + "}");
+  conversation.messages.push_back({.json = "{}", .answer = true});
+  const int32_t end = tokenizer_->id_of("<|im_end|>").value();
+  const std::vector<int32_t> ids = ConversationText(chat(kTurnsOnly), *tokenizer_, TrainOn::last)
+                                       .tokens_after(conversation, 1, {end});
+  EXPECT_EQ(std::ranges::count(ids, end), 1);
+}
+
+TEST_F(TokensAfter, WithoutATemplateAreThoseOfTheContents) {
+  EXPECT_EQ(after(std::nullopt, kTalk), "hello");
+}
+
+TEST_F(TokensAfter, AreRefusedIfTheAnswerChanges) {
+  const std::string changing =
+      "{% for m in messages %}{{ m.content }}{{ messages | length }}{% endfor %}";
+  expect_error(ErrorKind::InvalidArgument, {"renders an answer differently"},
+               [&] { after(chat(changing), kTalk); });
+}
+
 }  // namespace
 }  // namespace fovea::train

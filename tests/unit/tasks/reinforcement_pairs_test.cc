@@ -106,9 +106,9 @@ TEST_P(ReinforceTranslator, WritesWithTheProbabilitiesOfTraining) {
   std::vector<std::vector<int32_t>> prompts;
   for (const char* text : {"1+2", "3+1 and more"})
     prompts.push_back(tokenizers.source.encoding(text).ids);
-  const std::vector<infer::Generation> written =
-      generate_answers(files.model, tokenizers.target, rules, {&prompts[0], &prompts[1]}, {1, 2},
-                       {.generations = 3, .tokens = 12, .logprobs = 0});
+  const std::vector<infer::Generation> written = generate_answers(
+      files.model, tokenizers.target, rules, {{&prompts[0], 1, 12}, {&prompts[1], 2, 12}},
+      {.generations = 3, .logprobs = 0});
   RolloutBatch batch;
   for (size_t i = 0; i < written.size(); ++i) {
     batch.sources.push_back(prompts[i / 3]);

@@ -65,8 +65,8 @@ TEST_F(Reinforce, WritingAndTrainingComputeTheSameProbabilitiesInFp32) {
   const std::vector<std::vector<int32_t>> prompts = {tokenizer.encode("1+2="),
                                                      tokenizer.encode("3+4=1+")};
   const std::vector<infer::Generation> written =
-      generate_answers(files.model, tokenizer, {}, {&prompts[0], &prompts[1]}, {1, 2},
-                       {.generations = 3, .tokens = 20, .logprobs = 0});
+      generate_answers(files.model, tokenizer, {}, {{&prompts[0], 1, 20}, {&prompts[1], 2, 20}},
+                       {.generations = 3, .logprobs = 0});
   RolloutBatch batch;
   for (size_t i = 0; i < written.size(); ++i) {
     batch.ids.push_back(prompts[i / 3]);

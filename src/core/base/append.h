@@ -1,0 +1,12 @@
+#pragma once
+
+#include <vector>
+
+namespace fovea {
+
+template <class T>
+void append(std::vector<T>& all, const std::vector<T>& more) {
+  all.insert(all.end(), more.begin(), more.end());
+}
+
+}  // namespace fovea
