@@ -11,6 +11,7 @@ namespace {
 
 // Values at a time: limits the memory for those of the other ranks.
 constexpr int64_t kBlock = int64_t{1} << 20;
+constexpr size_t kBegun = 2;  // blocks that are on their way, while an earlier one is added
 constexpr int64_t kAddedAtOnce = int64_t{1} << 14;
 
 // Copies the elements [begin, begin + count) of a summand.
@@ -49,65 +50,77 @@ void add_rows(float* rows, const std::vector<int64_t>& last, int64_t count) {
 
 }  // namespace
 
-void TreeReduction::operator()(const RankSummands& summands, const std::vector<Summand>& own,
-                               std::span<float> total) {
+void TreeReduction::begin(const RankSummands& summands, const std::vector<Summand>& own,
+                          std::span<float> total) {
   const int64_t ranks = ranks_.size(), me = ranks_.rank();
   for (int64_t begin = 0; begin < std::ssize(total); begin += kBlock) {
     const int64_t size = std::min(kBlock, std::ssize(total) - begin);
-    const auto block = total.subspan(static_cast<size_t>(begin), static_cast<size_t>(size));
-    std::vector<int64_t> begins, counts;
+    Block block;
+    block.total = total.subspan(static_cast<size_t>(begin), static_cast<size_t>(size));
     for (int64_t r = 0; r < ranks; ++r) {
-      begins.push_back(begin + size * r / ranks);
-      counts.push_back(size * (r + 1) / ranks - size * r / ranks);
+      block.begins.push_back(begin + size * r / ranks);
+      block.counts.push_back(size * (r + 1) / ranks - size * r / ranks);
     }
-    const auto own_part = static_cast<size_t>(size * me / ranks);
-    scatter_block(summands, own, begins, counts,
-                  block.subspan(own_part, static_cast<size_t>(counts[static_cast<size_t>(me)])));
-    ranks_.all_gather({block, counts});
+    block.part = block.total.subspan(static_cast<size_t>(size * me / ranks),
+                                     static_cast<size_t>(block.counts[static_cast<size_t>(me)]));
+    begin_block(summands, own, std::move(block));
   }
 }
 
-void TreeReduction::scatter(const RankSummands& summands, const std::vector<Summand>& own,
-                            std::span<const int64_t> counts, std::span<float> part) {
+void TreeReduction::begin_scatter(const RankSummands& summands, const std::vector<Summand>& own,
+                                  std::span<const int64_t> counts, std::span<float> part) {
   const int64_t total = std::accumulate(counts.begin(), counts.end(), int64_t{0}),
                 blocks = (total + kBlock - 1) / kBlock;
-  for (int64_t block = 0; block < blocks; ++block) {
-    std::vector<int64_t> begins, sizes;
+  for (int64_t n = 0; n < blocks; ++n) {
+    Block block;
     int64_t of_rank = 0, done = 0;
     for (size_t r = 0; r < counts.size(); ++r) {
-      const int64_t begin = counts[r] * block / blocks;
-      begins.push_back(of_rank + begin);
-      sizes.push_back(counts[r] * (block + 1) / blocks - begin);
+      const int64_t begin = counts[r] * n / blocks;
+      block.begins.push_back(of_rank + begin);
+      block.counts.push_back(counts[r] * (n + 1) / blocks - begin);
       of_rank += counts[r];
       if (static_cast<int>(r) == ranks_.rank()) done = begin;
     }
-    const int64_t mine = sizes[static_cast<size_t>(ranks_.rank())];
-    scatter_block(summands, own, begins, sizes,
-                  part.subspan(static_cast<size_t>(done), static_cast<size_t>(mine)));
+    const int64_t mine = block.counts[static_cast<size_t>(ranks_.rank())];
+    block.part = part.subspan(static_cast<size_t>(done), static_cast<size_t>(mine));
+    begin_block(summands, own, std::move(block));
   }
 }
 
-void TreeReduction::scatter_block(const RankSummands& summands, const std::vector<Summand>& own,
-                                  std::span<const int64_t> begins, std::span<const int64_t> counts,
-                                  std::span<float> part) {
-  const int64_t mine = std::ssize(part),
-                total = std::accumulate(counts.begin(), counts.end(), int64_t{0});
-  std::vector<int64_t> to, from, last;
-  sent_.resize(own.size() * static_cast<size_t>(total));
-  float* next = sent_.data();
+void TreeReduction::begin_block(const RankSummands& summands, const std::vector<Summand>& own,
+                                Block block) {
+  const int64_t mine = std::ssize(block.part),
+                total = std::accumulate(block.counts.begin(), block.counts.end(), int64_t{0});
+  std::vector<int64_t> to, from;
+  block.sent.resize(own.size() * static_cast<size_t>(total));
+  float* next = block.sent.data();
   for (size_t r = 0; r < summands.size(); ++r) {
     for (const Summand& summand : own) {
-      copy_part(summand, begins[r], counts[r], next);
-      next += counts[r];
+      copy_part(summand, block.begins[r], block.counts[r], next);
+      next += block.counts[r];
     }
-    to.push_back(std::ssize(own) * counts[r]);
+    to.push_back(std::ssize(own) * block.counts[r]);
     from.push_back(std::ssize(summands[r]) * mine);
-    last.insert(last.end(), summands[r].begin(), summands[r].end());
+    block.last.insert(block.last.end(), summands[r].begin(), summands[r].end());
   }
-  received_.resize(last.size() * static_cast<size_t>(mine));
-  ranks_.all_to_all({sent_, to}, {received_, from});
-  add_rows(received_.data(), last, mine);
-  std::copy_n(received_.data(), mine, part.data());
+  block.received.resize(block.last.size() * static_cast<size_t>(mine));
+  block.transfer = ranks_.begin_all_to_all({block.sent, to}, {block.received, from});
+  begun_.push_back(std::move(block));
+  while (begun_.size() > kBegun) finish_first();
+}
+
+void TreeReduction::finish_first() {
+  Block block = std::move(begun_.front());
+  begun_.pop_front();
+  block.transfer->wait();
+  const int64_t mine = std::ssize(block.part);
+  add_rows(block.received.data(), block.last, mine);
+  std::copy_n(block.received.data(), mine, block.part.data());
+  if (!block.total.empty()) ranks_.all_gather({block.total, block.counts});
+}
+
+void TreeReduction::finish() {
+  while (!begun_.empty()) finish_first();
 }
 
 }  // namespace fovea

@@ -47,7 +47,9 @@ Tensor LocalSteps::sum_over_ranks(const Tensor& own) {
   RankSummands summands;
   for (int64_t r = 0; r < ranks_.size(); ++r) summands.push_back({r});
   Tensor sum = empty(own.shape());
-  TreeReduction{ranks_}(summands, {{floats_of(own)}}, floats_of(sum));
+  TreeReduction reduction(ranks_);
+  reduction.begin(summands, {{floats_of(own)}}, floats_of(sum));
+  reduction.finish();
   return sum;
 }
 

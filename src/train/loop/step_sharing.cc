@@ -1,9 +1,11 @@
 #include "loop/step_sharing.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <numeric>
 
+#include "base/append.h"
 #include "base/error.h"
 #include "base/float_mode.h"
 #include "tensor/in_place.h"
@@ -131,6 +133,7 @@ std::vector<double> StepSharing::exchange(const std::vector<double>& own) {
     return own;
   }
   ranks_.does(Activity::exchanging);
+  const auto begin = std::chrono::steady_clock::now();
   {
     std::unique_lock lock(mutex_);
     for (size_t use = 0; use < agreed_; ++use) uses_[use].ready = true;
@@ -138,15 +141,18 @@ std::vector<double> StepSharing::exchange(const std::vector<double>& own) {
     changed_.wait(lock, [this] { return !sending_; });
     if (failed_) std::rethrow_exception(failed_);
   }
+  const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
   // The first number of a rank tells whether it has uses that the others may not know.
-  std::vector<double> numbers = own;
-  numbers.insert(numbers.begin(), uses_.size() > agreed_ ? 1 : 0);
+  std::vector<double> numbers = {uses_.size() > agreed_ ? 1.0 : 0.0, waited.count()};
+  append(numbers, own);
   std::vector<double> all;
   bool news = false;
+  waited_ = waited.count();
   for (const std::string& bytes : ranks_.gather(bytes_of(numbers))) {
     const auto theirs = numbers_in<double>(bytes);
     news = news || theirs.at(0) != 0;
-    all.insert(all.end(), theirs.begin() + 1, theirs.end());
+    waited_ = std::min(waited_, theirs.at(1));
+    all.insert(all.end(), theirs.begin() + 2, theirs.end());
   }
   if (news) agree_on_new_uses();
   give_totals();
@@ -210,6 +216,7 @@ void StepSharing::agree_on_new_uses() {
   const size_t buckets = buckets_.size();
   add_buckets(std::exchange(agreed_, uses_.size()));
   for (size_t i = buckets; i < buckets_.size(); ++i) reduce(buckets_[i]);
+  reduction_.finish();
 }
 
 std::vector<StepSharing::Use*> StepSharing::uses_in(const Bucket& bucket) {
@@ -235,22 +242,34 @@ void StepSharing::run() {
   while (true) {
     changed_.wait(lock, [this] { return sending_ || ends_; });
     if (ends_) return;
-    for (size_t i = 0; i < buckets_.size() && !failed_; ++i) {
-      const std::vector<Use*> uses = uses_in(buckets_[i]);
-      changed_.wait(lock, [&] { return std::ranges::all_of(uses, &Use::ready); });
-      lock.unlock();
-      std::exception_ptr failed;
-      try {
-        reduce(buckets_[i]);
-      } catch (...) {
-        failed = std::current_exception();
-      }
-      lock.lock();
-      failed_ = failed;
+    try {
+      send_buckets(lock);
+    } catch (...) {
+      failed_ = std::current_exception();
     }
+    if (!lock.owns_lock()) lock.lock();
     sending_ = false;
     changed_.notify_all();
   }
+}
+
+// Several buckets are on their way at a time, unless the next one is not ready.
+void StepSharing::send_buckets(std::unique_lock<std::mutex>& lock) {
+  for (Bucket& bucket : buckets_) {
+    const std::vector<Use*> uses = uses_in(bucket);
+    const auto ready = [&] { return std::ranges::all_of(uses, &Use::ready); };
+    if (!ready()) {
+      lock.unlock();
+      reduction_.finish();
+      lock.lock();
+      changed_.wait(lock, ready);
+    }
+    lock.unlock();
+    reduce(bucket);
+    lock.lock();
+  }
+  lock.unlock();
+  reduction_.finish();
 }
 
 // Returns the sums of each node, one after another. Sums without elements count as -0, to which any
@@ -292,7 +311,7 @@ Tensor StepSharing::sum_of_ranks(Bucket& bucket) {
   for (const Use* use : uses_in(bucket)) size += leaves_[use->leaf].size();
   if (rounds_) return bucket.rounded(added(own, size));
   Tensor total = empty({size});
-  reduction_(summands_, own, floats_of(total));
+  reduction_.begin(summands_, own, floats_of(total));
   return total;
 }
 
@@ -316,7 +335,7 @@ Tensor StepSharing::part_of_rank(Bucket& bucket) {
     return bucket.rounded.scatter(
         added(own, std::accumulate(counts.begin(), counts.end(), int64_t{0})), counts);
   Tensor part = empty({counts[static_cast<size_t>(rank())]});
-  reduction_.scatter(summands_, own, counts, floats_of(part));
+  reduction_.begin_scatter(summands_, own, counts, floats_of(part));
   return part;
 }
 

@@ -65,6 +65,9 @@ class StepSharing {
   // Sets the gradients of the parameters, or of their shards, to the sums over the nodes of all
   // ranks. Returns the numbers of all ranks, in the order of the ranks.
   std::vector<double> exchange(const std::vector<double>& own);
+  // The seconds that the last exchange() of the rank that waited least has waited for gradients,
+  // after its own last backward pass.
+  double waited() const { return waited_; }
 
   std::vector<double> gather(const std::vector<double>& own) const;
   // Returns the numbers of rank 0.
@@ -89,12 +92,14 @@ class StepSharing {
   void agree_on_new_uses();
   std::vector<Use*> uses_in(const Bucket& bucket);
   std::vector<TreeReduction::Summand> sums_of(const std::vector<Use*>& uses);
+  // Begins the sums of a bucket, which reduction_.finish() ends.
   void reduce(Bucket& bucket);
   Tensor sum_of_ranks(Bucket& bucket);
   Tensor part_of_rank(Bucket& bucket);
   void keep_own();
   void give_totals();
   void run();
+  void send_buckets(std::unique_lock<std::mutex>& lock);
 
   Communicator& ranks_;
   Shards* const shards_;
@@ -110,6 +115,7 @@ class StepSharing {
   size_t agreed_ = 0;
   std::deque<Bucket> buckets_;
 
+  double waited_ = 0;
   TreeReduction reduction_;
   std::vector<float> missing_;  // -0, instead of sums without elements
 

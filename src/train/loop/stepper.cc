@@ -75,6 +75,8 @@ Stepper::Outcome Stepper::operator()(int64_t step) {
   outcome.loss = found.loss;
   outcome.tokens = found.tokens;
   outcome.metrics = std::move(found.metrics);
+  if (sharing_ && !local_)
+    outcome.metrics.emplace_back("gradient_wait_ms", 1e3 * sharing_->waited());
   outcome.learning_rate = learning_rate(schedule_, step);
   outcome.gradient_norm = shards_ ? shards_->gradient_norm(optimizer_) : optimizer_.gradient_norm();
   if (std::isfinite(outcome.loss) && std::isfinite(outcome.gradient_norm)) {
