@@ -17,11 +17,10 @@ namespace fovea::tuning {
 struct RunnerOptions {
   std::string folder;  // absolute; of the files and the jobs
   std::vector<BaseModel> bases;
-  std::vector<BaseModel> judges = {};  // models that give rewards
-  uint64_t most_bytes = 0;             // of all files in the folder
-  int threads = 1;                     // of a training run
-  // Starts `fovea`: a program, and its arguments before the verb.
-  std::vector<std::string> program = {"/proc/self/exe"};
+  std::vector<BaseModel> judges = {};     // models that give rewards
+  uint64_t most_bytes = 0;                // of all files in the folder
+  int threads = 1;                        // of a training run
+  std::vector<std::string> program = {};  // starts `fovea`: with its arguments before the verb
 };
 
 // Runs the jobs of a store, each as a child process: one at a time is validated, and one is

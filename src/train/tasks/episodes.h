@@ -1,7 +1,6 @@
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <vector>
 
 #include "data/conversations.h"
@@ -42,7 +41,7 @@ class EpisodePlayer {
   struct Start {
     std::vector<const PromptText*> prompts = {};
     std::vector<uint64_t> seeds = {};  // of the prompts
-    int64_t number = 0;           // of the first episode
+    int64_t number = 0;                // of the first episode
     bool evaluation = false;
   };
   // Continues after the first answer in each episode, until all have ended; the same number of
