@@ -40,10 +40,10 @@ struct EnvironmentReply {
   double reward = 0;  // is added to those of the episode's other answers
   bool done = true;   // whether the episode ends
   // A JSON list of the messages that follow the answer, such as results of tools; empty if done.
-  std::string messages;
+  std::string messages = {};
   // The answer as the chat template reads it, such as a JSON object with "tool_calls"; empty = the
   // message in Episode.
-  std::string answer;
+  std::string answer = {};
 };
 
 // Reinforcement learning of a language model from rewards of its own answers: group-relative policy
