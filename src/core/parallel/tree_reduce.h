@@ -47,10 +47,11 @@ class TreeReduction {
     std::unique_ptr<Communicator::Transfer> transfer = {};
   };
   void begin_block(const RankSummands& summands, const std::vector<Summand>& own, Block block);
-  void finish_first();
+  void add_first();
 
   Communicator& ranks_;
-  std::deque<Block> begun_;
+  std::deque<Block> begun_;      // to be added
+  std::deque<Block> gathering_;  // that all ranks gather
 };
 
 }  // namespace fovea
