@@ -5,27 +5,13 @@
 #include <cstdint>
 #include <limits>
 
+#include "base/log.h"
+
 namespace fovea::math {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+using namespace parts;
 
-// An unrounded sum of two doubles, |low| <= ulp(high) / 2: about 106 bits (Dekker 1971).
-struct Pair {
-  double high, low;
-};
-
-// Both return a + b exactly: sum() for any two numbers (Knuth), ordered_sum() if |a| >= |b|
-// (Dekker).
-Pair sum(double a, double b) {
-  const double s = a + b, part = s - a;
-  return {s, (a - (s - part)) + (b - part)};
-}
-Pair ordered_sum(double a, double b) {
-  const double s = a + b;
-  return {s, b - (s - a)};
-}
 Pair product(double a, double b) {
   const double p = a * b;
   return {p, std::fma(a, b, -p)};
@@ -45,19 +31,9 @@ Pair operator/(Pair a, Pair b) {
   return ordered_sum(q, rest / b.high);
 }
 
-// Returns c0 + x (c1 + x (c2 + ...)) for the coefficients c0, c1, c2, ...
-inline double polynomial(double, double last) { return last; }
-template <class... Rest>
-inline double polynomial(double x, double first, Rest... rest) {
-  return std::fma(polynomial(x, rest...), x, first);
-}
-
 double power_of_two(int64_t n) {  // -1022 <= n <= 1023
   return std::bit_cast<double>(static_cast<uint64_t>(n + 1023) << 52);
 }
-
-// ln 2 in two parts; k * kLn2High is exact for an integer |k| < 2^12.
-constexpr double kLn2High = 0x1.62e42fefa3000p-1, kLn2Low = 0x1.3de6af278ece6p-42;
 
 // e^x = 2^n (1 + y) for |x| < 2^10: x = n ln 2 + r with |r| <= ln 2 / 2, and y = e^r - 1 is
 // computed by its Taylor series, in which r + r^2 / 2 is kept unrounded.
@@ -94,22 +70,6 @@ double scaled(const Exponential& e) {
 }
 
 constexpr double kMostExp = 710, kLeastExp = -746;  // outside, e^x is infinity or 0
-
-// x = 2^k m with m in [sqrt(1/2), sqrt(2)), for 0 < x < infinity.
-struct Scaled {
-  double k, m;
-};
-Scaled near_one(double x) {
-  int64_t k = 0;
-  if (x < std::numeric_limits<double>::min()) {
-    x *= 0x1p54;
-    k = -54;
-  }
-  constexpr uint64_t kSquareRoot = 0x3fe6a09e667f3bcd;  // the bits of sqrt(1/2)
-  const uint64_t bits = std::bit_cast<uint64_t>(x) - kSquareRoot;
-  k += static_cast<int64_t>(bits) >> 52;
-  return {static_cast<double>(k), std::bit_cast<double>((bits & 0xfffffffffffff) + kSquareRoot)};
-}
 
 // Returns ln x = k ln 2 + 2 artanh s, where s = (m - 1) / (m + 1), with a relative error of about
 // 2^-70: s and the first terms of the series are unrounded.
@@ -239,36 +199,8 @@ double exp(double x) {
   return scaled(exponential({x, 0}));
 }
 
-double log(double x) {
-  if (x == 0) return -kInfinity;
-  if (x < 0) return kNaN;
-  if (!(x < kInfinity)) return x;
-  // Like logarithm(), but only s is unrounded; this takes a fifth of the time.
-  const auto [k, m] = near_one(x);
-  const Pair below = sum(m, 1);
-  const double inverse = 1 / below.high, s = (m - 1) * inverse;
-  const double rest = std::fma(-s, below.high, m - 1) - s * below.low;
-  const double z = s * s;
-  const Pair y = ordered_sum(k * kLn2High, 2 * s);
-  return y.high + (y.low + (k * kLn2Low + (2 * rest * inverse +
-                                           s * z *
-                                               polynomial(z, 2.0 / 3, 2.0 / 5, 2.0 / 7, 2.0 / 9,
-                                                          2.0 / 11, 2.0 / 13, 2.0 / 15, 2.0 / 17,
-                                                          2.0 / 19, 2.0 / 21, 2.0 / 23))));
-}
-
-// Keeps no unrounded terms: the relative error before the final rounding is about 2^-50, and it
-// takes half as long as the double version. Attention computes one logarithm per row.
-float log(float x) {
-  if (!(x > 0 && x < std::numeric_limits<float>::infinity()))
-    return static_cast<float>(log(double{x}));
-  const auto [k, m] = near_one(x);
-  const double s = (m - 1) / (m + 1), z = s * s;
-  const double y = s * z *
-                   polynomial(z, 2.0 / 3, 2.0 / 5, 2.0 / 7, 2.0 / 9, 2.0 / 11, 2.0 / 13, 2.0 / 15,
-                              2.0 / 17, 2.0 / 19);
-  return static_cast<float>(k * (kLn2High + kLn2Low) + (2 * s + y));
-}
+double log(double x) { return natural_log(x); }
+float log(float x) { return natural_log(x); }
 
 double log10(double x) {
   if (!(x > 0 && x < kInfinity)) return log(x);

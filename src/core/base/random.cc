@@ -4,29 +4,12 @@
 #include <numbers>
 
 #include "base/math.h"
+#include "base/philox.h"
 
 namespace fovea {
-namespace {
-
-// The multipliers and key increments of Philox4x32 (Salmon et al. 2011, table 2 and section 3.3).
-constexpr uint64_t kMultiplier0 = 0xD2511F53, kMultiplier1 = 0xCD9E8D57;
-constexpr uint32_t kWeyl0 = 0x9E3779B9, kWeyl1 = 0xBB67AE85;
-constexpr int kRounds = 10;
-
-}  // namespace
-
 std::array<uint32_t, 4> philox(uint64_t seed, Stream stream, uint32_t substream, uint64_t counter) {
-  std::array<uint32_t, 4> x = {static_cast<uint32_t>(counter), static_cast<uint32_t>(counter >> 32),
-                               substream, static_cast<uint32_t>(stream)};
-  uint32_t key0 = static_cast<uint32_t>(seed), key1 = static_cast<uint32_t>(seed >> 32);
-  for (int round = 0; round < kRounds; ++round) {
-    const uint64_t product0 = kMultiplier0 * x[0], product1 = kMultiplier1 * x[2];
-    x = {static_cast<uint32_t>(product1 >> 32) ^ x[1] ^ key0, static_cast<uint32_t>(product1),
-         static_cast<uint32_t>(product0 >> 32) ^ x[3] ^ key1, static_cast<uint32_t>(product0)};
-    key0 += kWeyl0;
-    key1 += kWeyl1;
-  }
-  return x;
+  const PhiloxWords words = philox_words(seed, stream, substream, counter);
+  return {words.of[0], words.of[1], words.of[2], words.of[3]};
 }
 
 uint32_t Random::word() {

@@ -22,7 +22,8 @@ struct In {
   uint8_t device = 0;
 
   In() = default;
-  In(const void* elements, DType type, uint8_t on = 0) : data(elements), dtype(type), device(on) {}
+  constexpr In(const void* elements, DType type, uint8_t on = 0)
+      : data(elements), dtype(type), device(on) {}
   In(const float* x) : data(x) {}  // NOLINT: f32 in host memory
   In(const Tensor& x);             // NOLINT: kernels take tensors; see tensor/tensor.h
 };
@@ -34,7 +35,7 @@ struct Out {
   uint8_t device = 0;
 
   Out() = default;
-  Out(void* elements, DType type, bool adds = false, uint8_t on = 0)
+  constexpr Out(void* elements, DType type, bool adds = false, uint8_t on = 0)
       : data(elements), dtype(type), add(adds), device(on) {}
   Out(float* y) : data(y) {}  // NOLINT: f32 in host memory
   Out(const Tensor& y);       // NOLINT

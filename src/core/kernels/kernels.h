@@ -292,6 +292,7 @@ struct NormEpsilon {
 // Keeps the quotient finite if all numbers of a row are 0 (the value of DeepSeek-V3's router).
 inline constexpr float kLeastSum = 1e-20f;
 
+#ifndef __CUDACC__  // whose kernels do not use the table, and which cannot read it
 // The functions of a device; entries.inc documents each.
 struct Kernels {
   const char* device = "";
@@ -310,5 +311,6 @@ const Kernels& cpu_kernels();  // vectors and tiles; f32 and bf16
 // the other dtypes.
 const Kernels& kernels_for(DType dtype);
 void use_kernels(const Kernels* table);  // for tests; null = the default
+#endif
 
 }  // namespace fovea

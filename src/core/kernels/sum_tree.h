@@ -17,6 +17,7 @@ namespace fovea {
 // 0, and its parent node has one child.
 class SumTree {
  public:
+  static constexpr int kMost = 65;  // sums that are ever held
   // Returns the largest number of sums held at a time, for indices below `count`.
   static constexpr int slots(int64_t count) { return width(count > 0 ? count - 1 : 0) + 1; }
   // The same, if merge_complete() follows each sum. The sum that arrives is not counted while it is
@@ -25,7 +26,7 @@ class SumTree {
 
   // Performs the merges that precede the sum of `index`, and returns that sum's stack position.
   template <class Merge>
-  int next(int64_t index, const Merge& merge) {
+  constexpr int next(int64_t index, const Merge& merge) {
     while (held_ > 1 && level(held_ - 2, indices_[held_ - 1]) < level(held_ - 1, index)) pop(merge);
     indices_[held_] = index;
     return held_++;
@@ -59,7 +60,7 @@ class SumTree {
 
   // Leaves the total at stack position 0; returns false if no sum has arrived.
   template <class Merge>
-  bool finish(const Merge& merge) {
+  constexpr bool finish(const Merge& merge) {
     while (held_ > 1) pop(merge);
     const bool any = held_ > 0;
     held_ = 0;
@@ -71,15 +72,15 @@ class SumTree {
     return 64 - std::countl_zero(static_cast<uint64_t>(number));
   }
   // Returns the level of the smallest node that contains both the sum at `slot` and `index`.
-  int level(int slot, int64_t index) const { return width(indices_[slot] ^ index); }
+  constexpr int level(int slot, int64_t index) const { return width(indices_[slot] ^ index); }
   template <class Merge>
-  void pop(const Merge& merge) {
+  constexpr void pop(const Merge& merge) {
     merge(--held_);
     indices_[held_ - 1] = indices_[held_];
   }
 
   int held_ = 0;
-  int64_t indices_[65];  // the last index that each held sum includes
+  int64_t indices_[kMost];  // the last index that each held sum includes
 };
 
 inline double tree_sum(const std::vector<double>& numbers) {

@@ -112,7 +112,7 @@ struct GeluTanh {
 
 // Calls use() with the std::type_identity of the struct that implements `kind`.
 template <class Use>
-void with_function(Activation kind, Use&& use) {
+HWY_INLINE void with_function(Activation kind, Use&& use) {
   switch (kind) {
     case Activation::relu: return use(std::type_identity<Relu>());
     case Activation::gelu: return use(std::type_identity<Gelu>());

@@ -28,30 +28,34 @@ struct PageLayout {
   int64_t heads = 0, width = 0;  // G, D; 0 = nothing is stored
   DType dtype = DType::f32;
 
-  int64_t row() const { return (width + kPanelTokens - 1) / kPanelTokens * kPanelTokens; }  // D'
-  int64_t scales_at() const { return kPageTokens * row() * static_cast<int64_t>(size_of(dtype)); }
-  int64_t head_bytes() const {
+  constexpr int64_t row() const {
+    return (width + kPanelTokens - 1) / kPanelTokens * kPanelTokens;
+  }  // D'
+  constexpr int64_t scales_at() const {
+    return kPageTokens * row() * static_cast<int64_t>(size_of(dtype));
+  }
+  constexpr int64_t head_bytes() const {
     return scales_at() + (dtype == DType::i8 ? kPageTokens * int64_t{sizeof(float)} : 0);
   }
-  int64_t page_bytes() const { return heads * head_bytes(); }
+  constexpr int64_t page_bytes() const { return heads * head_bytes(); }
   // The bytes at the beginning of a head's part with the first `tokens` tokens, without scales.
-  int64_t first_bytes(PagePart part, int64_t tokens) const {
+  constexpr int64_t first_bytes(PagePart part, int64_t tokens) const {
     const int64_t step = part == PagePart::keys ? kPanelTokens : pair();
     const int64_t numbers = part == PagePart::keys ? key_width() : row();
     return (tokens + step - 1) / step * step * numbers * static_cast<int64_t>(size_of(dtype));
   }
 
   // How many numbers share a word.
-  int64_t pair() const { return dtype == DType::bf16 ? 2 : 1; }
-  int64_t key_width() const { return (width + pair() - 1) / pair() * pair(); }
+  constexpr int64_t pair() const { return dtype == DType::bf16 ? 2 : 1; }
+  constexpr int64_t key_width() const { return (width + pair() - 1) / pair() * pair(); }
 
   // Indices in the head's part. In a word, the number in the upper half comes second.
-  int64_t key_at(int64_t token, int64_t d) const {
+  constexpr int64_t key_at(int64_t token, int64_t d) const {
     const int64_t word = (token / kPanelTokens * key_width() + d / pair() * pair()) * kPanelTokens +
                          token % kPanelTokens * pair();
     return word + (pair() - 1 - d % pair());
   }
-  int64_t value_at(int64_t token, int64_t d) const {
+  constexpr int64_t value_at(int64_t token, int64_t d) const {
     return token / pair() * pair() * row() + d * pair() + (pair() - 1 - token % pair());
   }
 };
