@@ -23,6 +23,10 @@ void add_machine(nb::module_& module) {
   module.def("thread_count", &thread_count, "Returns the number of compute threads.");
   module.def("instruction_set", &instruction_set,
              "Returns the instruction set of the kernels, such as \"avx512\".");
+  module.def("use_device", &use_device, nb::arg("name"), nb::call_guard<nb::gil_scoped_release>(),
+             "Sets the device of the models that are loaded or trained from now on: \"cpu\", "
+             "\"cuda\" (an NVIDIA GPU) or \"cuda:1\" and so on.");
+  module.def("device_in_use", &device_in_use, "Returns the device of new models.");
   module.def(
       "excerpt", [](const std::string& text, size_t most) { return excerpt(text, most); },
       nb::arg("text"), nb::arg("most"),

@@ -53,7 +53,7 @@ FILE_LINES, FUNCTION_LINES, COLUMNS = 600, 60, 100
 
 def cpp_files():
     for top in ("include", "src", "contrib", "apps", "python", "examples", "tests", "bench"):
-        yield from (path for path in sorted((ROOT / top).rglob("*")) if path.suffix in (".h", ".cc"))
+        yield from (path for path in sorted((ROOT / top).rglob("*")) if path.suffix in (".h", ".cc", ".cu", ".cuh"))
 
 
 def may_include(folder, other):
@@ -68,11 +68,13 @@ def may_include(folder, other):
 
 def check_kernels(path, header):
     """The folders in kernels/ are devices, which use the interface and the layouts; the interface and the layouts use no device. Others use
-    a device only by the interface, except for the features of the CPU."""
+    a device only by the interface, except for the features of the CPU. The GPU's kernels share the formulas of the CPU's, *-inl.h."""
     match = re.match(r"kernels/(\w+)/", header)
     if match is None or match[1] == "layout" or header == "kernels/cpu/cpu_features.h":
         return None
     if path.startswith((f"src/core/kernels/{match[1]}/", "tests/", "bench/")):
+        return None
+    if path.startswith("src/core/kernels/cuda/") and header.endswith("-inl.h"):
         return None
     return f"includes \"{header}\"; only src/core/kernels/{match[1]}/ uses that device by other than kernels.h"
 

@@ -12,7 +12,7 @@ import re
 import subprocess
 
 HERE = pathlib.Path(__file__).resolve().parent
-SOURCES = (".cc", ".h", ".inc")
+SOURCES = (".cc", ".h", ".inc", ".cu", ".cuh")
 
 
 def files_of(top):

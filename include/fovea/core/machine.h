@@ -19,6 +19,13 @@ std::string instruction_set();
 // Returns the CPU features that fovea needs and this CPU lacks; empty = none.
 std::string missing_cpu_features();
 
+// Sets the device of the models that are opened, created for training or resumed from now on: "cpu"
+// (the default); "cuda", the first NVIDIA GPU, or "cuda:1" and so on; "cuda-model", a model of such
+// a GPU, for tests. A process can use one GPU. Throws InvalidArgument for another name, and
+// Unsupported if this machine or this build has no such device.
+void use_device(const std::string& name);
+std::string device_in_use();
+
 std::string version();  // "0.2.0"
 
 }  // namespace fovea

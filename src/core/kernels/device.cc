@@ -14,6 +14,7 @@ namespace {
 // Devices are only added, so that a reference to one remains valid.
 std::mutex adding;
 std::atomic<size_t> device_count = 1;
+std::atomic<const Device*> chosen = nullptr;
 
 const Device* find(std::string_view name) {
   for (size_t i = 0; i < device_count; ++i)
@@ -34,6 +35,18 @@ constinit Device devices[kMostDevices] = {
 
 const Device& cpu_device() { return devices[0]; }
 std::string_view name_of(const Device& device) { return device.name; }
+
+const Device& default_device() {
+  const Device* const found = chosen;
+  return found != nullptr ? *found : cpu_device();
+}
+void set_default_device(const Device& device) { chosen = &device; }
+
+void require_cpu(const char* what) {
+  if (&default_device() != &cpu_device())
+    fail(ErrorKind::Unsupported, "{}: not supported on device {}; expected cpu", what,
+         default_device().name);
+}
 
 const Device& add_device(Device device) {
   const std::lock_guard lock(adding);

@@ -39,5 +39,12 @@ const Device& cpu_device();
 const Device& add_device(Device device);
 const Device& device_named(std::string_view name);  // throws InvalidArgument if there is none
 std::string_view name_of(const Device& device);
+// Returns a line about each GPU of this machine, or one line that says why there is none.
+std::vector<std::string> describe_gpus();
+// The device of new models; at first the CPU. See use_device() of fovea/core/machine.h.
+const Device& default_device();
+void set_default_device(const Device& device);
+// Throws Unsupported if the device of new models is not the CPU. `what`: the computation.
+void require_cpu(const char* what);
 
 }  // namespace fovea

@@ -27,15 +27,15 @@ void use_isa(const std::string& name);
 // The models are bit-exact (bf16_pairs-inl.h, tiles-inl.h), except for the payload of a NaN.
 enum class Bf16Products : uint8_t { widened, pairs, model_pairs, tiles, model_tiles };
 Bf16Products bf16_products();
-bool native_bf16();  // whether bf16 products use bf16 instructions or their model
+bool native_bf16();  // whether bf16 products use bf16 instructions or their model, or a GPU
 
 // How a product of two vectors of bytes is computed; the results are the same integers. pairs: with
 // AVX2. vnni: with AVX-512's or AVX's VNNI. model_vnni: the kernels for AVX-VNNI, with AVX2.
 enum class ByteProducts : uint8_t { pairs, vnni, model_vnni };
 ByteProducts byte_products();
 
-// Returns the class of CPUs that compute the same bits with products in `compute`: "amx" for bf16
-// on AMX or its model, else "common".
+// Returns the class of machines that compute the same bits with products in `compute`: for bf16
+// "cuda" on a GPU and "amx" on AMX or its model, else "common".
 std::string numeric_class(DType compute);
 
 // Returns one line for each instruction set that the CPU supports but fovea does not use, because

@@ -15,13 +15,14 @@
 #include "kernels/cpu/cpu.h"
 #include "kernels/isa.h"
 #include "kernels/reference/reference.h"
+#include "support/gpu.h"
 
 namespace fovea::attention_test {
 
 // An array of numbers, which are rounded to its dtype.
 struct Array {
   DType dtype = DType::f32;
-  std::vector<char> bytes;
+  test::SharedVector<char> bytes;
 
   Array() = default;
   Array(DType type, int64_t count)

@@ -17,6 +17,7 @@
 #include "kernels/isa.h"
 #include "kernels/kernels.h"
 #include "kernels/reference/number.h"
+#include "support/gpu.h"
 
 namespace fovea::test {
 
@@ -48,7 +49,7 @@ class Array {
 
  private:
   DType dtype_;
-  std::vector<unsigned char> bytes_;
+  SharedVector<unsigned char> bytes_;  // a kernel of a GPU may get the array
   int64_t size_;
 };
 
@@ -114,6 +115,23 @@ void compare_everywhere(const std::vector<Array>& outputs, const std::string& wh
   }
   use_isa(before);
   set_threads(threads);
+}
+
+// The same, and the GPU device must have the bits of the CPU, in any order of its threads.
+template <class Run>
+void compare_with_gpu(const std::vector<Array>& outputs, const std::string& what, const Run& run) {
+  compare_everywhere(outputs, what, run);
+  std::vector<Array> expected = outputs;
+  run(cpu_kernels(), expected);
+  for (const uint64_t order : {1, 2}) {
+    cuda::set_model_order(order);
+    std::vector<Array> actual = outputs;
+    run(gpu_kernels(), actual);
+    wait_for_gpu();
+    for (size_t i = 0; i < outputs.size(); ++i)
+      EXPECT_TRUE(actual[i] == expected[i])
+          << what << ", output " << i << ": other bits on the model of a GPU, order " << order;
+  }
 }
 
 }  // namespace fovea::test

@@ -5,7 +5,8 @@ namespace fovea {
 namespace {
 
 using test::Array;
-using test::compare_everywhere;
+
+using test::compare_with_gpu;
 
 constexpr DType kStored[] = {DType::f32, DType::bf16};
 // Sizes near those of a vector, a block, and the share of one thread.
@@ -44,14 +45,13 @@ TEST(Elementwise, MatchesTheReference) {
   each_case([](DType out, DType in, bool added, int64_t size) {
     const Array a = Array::normal(size, in, 1), b = Array::normal(size, DType::f32, 2),
                 y = Array::normal(size, out, 3);
-    compare_everywhere({y, y, y, y},
-                       describe("convert, add, multiply, scale", size, out, in, added),
-                       [&](const Kernels& kernels, std::vector<Array>& outputs) {
-                         kernels.convert(outputs[0].out(added), a.in(), size);
-                         kernels.add(outputs[1].out(added), a.in(), b.in(), size);
-                         kernels.multiply(outputs[2].out(added), b.in(), a.in(), size);
-                         kernels.scale(outputs[3].out(added), a.in(), -0.3f, size);
-                       });
+    compare_with_gpu({y, y, y, y}, describe("convert, add, multiply, scale", size, out, in, added),
+                     [&](const Kernels& kernels, std::vector<Array>& outputs) {
+                       kernels.convert(outputs[0].out(added), a.in(), size);
+                       kernels.add(outputs[1].out(added), a.in(), b.in(), size);
+                       kernels.multiply(outputs[2].out(added), b.in(), a.in(), size);
+                       kernels.scale(outputs[3].out(added), a.in(), -0.3f, size);
+                     });
   });
 }
 
@@ -59,12 +59,12 @@ TEST(Elementwise, ShiftAndSoftcapMatchTheReference) {
   each_case([](DType out, DType in, bool added, int64_t size) {
     const Array x = Array::normal(size, in, 1, 20), dy = Array::normal(size, DType::bf16, 2),
                 y = Array::normal(size, out, 3);
-    compare_everywhere({y, y, y}, describe("shift, softcap", size, out, in, added),
-                       [&](const Kernels& kernels, std::vector<Array>& outputs) {
-                         kernels.shift(outputs[0].out(added), x.in(), 1, size);
-                         kernels.softcap(outputs[1].out(added), x.in(), 30, size);
-                         kernels.softcap_backward(outputs[2].out(added), dy.in(), x.in(), 30, size);
-                       });
+    compare_with_gpu({y, y, y}, describe("shift, softcap", size, out, in, added),
+                     [&](const Kernels& kernels, std::vector<Array>& outputs) {
+                       kernels.shift(outputs[0].out(added), x.in(), 1, size);
+                       kernels.softcap(outputs[1].out(added), x.in(), 30, size);
+                       kernels.softcap_backward(outputs[2].out(added), dy.in(), x.in(), 30, size);
+                     });
   });
 }
 
@@ -75,12 +75,12 @@ TEST(Elementwise, ElementaryFunctionsMatchTheReference) {
       if (kind == Elementary::log)
         for (int64_t i = 0; i < size; ++i) reference::put(x.out(), i, std::abs(x[i]));
       const Array dy = Array::normal(size, DType::bf16, 2), y = Array::normal(size, out, 3);
-      compare_everywhere({y, y}, describe("elementary function", size, out, in, added),
-                         [&](const Kernels& kernels, std::vector<Array>& outputs) {
-                           kernels.elementary(outputs[0].out(added), x.in(), kind, size);
-                           kernels.elementary_backward(outputs[1].out(added), dy.in(), x.in(), kind,
-                                                       size);
-                         });
+      compare_with_gpu({y, y}, describe("elementary function", size, out, in, added),
+                       [&](const Kernels& kernels, std::vector<Array>& outputs) {
+                         kernels.elementary(outputs[0].out(added), x.in(), kind, size);
+                         kernels.elementary_backward(outputs[1].out(added), dy.in(), x.in(), kind,
+                                                     size);
+                       });
     });
   }
 }
@@ -121,7 +121,7 @@ TEST(Elementwise, MinimumAndClipMatchTheReference) {
     for (int64_t i = 3; i < size; i += 11)
       reference::put((i % 2 == 0 ? a : b).out(), i, std::nan(""));
     const Array dy = Array::normal(size, DType::f32, 3), y = Array::normal(size, out, 4);
-    compare_everywhere(
+    compare_with_gpu(
         {y, y, y, y}, describe("minimum, clip", size, out, in, added),
         [&](const Kernels& kernels, std::vector<Array>& outputs) {
           kernels.minimum(outputs[0].out(added), a.in(), b.in(), size);
@@ -168,10 +168,9 @@ TEST(Elementwise, ConvertMatchesTheScalarFunction) {
 
 TEST(Elementwise, WritesInPlace) {
   const Array x = Array::normal(5000, DType::f32, 4);
-  compare_everywhere({x}, "scale in place",
-                     [](const Kernels& kernels, std::vector<Array>& outputs) {
-                       kernels.scale(outputs[0].out(), outputs[0].in(), 2, outputs[0].size());
-                     });
+  compare_with_gpu({x}, "scale in place", [](const Kernels& kernels, std::vector<Array>& outputs) {
+    kernels.scale(outputs[0].out(), outputs[0].in(), 2, outputs[0].size());
+  });
 }
 
 TEST(Elementwise, RefusesUnsupportedDTypes) {
@@ -195,12 +194,12 @@ TEST_P(ActivationTest, MatchesTheReference) {
   each_case([](DType out, DType in, bool added, int64_t size) {
     const Array x = Array::normal(size, in, 1, 3), dy = Array::normal(size, DType::bf16, 2);
     const Array y = Array::normal(size, out, 3);
-    compare_everywhere({y, y}, describe("activation and its backward", size, out, in, added),
-                       [&](const Kernels& kernels, std::vector<Array>& outputs) {
-                         kernels.activation(outputs[0].out(added), x.in(), GetParam(), size);
-                         kernels.activation_backward(outputs[1].out(added), dy.in(), x.in(),
-                                                     GetParam(), size);
-                       });
+    compare_with_gpu({y, y}, describe("activation and its backward", size, out, in, added),
+                     [&](const Kernels& kernels, std::vector<Array>& outputs) {
+                       kernels.activation(outputs[0].out(added), x.in(), GetParam(), size);
+                       kernels.activation_backward(outputs[1].out(added), dy.in(), x.in(),
+                                                   GetParam(), size);
+                     });
   });
 }
 
@@ -235,10 +234,10 @@ TEST(Dropout, MatchesTheReferenceAndItself) {
     const Array x = Array::normal(size, in, 1), y = Array::normal(size, out, 3);
     const Dropout dropout{
         .probability = 0.3f, .seed = 0x123456789abcdef, .substream = 5, .step = 7};
-    compare_everywhere({y}, describe("dropout", size, out, in, added),
-                       [&](const Kernels& kernels, std::vector<Array>& outputs) {
-                         kernels.dropout(outputs[0].out(added), x.in(), dropout, size);
-                       });
+    compare_with_gpu({y}, describe("dropout", size, out, in, added),
+                     [&](const Kernels& kernels, std::vector<Array>& outputs) {
+                       kernels.dropout(outputs[0].out(added), x.in(), dropout, size);
+                     });
   });
 }
 
@@ -250,10 +249,10 @@ TEST(Dropout, CountsTheUnitsOfAStep) {
     Dropout dropout{.probability = 0.3f, .seed = 3, .substream = 5, .step = 7};
     dropout.units = 3;
     dropout.first_unit = 5;
-    compare_everywhere({y}, fmt::format("dropout of 3 units of {}", unit),
-                       [&](const Kernels& kernels, std::vector<Array>& outputs) {
-                         kernels.dropout(outputs[0].out(), x.in(), dropout, size);
-                       });
+    compare_with_gpu({y}, fmt::format("dropout of 3 units of {}", unit),
+                     [&](const Kernels& kernels, std::vector<Array>& outputs) {
+                       kernels.dropout(outputs[0].out(), x.in(), dropout, size);
+                     });
     Array all(size, DType::f32), alone(size, DType::f32);
     cpu_kernels().dropout(all.out(), x.in(), dropout, size);
     dropout.units = 1;
@@ -290,18 +289,18 @@ TEST(GatedActivation, MatchesTheReference) {
         const Array x = Array::normal(size, dtype, 1), factor = Array::normal(size, dtype, 2),
                     dy = Array::normal(size, dtype, 3);
         const std::string what = fmt::format("{} of {}", static_cast<int>(kind), size);
-        compare_everywhere({x}, "gated_activation " + what,
-                           [&](const Kernels& kernels, std::vector<Array>& outputs) {
-                             kernels.gated_activation(outputs[0].out(), x.in(), factor.in(), kind,
-                                                      size);
-                           });
+        compare_with_gpu({x}, "gated_activation " + what,
+                         [&](const Kernels& kernels, std::vector<Array>& outputs) {
+                           kernels.gated_activation(outputs[0].out(), x.in(), factor.in(), kind,
+                                                    size);
+                         });
         for (const bool add : {false, true})
-          compare_everywhere({x, factor}, "gated_activation_backward " + what,
-                             [&](const Kernels& kernels, std::vector<Array>& outputs) {
-                               kernels.gated_activation_backward(outputs[0].out(add),
-                                                                 outputs[1].out(add), dy.in(),
-                                                                 x.in(), factor.in(), kind, size);
-                             });
+          compare_with_gpu({x, factor}, "gated_activation_backward " + what,
+                           [&](const Kernels& kernels, std::vector<Array>& outputs) {
+                             kernels.gated_activation_backward(outputs[0].out(add),
+                                                               outputs[1].out(add), dy.in(), x.in(),
+                                                               factor.in(), kind, size);
+                           });
       }
     }
   }
@@ -319,11 +318,11 @@ TEST(AdamW, MatchesTheReference) {
                      .correction1 = 0.3f,
                      .correction2 = 0.1f,
                      .gradient_scale = 0.7f};
-    compare_everywhere({weight, m, v}, fmt::format("adamw of {}", size),
-                       [&](const Kernels& kernels, std::vector<Array>& outputs) {
-                         kernels.adamw(outputs[0].out(), outputs[1].out(), outputs[2].out(),
-                                       gradient.in(), step, size);
-                       });
+    compare_with_gpu({weight, m, v}, fmt::format("adamw of {}", size),
+                     [&](const Kernels& kernels, std::vector<Array>& outputs) {
+                       kernels.adamw(outputs[0].out(), outputs[1].out(), outputs[2].out(),
+                                     gradient.in(), step, size);
+                     });
   }
 }
 
@@ -338,11 +337,11 @@ TEST(Sgd, MatchesTheReference) {
                        .decay = 0.1f,
                        .nesterov = nesterov,
                        .gradient_scale = 0.7f};
-        compare_everywhere({weight, m}, fmt::format("sgd of {}", size),
-                           [&](const Kernels& kernels, std::vector<Array>& outputs) {
-                             kernels.sgd(outputs[0].out(), keeps ? outputs[1].out() : Out{},
-                                         gradient.in(), step, size);
-                           });
+        compare_with_gpu({weight, m}, fmt::format("sgd of {}", size),
+                         [&](const Kernels& kernels, std::vector<Array>& outputs) {
+                           kernels.sgd(outputs[0].out(), keeps ? outputs[1].out() : Out{},
+                                       gradient.in(), step, size);
+                         });
       }
     }
   }
@@ -354,11 +353,10 @@ TEST(Lion, MatchesTheReference) {
     Array gradient = Array::normal(size, DType::f32, 3);
     if (size > 0) gradient.floats()[0] = 0;
     const Lion step{.rate = 1e-2f, .beta1 = 0.8f, .decay = 0.1f, .gradient_scale = 0.7f};
-    compare_everywhere({weight, m}, fmt::format("lion of {}", size),
-                       [&](const Kernels& kernels, std::vector<Array>& outputs) {
-                         kernels.lion(outputs[0].out(), outputs[1].out(), gradient.in(), step,
-                                      size);
-                       });
+    compare_with_gpu({weight, m}, fmt::format("lion of {}", size),
+                     [&](const Kernels& kernels, std::vector<Array>& outputs) {
+                       kernels.lion(outputs[0].out(), outputs[1].out(), gradient.in(), step, size);
+                     });
   }
 }
 

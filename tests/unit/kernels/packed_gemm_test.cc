@@ -247,5 +247,42 @@ TEST_F(PackedGemm, OutputsOfAMatrixAreThoseOfItsPanels) {
   }
 }
 
+// The GPU unpacks every format to the same numbers, and multiplies them in bf16.
+TEST_F(PackedGemm, HasTheSameNumbersOnTheGpu) {
+  for (const auto& [format, group] : kinds()) {
+    const Packed packed(format, 37, packed_test::width_for(format, 96), group);
+    SCOPED_TRACE(testing::Message() << name_of(format) << " group " << packed.w.group);
+    const std::vector<float> rows = packed.rows();
+    const int64_t size = std::ssize(rows);
+    Array all(size, DType::f32);
+    test::gpu_kernels().unpack_rows(all.out(), packed.w, nullptr, packed.w.outputs);
+    test::wait_for_gpu();
+    for (int64_t i = 0; i < size; ++i) ASSERT_EQ(all[i], double{rows[static_cast<size_t>(i)]}) << i;
+
+    constexpr int64_t kRows = 3;
+    const Array x = Array::normal(kRows * packed.w.width, DType::f32, 1),
+                bias = Array::normal(packed.w.outputs, DType::f32, 2),
+                old = Array::normal(kRows * packed.w.outputs, DType::f32, 3);
+    for (const bool more : {false, true}) {
+      Array expected = old, found = old;
+      const auto product = [&](Array& y) {
+        PackedProduct all_of_it = {y.out(!more), bias.in(), packed.w};
+        if (more) all_of_it.activation = Activation::silu, all_of_it.residual = old.in();
+        return all_of_it;
+      };
+      const PackedProduct of_cpu = product(expected), of_gpu = product(found);
+      reference_kernels().packed_linear({&of_cpu, 1}, x.in(), kRows);
+      test::gpu_kernels().packed_linear({&of_gpu, 1}, x.in(), kRows);
+      test::wait_for_gpu();
+      double most = 0, error = 0;
+      for (int64_t i = 0; i < found.size(); ++i) {
+        most = std::max(most, std::abs(expected[i]));
+        error = std::max(error, std::abs(found[i] - expected[i]));
+      }
+      EXPECT_LE(error, 0.02 * most);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace fovea

@@ -10,6 +10,7 @@
 #include "base/half.h"
 #include "kernels/layout/blocks.h"
 #include "kernels/layout/packed.h"
+#include "support/gpu.h"
 
 namespace fovea::packed_test {
 
@@ -80,8 +81,8 @@ struct Packed {
   std::vector<float> floats;        // values before packing
   std::vector<WeightBlock> blocks;  // the same for block types
   int64_t nonfinite = 0;            // of `blocks`
-  std::vector<uint8_t> memory;
-  std::vector<uint16_t> scales;
+  test::SharedVector<uint8_t> memory;
+  test::SharedVector<uint16_t> scales;
 
   Packed(WeightFormat format, int64_t outputs, int64_t width, int64_t group = 32)
       : floats(random_floats(outputs * width, 2, 0.1f)) {

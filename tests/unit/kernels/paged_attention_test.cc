@@ -5,6 +5,7 @@
 
 #include "kernels/isa.h"
 #include "kernels/layout/kv_page.h"
+#include "support/gpu.h"
 #include "unit/kernels/attention_calls.h"
 
 namespace fovea {
@@ -37,7 +38,7 @@ struct Text {
   int64_t queries, keys;
   Mask mask;
   Array k, v;
-  std::vector<std::vector<char>> memory;
+  std::vector<test::SharedVector<char>> memory;
   std::vector<const void*> key_pages, value_pages;
 
   Text(int64_t T, int64_t S, Mask m, const PagedAttention& paged, uint64_t seed)
@@ -131,6 +132,7 @@ Array run(decltype(Kernels::attention_paged) kernel, const PagedAttention& paged
   }
   Array y(out, q.size() / paged.width * paged.value_width);
   kernel(y.out(), q.in(), paged, spans);
+  test::wait_for_gpu();
   return y;
 }
 
@@ -274,6 +276,38 @@ TEST_P(PagedAttentionTest, ReadsNoHiddenPage) {
       EXPECT_TRUE(run(cpu::attention_paged, paged, q, texts) == y) << h.width << name_of(dtype);
       EXPECT_TRUE(run(reference::attention_paged, paged, q, texts, DType::f64) == expected)
           << h.width << name_of(dtype);
+    }
+  }
+}
+
+// On the model of a GPU, pages of f32 and i8 give the bits of the CPU. Of bf16, only the pages are
+// rounded: queries and weights are not.
+TEST(GpuPagedAttention, HasTheBitsOfTheCpu) {
+  bool bends = false;
+  for (const Heads& h : kHeads) {
+    for (const DType dtype : kPages) {
+      SCOPED_TRACE(testing::Message() << h.heads << " heads over " << h.kv_heads << " of "
+                                      << h.width << ' ' << name_of(dtype));
+      PagedAttention paged = paged_of(h, dtype);
+      std::vector<Text> texts = some_texts(paged);
+      Mask global = causal(150, 70);
+      global.global = 3;
+      texts.emplace_back(20, 250, global, paged, 21);
+      const Array q = random_array(DType::f32, rows_of(texts) * h.heads * h.width, 3);
+      const Array bias = random_array(DType::f32, h.heads * 600, 4);
+      bends = !bends;
+      if (bends) {
+        paged.softcap = 2;
+        paged.bias = bias.in();
+        paged.bias_stride = 600;
+        paged.bias_zero = 299;
+      }
+      const Array expected = run(cpu::attention_paged, paged, q, texts);
+      const Array actual = run(test::gpu_kernels().attention_paged, paged, q, texts);
+      if (dtype == DType::bf16)
+        expect_near(actual, expected, "y", 0x1p-6);
+      else
+        EXPECT_TRUE(actual == expected);
     }
   }
 }

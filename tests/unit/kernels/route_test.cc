@@ -9,11 +9,11 @@ namespace fovea {
 namespace {
 
 using test::Array;
-using test::compare_everywhere;
-using Numbers = std::vector<int32_t>;
 
-// Calls run(kernels) with the reference, and with the CPU's table on each ISA with 1 to 3 threads.
-// All results must be equal.
+using Numbers = test::SharedVector<int32_t>;
+
+// Calls run(kernels) with the reference, with the CPU's table on each ISA with 1 to 3 threads, and
+// with the GPU device. All results must be equal.
 template <class Run>
 void same_everywhere(const std::string& what, const Run& run) {
   const auto expected = run(reference_kernels());
@@ -27,6 +27,7 @@ void same_everywhere(const std::string& what, const Run& run) {
   }
   use_isa("auto");
   set_threads(threads);
+  EXPECT_EQ(run(test::gpu_kernels()), expected) << what << ", GPU";
 }
 
 struct Size {
@@ -43,6 +44,7 @@ Numbers chosen(const Kernels& kernels, const Array& scores, const Array* bias, c
   kernels.choose_experts({experts.data(), DType::i32}, scores.in(),
                          bias == nullptr ? In{} : bias->in(), size.choice,
                          {size.rows, size.experts});
+  test::wait_for_gpu();
   return experts;
 }
 
@@ -97,6 +99,7 @@ TEST(GroupByExpert, MatchesTheReference) {
       std::vector<int64_t> counts(static_cast<size_t>(e), -1);
       kernels.group_by_expert({sorted.data(), DType::i32}, {slots.data(), DType::i32},
                               counts.data(), choices.data(), r, c, e);
+      test::wait_for_gpu();
       sorted.insert(sorted.end(), slots.begin(), slots.end());
       sorted.insert(sorted.end(), counts.begin(), counts.end());
       return sorted;
@@ -105,7 +108,7 @@ TEST(GroupByExpert, MatchesTheReference) {
 }
 
 TEST(FirstOutside, FindsTheFirst) {
-  for (const Kernels* kernels : {&cpu_kernels(), &reference_kernels()}) {
+  for (const Kernels* kernels : {&cpu_kernels(), &reference_kernels(), &test::gpu_kernels()}) {
     EXPECT_EQ(kernels->first_outside(Indices(nullptr), 0, 3), -1);
     EXPECT_EQ(kernels->first_outside(Numbers{0, 2, 1}.data(), 3, 3), -1);
     EXPECT_EQ(kernels->first_outside(Numbers{0, 3, -1}.data(), 3, 3), 1);
@@ -124,7 +127,7 @@ TEST(Pick, MatchesTheReference) {
       for (const DType in : {DType::f32, DType::bf16}) {
         for (const bool added : {false, true}) {
           const Array x = Array::normal(count * width, in, 1), dy = Array::normal(count * k, in, 2);
-          compare_everywhere(
+          test::compare_with_gpu(
               {Array::normal(count * k, out, 3), Array::normal(count * width, out, 4)},
               fmt::format("pick {} of [{}, {}]", k, count, width),
               [&, n = k](const Kernels& kernels, std::vector<Array>& o) {

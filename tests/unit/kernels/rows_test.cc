@@ -5,7 +5,8 @@ namespace fovea {
 namespace {
 
 using test::Array;
-using test::compare_everywhere;
+
+using test::compare_with_gpu;
 
 constexpr DType kStored[] = {DType::f32, DType::bf16};
 constexpr Rows kShapes[] = {{0, 5},   {1, 1},     {1, 33},   {3, 7},   {63, 128},
@@ -31,10 +32,10 @@ TEST(Sums, MatchTheReference) {
   each_case([](DType out, DType in, bool added, Rows rows) {
     const int64_t size = rows.count * rows.width;
     const Array x = Array::normal(size, in, 1), y = Array::normal(rows.width, out, 2);
-    compare_everywhere({y}, describe("sum_rows", rows, out, in, added),
-                       [&](const Kernels& kernels, std::vector<Array>& outputs) {
-                         kernels.sum_rows(outputs[0].out(added), x.in(), rows);
-                       });
+    compare_with_gpu({y}, describe("sum_rows", rows, out, in, added),
+                     [&](const Kernels& kernels, std::vector<Array>& outputs) {
+                       kernels.sum_rows(outputs[0].out(added), x.in(), rows);
+                     });
   });
 }
 
@@ -52,6 +53,8 @@ TEST(Sums, UseDoublePrecisionOverAllElements) {
           squares.push_back(cpu_kernels().sum_of_squares(x.in(), size));
         }
       }
+      sums.push_back(test::gpu_kernels().sum(x.in(), size));
+      squares.push_back(test::gpu_kernels().sum_of_squares(x.in(), size));
       EXPECT_NEAR(sums[0], reference_kernels().sum(x.in(), size), 1e-10);
       EXPECT_NEAR(squares[0], reference_kernels().sum_of_squares(x.in(), size),
                   1e-12 * static_cast<double>(size));
@@ -79,7 +82,7 @@ TEST(LayerNorm, MatchesTheReference) {
     const Array statistics(rows.count, DType::f32),
         dparameter = Array::normal(rows.width, DType::f32, 6);
     for (const NormEpsilon epsilon : {NormEpsilon(1e-5f), NormEpsilon(0.3f, true)}) {
-      compare_everywhere(
+      compare_with_gpu(
           {y, y, statistics, statistics, y, dparameter, dparameter},
           describe("layer_norm", rows, out, in, added) + (epsilon.outside ? " outside" : ""),
           [&](const Kernels& kernels, std::vector<Array>& o) {
@@ -117,14 +120,14 @@ TEST(LayerNorm, BackwardSkipsUnusedOutputs) {
   const Array mean = Array::normal(rows.count, DType::f32, 5),
               scale(std::vector<double>(70, 0.5), DType::f32);
   const Array dx(rows.count * rows.width, DType::f32), dparameter(rows.width, DType::f32);
-  compare_everywhere({dx, dparameter, dparameter}, "parts of layer_norm_backward",
-                     [&](const Kernels& kernels, std::vector<Array>& o) {
-                       const auto& [x, dy, weight, bias] = inputs;
-                       kernels.layer_norm_backward(o[0].out(), Out{}, Out{}, dy.in(), x.in(),
-                                                   mean.in(), scale.in(), weight.in(), 1e-5f, rows);
-                       kernels.layer_norm_backward(Out{}, o[1].out(), o[2].out(), dy.in(), x.in(),
-                                                   mean.in(), scale.in(), weight.in(), 1e-5f, rows);
-                     });
+  compare_with_gpu({dx, dparameter, dparameter}, "parts of layer_norm_backward",
+                   [&](const Kernels& kernels, std::vector<Array>& o) {
+                     const auto& [x, dy, weight, bias] = inputs;
+                     kernels.layer_norm_backward(o[0].out(), Out{}, Out{}, dy.in(), x.in(),
+                                                 mean.in(), scale.in(), weight.in(), 1e-5f, rows);
+                     kernels.layer_norm_backward(Out{}, o[1].out(), o[2].out(), dy.in(), x.in(),
+                                                 mean.in(), scale.in(), weight.in(), 1e-5f, rows);
+                   });
 }
 
 TEST(LayerNorm, KeepsItsPrecisionFarFromZero) {
@@ -158,14 +161,14 @@ TEST(RmsNorm, MatchesTheReference) {
     const Array y = Array::normal(rows.count * rows.width, out, 5);
     const Array statistics(rows.count, DType::f32),
         dweight = Array::normal(rows.width, DType::f32, 6);
-    compare_everywhere({y, statistics, y, dweight}, describe("rms_norm", rows, out, in, added),
-                       [&](const Kernels& kernels, std::vector<Array>& o) {
-                         const auto& [x, dy, weight, bias] = inputs;
-                         kernels.rms_norm(o[0].out(added), o[1].out(), x.in(), weight.in(), 1e-6f,
-                                          rows);
-                         kernels.rms_norm_backward(o[2].out(added), o[3].out(added), dy.in(),
-                                                   x.in(), o[1].in(), weight.in(), rows);
-                       });
+    compare_with_gpu({y, statistics, y, dweight}, describe("rms_norm", rows, out, in, added),
+                     [&](const Kernels& kernels, std::vector<Array>& o) {
+                       const auto& [x, dy, weight, bias] = inputs;
+                       kernels.rms_norm(o[0].out(added), o[1].out(), x.in(), weight.in(), 1e-6f,
+                                        rows);
+                       kernels.rms_norm_backward(o[2].out(added), o[3].out(added), dy.in(), x.in(),
+                                                 o[1].in(), weight.in(), rows);
+                     });
   });
 }
 
@@ -183,7 +186,7 @@ TEST(DynamicTanh, MatchesTheReference) {
                 alpha(std::vector<double>{0.7}, DType::f32);
     const Array dparameter = Array::normal(rows.width, DType::f32, 6),
                 dalpha = positive(1, DType::f32), weights = positive(rows.width, DType::f32);
-    compare_everywhere(
+    compare_with_gpu(
         {y, y, y, dalpha, dparameter, dparameter}, describe("dynamic_tanh", rows, out, in, added),
         [&](const Kernels& kernels, std::vector<Array>& o) {
           const auto& [x, dy, weight, bias] = inputs;
@@ -203,13 +206,12 @@ TEST(ScaleColumns, MatchesTheReference) {
   each_case([](DType out, DType in, bool added, Rows rows) {
     const NormInputs inputs(rows, in);
     const Array y = Array::normal(rows.count * rows.width, out, 5);
-    compare_everywhere({y, y}, describe("scale_columns", rows, out, in, added),
-                       [&](const Kernels& kernels, std::vector<Array>& o) {
-                         const auto& [x, dy, weight, bias] = inputs;
-                         kernels.scale_columns(o[0].out(added), x.in(), weight.in(), In{}, rows);
-                         kernels.scale_columns(o[1].out(added), x.in(), weight.in(), bias.in(),
-                                               rows);
-                       });
+    compare_with_gpu({y, y}, describe("scale_columns", rows, out, in, added),
+                     [&](const Kernels& kernels, std::vector<Array>& o) {
+                       const auto& [x, dy, weight, bias] = inputs;
+                       kernels.scale_columns(o[0].out(added), x.in(), weight.in(), In{}, rows);
+                       kernels.scale_columns(o[1].out(added), x.in(), weight.in(), bias.in(), rows);
+                     });
   });
 }
 
@@ -218,19 +220,19 @@ TEST(DynamicTanh, BackwardSkipsUnusedOutputs) {
   const NormInputs inputs(rows, DType::f32);
   const Array alpha(std::vector<double>{-2}, DType::f32), dx(rows.count * rows.width, DType::f32),
       dalpha(1, DType::f32);
-  compare_everywhere({dx, dalpha}, "parts of dynamic_tanh_backward",
-                     [&](const Kernels& kernels, std::vector<Array>& o) {
-                       const auto& [x, dy, weight, bias] = inputs;
-                       kernels.dynamic_tanh_backward(o[0].out(), Out{}, Out{}, Out{}, dy.in(),
-                                                     x.in(), alpha.in(), weight.in(), rows);
-                       kernels.dynamic_tanh_backward(Out{}, o[1].out(), Out{}, Out{}, dy.in(),
-                                                     x.in(), alpha.in(), weight.in(), rows);
-                     });
+  compare_with_gpu({dx, dalpha}, "parts of dynamic_tanh_backward",
+                   [&](const Kernels& kernels, std::vector<Array>& o) {
+                     const auto& [x, dy, weight, bias] = inputs;
+                     kernels.dynamic_tanh_backward(o[0].out(), Out{}, Out{}, Out{}, dy.in(), x.in(),
+                                                   alpha.in(), weight.in(), rows);
+                     kernels.dynamic_tanh_backward(Out{}, o[1].out(), Out{}, Out{}, dy.in(), x.in(),
+                                                   alpha.in(), weight.in(), rows);
+                   });
 }
 
-std::vector<int32_t> random_ids(int64_t count, int64_t entries) {
+test::SharedVector<int32_t> random_ids(int64_t count, int64_t entries) {
   Random random(9, Stream::init);
-  std::vector<int32_t> ids;
+  test::SharedVector<int32_t> ids;
   for (int64_t i = 0; i < count; ++i)
     ids.push_back(static_cast<int32_t>(random.word() % static_cast<uint32_t>(entries)));
   return ids;
@@ -239,17 +241,17 @@ std::vector<int32_t> random_ids(int64_t count, int64_t entries) {
 TEST(Embedding, MatchesTheReference) {
   each_case([](DType out, DType in, bool added, Rows rows) {
     for (int64_t entries : {1, 13, 300}) {
-      const std::vector<int32_t> ids = random_ids(rows.count, entries);
+      const test::SharedVector<int32_t> ids = random_ids(rows.count, entries);
       const Array table = Array::normal(entries * rows.width, in, 1),
                   dy = Array::normal(rows.count * rows.width, in, 2);
       const Array y = Array::normal(rows.count * rows.width, out, 3);
       const Array dtable = Array::normal(entries * rows.width, out, 4);
-      compare_everywhere({y, dtable}, describe("embedding", rows, out, in, added),
-                         [&](const Kernels& kernels, std::vector<Array>& o) {
-                           kernels.embedding(o[0].out(added), table.in(), ids.data(), rows);
-                           kernels.embedding_backward(o[1].out(added), dy.in(), ids.data(), rows,
-                                                      entries);
-                         });
+      compare_with_gpu({y, dtable}, describe("embedding", rows, out, in, added),
+                       [&](const Kernels& kernels, std::vector<Array>& o) {
+                         kernels.embedding(o[0].out(added), table.in(), ids.data(), rows);
+                         kernels.embedding_backward(o[1].out(added), dy.in(), ids.data(), rows,
+                                                    entries);
+                       });
     }
   });
 }
@@ -260,12 +262,12 @@ TEST(Softmax, MatchesTheReference) {
     const int64_t size = rows.count * rows.width;
     const Array x = Array::normal(size, in, 1), dy = Array::normal(size, DType::bf16, 2);
     const Array y = Array::normal(size, out, 3), probabilities(size, DType::f32);
-    compare_everywhere({y, probabilities, y}, describe("softmax", rows, out, in, added),
-                       [&](const Kernels& kernels, std::vector<Array>& o) {
-                         kernels.softmax(o[0].out(added), x.in(), rows);
-                         kernels.softmax(o[1].out(), x.in(), rows);
-                         kernels.softmax_backward(o[2].out(added), dy.in(), o[1].in(), rows);
-                       });
+    compare_with_gpu({y, probabilities, y}, describe("softmax", rows, out, in, added),
+                     [&](const Kernels& kernels, std::vector<Array>& o) {
+                       kernels.softmax(o[0].out(added), x.in(), rows);
+                       kernels.softmax(o[1].out(), x.in(), rows);
+                       kernels.softmax_backward(o[2].out(added), dy.in(), o[1].in(), rows);
+                     });
   });
 }
 
@@ -275,17 +277,17 @@ TEST(DivideBySum, MatchesTheReference) {
     const int64_t size = rows.count * rows.width;
     const Array x = positive(size, in), dy = Array::normal(size, DType::bf16, 2),
                 y = Array::normal(size, out, 3);
-    compare_everywhere({y, y}, describe("divide_by_sum", rows, out, in, added),
-                       [&](const Kernels& kernels, std::vector<Array>& o) {
-                         kernels.divide_by_sum(o[0].out(added), x.in(), rows);
-                         kernels.divide_by_sum_backward(o[1].out(added), dy.in(), x.in(), rows);
-                       });
+    compare_with_gpu({y, y}, describe("divide_by_sum", rows, out, in, added),
+                     [&](const Kernels& kernels, std::vector<Array>& o) {
+                       kernels.divide_by_sum(o[0].out(added), x.in(), rows);
+                       kernels.divide_by_sum_backward(o[1].out(added), dy.in(), x.in(), rows);
+                     });
   });
 }
 
 TEST(DivideBySum, OfZerosIsZero) {
   const Array x(3, DType::f32), y(3, DType::f32);
-  compare_everywhere({y}, "divide_by_sum of zeros", [&](const Kernels& k, std::vector<Array>& o) {
+  compare_with_gpu({y}, "divide_by_sum of zeros", [&](const Kernels& k, std::vector<Array>& o) {
     k.divide_by_sum(o[0].out(), x.in(), {1, 3});
     for (int64_t i = 0; i < 3; ++i) EXPECT_EQ(o[0][i], 0);
   });
@@ -293,23 +295,24 @@ TEST(DivideBySum, OfZerosIsZero) {
 
 TEST(Softmax, KeepsANaNInItsRow) {
   const Array x({1, 2, std::nan(""), 3, 4, 5, 3e38, -3e38, 0}, DType::f32);
-  const Array y(9, DType::f32);
-  compare_everywhere({y}, "softmax of a NaN", [&](const Kernels& kernels, std::vector<Array>& o) {
+  Array y(9, DType::f32);
+  compare_with_gpu({y}, "softmax of a NaN", [&](const Kernels& kernels, std::vector<Array>& o) {
     kernels.softmax(o[0].out(), x.in(), {3, 3});
-    for (int64_t i = 0; i < 9; ++i) EXPECT_EQ(std::isnan(o[0][i]), i < 3) << i;
   });
+  cpu_kernels().softmax(y.out(), x.in(), {3, 3});
+  for (int64_t i = 0; i < 9; ++i) EXPECT_EQ(std::isnan(y[i]), i < 3) << i;
 }
 
 TEST(CrossEntropy, MatchesTheReference) {
   each_case([](DType out, DType in, bool added, Rows rows) {
-    std::vector<int32_t> targets = random_ids(rows.count, rows.width);
+    test::SharedVector<int32_t> targets = random_ids(rows.count, rows.width);
     for (size_t i = 0; i < targets.size(); i += 3) targets[i] = i % 2 == 0 ? targets[i] : -100;
     const Array logits = Array::normal(rows.count * rows.width, in, 1, 4);
     const Array losses(rows.count, DType::f32),
         dlogits = Array::normal(rows.count * rows.width, out, 2, 0.1),
         factors = Array::normal(rows.count, DType::f32, 3);
     for (const float smoothing : {0.0f, 0.1f})
-      compare_everywhere(
+      compare_with_gpu(
           {losses, losses, dlogits, dlogits}, describe("cross_entropy", rows, out, in, added),
           [&](const Kernels& kernels, std::vector<Array>& o) {
             kernels.cross_entropy(o[0].out(), o[1].out(), logits.in(), targets.data(), smoothing,
@@ -326,10 +329,10 @@ TEST(CrossEntropy, MatchesTheReference) {
 TEST(CrossEntropy, HasTheSameGradientsByColumns) {
   constexpr int64_t kRows = 5, kWidth = 2500;
   const Rows all{kRows, kWidth};
-  const std::vector<int32_t> targets = {0, 1023, 2499, -1, 1400};
+  const test::SharedVector<int32_t> targets = {0, 1023, 2499, -1, 1400};
   const Array logits = Array::normal(kRows * kWidth, DType::f32, 1, 4);
   const Array losses(kRows, DType::f32), complete(kRows * kWidth, DType::f32);
-  compare_everywhere(
+  compare_with_gpu(
       {losses, losses, complete}, "cross_entropy by columns",
       [&](const Kernels& k, std::vector<Array>& o) {
         k.cross_entropy(o[0].out(), o[1].out(), logits.in(), targets.data(), 0.1f, all);
@@ -342,6 +345,7 @@ TEST(CrossEntropy, HasTheSameGradientsByColumns) {
           k.copy_columns(part.out(), logits.in(), columns);
           k.cross_entropy_backward(found.out(), part.in(), o[1].in(), targets.data(), {}, 0.5f,
                                    0.1f, {kRows, width}, {begin, kWidth});
+          test::wait_for_gpu();  // before the arrays of this part end
           for (int64_t r = 0; r < kRows; ++r)
             for (int64_t c = 0; c < width; ++c)
               ASSERT_EQ(found[r * width + c], o[2][r * kWidth + begin + c]) << r << ", " << c;
@@ -359,29 +363,29 @@ TEST(CrossEntropy, HandlesExtremeLogits) {
       {nan, 1, 2},          {-infinity, -infinity, -infinity}};
   for (const auto& row : logits) {
     const Array x(row, DType::f32), one(1, DType::f32), three(3, DType::f32);
-    const int32_t target = 2;
-    compare_everywhere({one, one, three},
-                       fmt::format("cross_entropy of {}, {}, {}", row[0], row[1], row[2]),
-                       [&](const Kernels& kernels, std::vector<Array>& o) {
-                         kernels.cross_entropy(o[0].out(), o[1].out(), x.in(), &target, 0, {1, 3});
-                         kernels.cross_entropy_backward(o[2].out(), x.in(), o[1].in(), &target, {},
-                                                        1, 0, {1, 3}, {});
-                       });
+    const test::SharedVector<int32_t> target = {2};
+    compare_with_gpu(
+        {one, one, three}, fmt::format("cross_entropy of {}, {}, {}", row[0], row[1], row[2]),
+        [&](const Kernels& kernels, std::vector<Array>& o) {
+          kernels.cross_entropy(o[0].out(), o[1].out(), x.in(), target.data(), 0, {1, 3});
+          kernels.cross_entropy_backward(o[2].out(), x.in(), o[1].in(), target.data(), {}, 1, 0,
+                                         {1, 3}, {});
+        });
   }
 }
 
 TEST(CrossEntropy, SumsALongRowPrecisely) {
   const Rows rows{2, 50257};
-  const std::vector<int32_t> targets = {50256, 17};
+  const test::SharedVector<int32_t> targets = {50256, 17};
   const Array logits = Array::normal(rows.count * rows.width, DType::bf16, 1);
   const Array losses(2, DType::f32), dlogits(logits.size(), DType::f32);
-  compare_everywhere({losses, losses, dlogits}, "cross_entropy over a vocabulary",
-                     [&](const Kernels& kernels, std::vector<Array>& o) {
-                       kernels.cross_entropy(o[0].out(), o[1].out(), logits.in(), targets.data(), 0,
-                                             rows);
-                       kernels.cross_entropy_backward(o[2].out(), logits.in(), o[1].in(),
-                                                      targets.data(), {}, 1, 0, rows, {});
-                     });
+  compare_with_gpu({losses, losses, dlogits}, "cross_entropy over a vocabulary",
+                   [&](const Kernels& kernels, std::vector<Array>& o) {
+                     kernels.cross_entropy(o[0].out(), o[1].out(), logits.in(), targets.data(), 0,
+                                           rows);
+                     kernels.cross_entropy_backward(o[2].out(), logits.in(), o[1].in(),
+                                                    targets.data(), {}, 1, 0, rows, {});
+                   });
 }
 
 }  // namespace

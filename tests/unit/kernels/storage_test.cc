@@ -31,8 +31,9 @@ TEST(PutInPages, WritesEachPart) {
     const PageLayout keys{kHeads, 21, dtype}, values{kHeads, 17, dtype};
     const int64_t page_bytes = keys.page_bytes() + values.page_bytes();
     const Array x = Array::normal(kPageTokens * kHeads * 21, DType::f32, 1);
-    std::vector<char> expected(static_cast<size_t>(kPages * page_bytes));
-    const auto parts_of = [&](std::vector<char>& memory) {
+    using Memory = test::SharedVector<char>;
+    Memory expected(static_cast<size_t>(kPages * page_bytes));
+    const auto parts_of = [&](Memory& memory) {
       std::vector<PageRows> parts;
       for (int64_t i = 0; i < kPages; ++i) {
         char* page = memory.data() + i * page_bytes;
@@ -49,10 +50,14 @@ TEST(PutInPages, WritesEachPart) {
     };
     for (const PageRows& part : parts_of(expected)) put_in_page(part);
     with_every_table([&](const Kernels& kernels, const std::string& name) {
-      std::vector<char> actual(expected.size());
+      Memory actual(expected.size());
       kernels.put_in_pages(parts_of(actual));
       EXPECT_EQ(actual, expected) << name << ", " << name_of(dtype);
     });
+    Memory of_gpu(expected.size());
+    test::gpu_kernels().put_in_pages(parts_of(of_gpu));
+    test::wait_for_gpu();
+    EXPECT_EQ(of_gpu, expected) << "GPU, " << name_of(dtype);
   }
 }
 

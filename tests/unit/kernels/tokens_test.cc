@@ -8,7 +8,8 @@ namespace fovea {
 namespace {
 
 using test::Array;
-using test::compare_everywhere;
+
+using test::compare_with_gpu;
 
 constexpr DType kStored[] = {DType::f32, DType::bf16};
 
@@ -40,7 +41,7 @@ TEST(Rotate, MatchesTheReference) {
         const Rotation rotation{rows, angle_rows, heads, width, rotated, pairing, inverse};
         each_type([&](DType out, DType in, bool added) {
           const Array x = Array::normal(size, in, 3);
-          compare_everywhere(
+          compare_with_gpu(
               {Array::normal(size, out, 4)}, fmt::format("rotate {} rows", rotation.rows),
               [&](const Kernels& kernels, std::vector<Array>& o) {
                 kernels.rotate(o[0].out(added), x.in(), cosines.in(), sines.in(), rotation);
@@ -60,12 +61,12 @@ TEST(Unfold, MatchesTheReference) {
     const int64_t outside = w.batch * w.count * w.width * w.kernel;
     each_type([&](DType out, DType in, bool added) {
       const Array x = Array::normal(inside, in, 1), dy = Array::normal(outside, in, 2);
-      compare_everywhere({Array::normal(outside, out, 3), Array::normal(inside, out, 4)},
-                         fmt::format("unfold {} tokens", w.tokens),
-                         [&](const Kernels& kernels, std::vector<Array>& o) {
-                           kernels.unfold(o[0].out(added), x.in(), w);
-                           kernels.unfold_backward(o[1].out(added), dy.in(), w);
-                         });
+      compare_with_gpu({Array::normal(outside, out, 3), Array::normal(inside, out, 4)},
+                       fmt::format("unfold {} tokens", w.tokens),
+                       [&](const Kernels& kernels, std::vector<Array>& o) {
+                         kernels.unfold(o[0].out(added), x.in(), w);
+                         kernels.unfold_backward(o[1].out(added), dy.in(), w);
+                       });
     });
   }
 }
@@ -77,19 +78,19 @@ TEST(CopyColumns, MatchesTheReference) {
     const int64_t inside = c.rows * c.from_stride, outside = c.rows * c.copies * c.to_stride;
     each_type([&](DType out, DType in, bool added) {
       const Array x = Array::normal(inside, in, 1), dy = Array::normal(outside, in, 2);
-      compare_everywhere({Array::normal(outside, out, 3), Array::normal(inside, out, 4)},
-                         fmt::format("copy_columns of {} rows", c.rows),
-                         [&](const Kernels& kernels, std::vector<Array>& o) {
-                           kernels.copy_columns(o[0].out(added), x.in(), c);
-                           kernels.copy_columns_backward(o[1].out(added), dy.in(), c);
-                         });
+      compare_with_gpu({Array::normal(outside, out, 3), Array::normal(inside, out, 4)},
+                       fmt::format("copy_columns of {} rows", c.rows),
+                       [&](const Kernels& kernels, std::vector<Array>& o) {
+                         kernels.copy_columns(o[0].out(added), x.in(), c);
+                         kernels.copy_columns_backward(o[1].out(added), dy.in(), c);
+                       });
     });
   }
 }
 
 // Returns a permutation of [0, size): the multiples of a number that is coprime to `size`.
-std::vector<int32_t> shuffled(int64_t size) {
-  std::vector<int32_t> order;
+test::SharedVector<int32_t> shuffled(int64_t size) {
+  test::SharedVector<int32_t> order;
   for (int64_t i = 0; i < size; ++i)
     order.push_back(static_cast<int32_t>(i * (std::gcd(size, int64_t{7}) == 1 ? 7 : 11) % size));
   return order;
@@ -100,22 +101,22 @@ TEST(Combine, MatchesTheReference) {
        {std::array<int64_t, 3>{1, 1, 1}, {3, 33, 2}, {67, 130, 3}, {130, 257, 8}, {5, 7, 7}}) {
     const Rows rows{count, width};
     const int64_t k = choices, size = count * k, input = size * width, output = count * width;
-    const std::vector<int32_t> slots = shuffled(size);
+    const test::SharedVector<int32_t> slots = shuffled(size);
     const Array weights = Array::normal(size, DType::f32, 1),
                 dy = Array::normal(output, DType::f32, 2);
     each_type([&](DType out, DType in, bool added) {
       const Array z = Array::normal(input, in, 3);
-      compare_everywhere({Array::normal(output, out, 4), Array::normal(input, out, 5),
-                          Array::normal(size, DType::f32, 6)},
-                         fmt::format("combine {} of {} rows", k, rows.count),
-                         [&](const Kernels& kernels, std::vector<Array>& o) {
-                           kernels.combine(o[0].out(added), z.in(), slots.data(), weights.in(), k,
-                                           rows);
-                           kernels.combine_backward(o[1].out(added), o[2].out(added), dy.in(),
-                                                    z.in(), slots.data(), weights.in(), k, rows);
-                           kernels.combine_backward(Out{}, Out{}, dy.in(), z.in(), slots.data(),
-                                                    weights.in(), k, rows);
-                         });
+      compare_with_gpu({Array::normal(output, out, 4), Array::normal(input, out, 5),
+                        Array::normal(size, DType::f32, 6)},
+                       fmt::format("combine {} of {} rows", k, rows.count),
+                       [&](const Kernels& kernels, std::vector<Array>& o) {
+                         kernels.combine(o[0].out(added), z.in(), slots.data(), weights.in(), k,
+                                         rows);
+                         kernels.combine_backward(o[1].out(added), o[2].out(added), dy.in(), z.in(),
+                                                  slots.data(), weights.in(), k, rows);
+                         kernels.combine_backward(Out{}, Out{}, dy.in(), z.in(), slots.data(),
+                                                  weights.in(), k, rows);
+                       });
     });
   }
 }

@@ -138,13 +138,13 @@ TEST(Units, MatchTheReference) {
     const Array x = Array::normal(size, DType::f32, 1), dy = Array::normal(size, DType::bf16, 2);
     const Array weight = Array::normal(rows.width, DType::f32, 3),
                 statistics = Array::normal(rows.count, DType::f32, 4);
-    std::vector<int32_t> ids(static_cast<size_t>(rows.count));
+    test::SharedVector<int32_t> ids(static_cast<size_t>(rows.count));
     std::iota(ids.begin(), ids.end(), 0);
     for (int32_t& id : ids) id %= 11;
     const Array sums(rows.width, DType::f32), table(11 * rows.width, DType::f32);
     for (const test::Divided& divided : test::divisions(rows.count)) {
       rows.units = divided.units();
-      test::compare_everywhere(
+      test::compare_with_gpu(
           {sums, sums, sums, sums, table}, fmt::format("{} units", divided.count),
           [&](const Kernels& k, std::vector<Array>& o) {
             k.sum_rows(o[0].out(), dy.in(), rows);

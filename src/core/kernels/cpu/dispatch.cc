@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "kernels/cpu/levels.h"
+#include "kernels/device.h"
 #include "kernels/isa.h"
 #include "kernels/kernels.h"
 
@@ -135,9 +136,12 @@ ByteProducts byte_products() {
   return level == nullptr ? ByteProducts::pairs : cpu::byte_products_of(*level);
 }
 
-bool native_bf16() { return bf16_products() != Bf16Products::widened; }
+bool native_bf16() {
+  return &default_device() != &cpu_device() || bf16_products() != Bf16Products::widened;
+}
 
 std::string numeric_class(DType compute) {
+  if (compute == DType::bf16 && &default_device() != &cpu_device()) return "cuda";
   const Bf16Products bf16 = bf16_products();
   const bool tiles = bf16 == Bf16Products::tiles || bf16 == Bf16Products::model_tiles;
   return compute == DType::bf16 && tiles ? "amx" : "common";
