@@ -116,10 +116,12 @@ int unknown_verb(const std::string& typed) {
 struct Common {
   bool help = false, help_all = false, dump_config = false, yes = false;
   std::string config;
+  std::string device = "cpu";
   int64_t threads = 0;
 };
 
-// Adds the options of models at the Hub and of configuration files, which a long help shows only.
+// Adds the options of devices, of models at the Hub and of configuration files, which a long help
+// shows only.
 void add_advanced(OptionTable& table, Common& common) {
   const auto any = [&](const auto& is) {
     return std::any_of(table.all().begin(), table.all().end(), is);
@@ -129,7 +131,16 @@ void add_advanced(OptionTable& table, Common& common) {
     option.advanced = partial;
     table.add(std::move(option));
   };
-  if (any([](const Option& option) { return option.model_in != nullptr; }))
+  const bool has_model = any([](const Option& option) { return option.model_in != nullptr; });
+  if (has_model) {
+    Option device = text("--device", {},
+                         "where models compute: cpu, or cuda, an NVIDIA GPU (cuda:1 = the second "
+                         "one)",
+                         common.device);
+    device.advanced = true;
+    table.add(as("NAME", std::move(device)));
+  }
+  if (has_model)
     add(flag("--yes", {"-y"}, "fetch a model that is only at the Hugging Face Hub without asking",
              common.yes));
   if (table.find("--config") != nullptr) return;  // the verb has its own
@@ -217,6 +228,7 @@ int run_command(const Verb& verb, Command& command, OptionTable& table, const Co
                     verb.name, jobs::Ranks::current()->size()));
   command.apply(table);
   settle_threads(common.threads);
+  if (!table.given("--dump-config")) use_device(common.device);
   return command.run(table);
 }
 

@@ -28,9 +28,11 @@ constexpr Foreign kForeign[] = {
      "a training run writes every step to log.jsonl in --out, and train --inspect shows the "
      "curves"},
     {"-ngl --n-gpu-layers --gpu-layers -mg --main-gpu -sm --split-mode -ts --tensor-split -dev "
-     "--device --device-map --gpu --gpus --cuda --cpu --no-cuda --use-cpu -tp "
+     "--device-map --gpu --gpus --cuda --cpu --no-cuda --use-cpu -tp "
      "--tensor-parallel-size --gpu-memory-utilization",
-     "fovea runs on the CPU; --threads sets the number of threads"},
+     "--device cuda computes on an NVIDIA GPU, all of a model; --threads sets the number of "
+     "threads of "
+     "the CPU"},
     {"-tb --threads-batch --n-threads --num-threads --num-workers --dataloader-num-workers",
      "--threads sets the number of threads of all work"},
     {"-c --ctx-size --n-ctx --context --block-size --max-model-len --max-seq-len --max-seq-length",

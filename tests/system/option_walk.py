@@ -10,6 +10,7 @@ GOLDENS = ROOT / "tests/goldens"
 
 # Options that change no result: they change the speed, the memory, the files beside the result, or what is printed.
 HARMLESS = {
+    "--device": "the same bits (device_test.py)",
     "--recompute": "speed and memory; same bits",
     "--save-every": "snapshots",
     "--keep": "snapshots",

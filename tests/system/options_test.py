@@ -116,10 +116,10 @@ class Names(FoveaTest):
 
     def test_options_of_other_programs_are_explained(self):
         for arguments, sentence in [(["train", "--resume"], "resumes by itself"), (["train", "--wandb", "true"], "log.jsonl"),
-                                    (["generate", "m", "-ngl", "99"], "CPU"), (["serve", "m", "--n_gpu_layers=9"], "CPU"),
+                                    (["generate", "m", "-ngl", "99"], "--device"), (["serve", "m", "--n_gpu_layers=9"], "--device"),
                                     (["generate", "m", "--jinja"], "templates"), (["train", "--fp16"], "--dtype bf16"),
                                     (["serve", "m", "-c", "4096"], "context"), (["serve", "m", "-np", "4"], "--parallel"),
-                                    (["train", "--device", "cpu"], "CPU"), (["chat", "m", "-fa"], "tiles")]:
+                                    (["train", "--device-map", "auto"], "--device"), (["chat", "m", "-fa"], "tiles")]:
             result = fovea(*arguments)
             self.refused(result, 2, ": unknown option; ", sentence)
             self.assertNotIn(b"did you mean", result.stderr)

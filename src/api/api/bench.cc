@@ -172,6 +172,7 @@ TrainBench bench_training(const BenchOptions& bench) {
 
   model::Transformer model(spec);
   model::initialise(model, options.seed);
+  move_to(default_device(), model);
   const BenchExamples data(spec, options);
   LossTask task(*data.examples, {.compute = compute, .passes = {}, .seed = options.seed});
   train::Stepper step(model, task, options, compute);

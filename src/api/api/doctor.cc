@@ -13,6 +13,7 @@
 #include "fovea/infer/embed.h"
 #include "fovea/model/model.h"
 #include "kernels/cpu/cpu_features.h"
+#include "kernels/device.h"
 #include "kernels/isa.h"
 #include "kernels/kernels.h"
 #include "plan/speed.h"
@@ -84,6 +85,7 @@ std::vector<Finding> doctor(const std::string& folder) {
                       true});
   findings.push_back(
       {"cores", fmt::format("{} threads (change with OMP_NUM_THREADS)", thread_count()), true});
+  for (const std::string& line : describe_gpus()) findings.push_back({"GPU", line, true});
   findings.push_back({"speed",
                       fmt::format("{:.0f} GFLOP/s in fp32 matrix products, measured now",
                                   train::measured_flops(DType::f32, 0.1) / 1e9),

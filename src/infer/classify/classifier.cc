@@ -105,6 +105,7 @@ Classifier Classifier::open(const std::string& path, model::WeightPrecision prec
                                                     model::packing_by_output(precision), adapters);
   const model::Spec& spec = files.model.spec;
   refuse_writers(spec, path);
+  move_to(default_device(), files.model);
   TextFormat format = format_of(inner, files.base, spec);
   return Classifier(parts_of(path, std::move(files.model), files.origin, std::move(format),
                              std::move(files.warnings)));

@@ -41,6 +41,7 @@ CrossEncoder CrossEncoder::open(const std::string& folder, model::Weights weight
          "{}: the model is not a sequence classifier with one label; expected "
          "a cross-encoder",
          folder);
+  move_to(default_device(), files.model);
   const auto activation = activation_of(folder, inner);
   TextFormat format = TextFormat::open(inner, spec);
   const auto start = decoder_start_of(spec, files.origin, inner);

@@ -19,9 +19,10 @@ namespace fovea::infer {
 Embedder Embedder::open(const std::string& folder, model::WeightPrecision precision,
                         const std::vector<model::AdapterUse>& adapters) {
   const FloatMode mode;
-  return Embedder(std::make_shared<Parts>(
-      Parts{folder, SentenceModel::open(folder, model::weights_of(precision),
-                                        model::packing_by_output(precision), adapters)}));
+  SentenceModel model = SentenceModel::open(folder, model::weights_of(precision),
+                                            model::packing_by_output(precision), adapters);
+  model.move_to(default_device());
+  return Embedder(std::make_shared<Parts>(Parts{folder, std::move(model)}));
 }
 
 const std::vector<std::string>& Embedder::warnings() const { return parts_->model.warnings; }

@@ -169,6 +169,7 @@ bool ImageModel::reads_images(const std::string& folder) {
 ImageModel ImageModel::open(const std::string& folder, model::WeightPrecision precision,
                             const std::vector<model::AdapterUse>& adapters) {
   const FloatMode mode;
+  require_cpu("labels and vectors of images");
   auto parts = std::make_shared<Parts>();
   parts->folder = folder;
   model::ModelFiles files;

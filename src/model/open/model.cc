@@ -59,12 +59,15 @@ Model Model::open(const std::string& folder, WeightPrecision precision, std::opt
   auto parts = std::make_shared<ModelParts>();
   parts->path = folder;
   parts->transformer = std::move(files.model);
+  move_to(default_device(), parts->transformer);
   parts->warnings = std::move(files.warnings);
   parts->origin = std::move(files.origin);
   parts->end_ids = std::move(files.end_ids);
-  if (const std::string& base = files.base.empty() ? folder : files.base; reads_images(base))
+  if (const std::string& base = files.base.empty() ? folder : files.base; reads_images(base)) {
+    require_cpu("a model of texts with images");
     parts->images = open_image_encoder(base, parts->transformer.spec, weights_of(precision),
                                        packing_by_output(precision));
+  }
   parts->cache = cache_type(parts->transformer, cache);
   auto tokenizers = making.get();
   if (!tokenizers && !files.base.empty()) tokenizers = tokenizers_of(files.base);
@@ -94,6 +97,7 @@ Model Model::with_adapters(const std::vector<AdapterUse>& adapters) const {
 
 Model Model::with_image_encoder(const std::string& mmproj, WeightPrecision precision) const {
   const FloatMode mode;
+  require_cpu("a model of texts with images");
   auto parts = std::make_shared<ModelParts>(*parts_);
   auto encoder = open_mmproj(mmproj, spec(), weights_of(precision), packing_by_output(precision));
   if (const auto token = tokenizer().id_of("<image>")) encoder->token = *token;

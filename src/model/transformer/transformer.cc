@@ -195,10 +195,10 @@ void initialise(Transformer& model, uint64_t seed) {
 
 void move_to(const Device& device, Transformer& model) {
   model.each([&](const std::string&, Parameter& p) {
-    if (p.packed)
-      p.packed = p.packed.to(device);
-    else
+    if (!p.packed)
       p.value = p.value.to(device);
+    else if (&p.packed.device() != &device)  // else weights stay that are packed when they are used
+      p.packed = p.packed.to(device);
   });
 }
 

@@ -269,10 +269,12 @@ void choose_model(Job& job, const model::Spec& spec, const std::function<void()>
   }
   set_dropout(job.model.encoder, job.dropout);
   set_dropout(job.model.decoder, job.dropout);
-  if (!job.snapshot) return;
-  restore_weights(job.model, *job.snapshot);
-  job.plan.from = job.snapshot->path;
-  job.plan.first_step = job.snapshot->step;
+  if (job.snapshot) {
+    restore_weights(job.model, *job.snapshot);
+    job.plan.from = job.snapshot->path;
+    job.plan.first_step = job.snapshot->step;
+  }
+  move_to(default_device(), job.model);
 }
 
 std::string change_of_class(const Job& job) {

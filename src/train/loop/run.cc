@@ -33,6 +33,7 @@ double seconds_of_step(Job& job) {
   model::Transformer scratch(job.model.spec);
   model::initialise(scratch, 0);
   choose_trained(job, scratch);
+  move_to(default_device(), scratch);
   Stepper step(scratch, *job.task, job.options, job.compute);
   // Steps of varying length are taken from the whole run.
   const auto step_number = [&](int64_t i) {
@@ -126,6 +127,9 @@ TrainResult run(const std::string& out, const Preparation& prepare,
                 const std::function<bool(const TrainProgress&)>& progress,
                 const std::function<void(Pause, double)>& pausing, Communicator* ranks) {
   const FloatMode mode;
+  if (ranks != nullptr && &default_device() != &cpu_device())
+    fail(ErrorKind::Unsupported, "device: {} on {} ranks; expected cpu, or one rank",
+         default_device().name, ranks->size());
   if (!leads(ranks)) return help(prepare, *ranks);
   std::vector<std::string> notes;
   check_field(!out.empty(), "out", "no directory; expected one for the model");

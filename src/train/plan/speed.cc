@@ -12,21 +12,25 @@ namespace fovea::train {
 namespace {
 
 constexpr int64_t kSide = 768;  // large enough to run at full rate, small enough for the caches
-constexpr double kOperations = 2.0 * kSide * kSide * kSide;  // operations
+constexpr double operations(int64_t side) {
+  const auto length = static_cast<double>(side);
+  return 2 * length * length * length;
+}
+constexpr double kOperations = operations(kSide);
 
 // Calls `run` repeatedly and returns `amount` divided by the shortest time of a call.
 template <class Run>
 double best_rate(double amount, double seconds, const Run& run) {
   run();
   double best = 0, spent = 0;
-  while (spent < seconds) {
+  do {
     const auto start = std::chrono::steady_clock::now();
     run();
     const double took =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     best = std::max(best, amount / took);
     spent += took;
-  }
+  } while (spent < seconds);
   return best;
 }
 
@@ -65,10 +69,22 @@ class LargeMemory {
 }  // namespace
 
 double measured_flops(DType dtype, double seconds) {
-  const Tensor a = full({kSide, kSide}, 0.5, dtype), b = full({kSide, kSide}, 0.25, dtype),
-               c = empty({kSide, kSide});
-  return best_rate(kOperations, seconds,
-                   [&] { kernels(a).gemm(c, a, b, {}, {kSide, kSide, kSide, false, true}); });
+  const Device& device = default_device();
+  const auto rate = [&](int64_t side, double spent) {
+    const Tensor a = full({side, side}, 0.5, dtype).to(device),
+                 b = full({side, side}, 0.25, dtype).to(device), c = empty({side, side}).to(device);
+    return best_rate(operations(side), spent, [&] {
+      kernels(a).gemm(c, a, b, {}, {side, side, side, false, true});
+      if (&device != &cpu_device()) (void)kernels(c).sum(c, 1);  // waits
+    });
+  };
+  if (&device == &cpu_device()) return rate(kSide, seconds);
+  // Products for which a GPU takes at least a millisecond; its model is too slow for them.
+  constexpr int64_t kLeastSide = 64, kMostSide = 4096;
+  constexpr double kLong = 1e-3;
+  int64_t side = kLeastSide;
+  while (side < kMostSide && operations(side) / rate(side, 0) < kLong) side *= 2;
+  return rate(side, seconds);
 }
 
 double measured_int8_operations(double seconds) {

@@ -7,6 +7,7 @@
 #include "open/directory.h"
 #include "ops/units.h"
 #include "optim/optimizer.h"
+#include "support/gpu.h"
 #include "support/gradient_check.h"
 #include "support/random_parameters.h"
 #include "support/second_device.h"
@@ -280,6 +281,28 @@ TEST_P(Mixtures, GiveTheBitsOfTheReferenceOnAnotherDevice) {
     }
   });
   use_isa("auto");
+}
+
+// The entries of the table that the GPU device lacks, and that some mixtures need.
+constexpr const char* kMissingOnGpu[] = {"attention_backward", "recurrent_cell"};
+
+// In fp32, and refuses what needs a kernel that is missing.
+TEST_P(Mixtures, GiveTheBitsOfTheCpuOnTheGpu) {
+  each([](const model::Spec& spec) {
+    const TextBatch batch(spec);
+    model::Transformer host = random_model(spec), other = random_model(spec);
+    model::move_to(test::gpu_device(), other);
+    try {
+      const auto found = trained(other, batch, DType::f32);
+      EXPECT_EQ(found, trained(host, batch, DType::f32));
+    } catch (const Error& error) {
+      const std::string_view message = error.what();
+      EXPECT_EQ(error.kind(), ErrorKind::Unsupported) << message;
+      EXPECT_TRUE(std::ranges::any_of(kMissingOnGpu, [&](const char* name) {
+        return message.starts_with(std::string(name) + ":");
+      })) << message;
+    }
+  });
 }
 
 }  // namespace

@@ -225,6 +225,15 @@ std::map<std::string, Tensor> adapter_tensors(Transformer& model, const Family& 
 
 namespace {
 
+// Returns a copy whose trainable parameters are on the host. It shares the others.
+Transformer with_adapter_on_host(const Transformer& given) {
+  Transformer model = given;
+  model.each([](const std::string&, Parameter& p) {
+    if (p.trainable && !p.packed) p.value = p.value.to(cpu_device());
+  });
+  return model;
+}
+
 // Returns the files of an adapter besides its tensors.
 std::map<std::string, std::string> description_of(Transformer& model, const Origin& origin,
                                                   const AdapterFacts& facts) {
@@ -244,8 +253,9 @@ std::map<std::string, std::string> description_of(Transformer& model, const Orig
 
 }  // namespace
 
-std::map<std::string, std::string> adapter_files(Transformer& model, const Origin& origin,
+std::map<std::string, std::string> adapter_files(Transformer& given, const Origin& origin,
                                                  const AdapterFacts& facts) {
+  Transformer model = with_adapter_on_host(given);
   std::map<std::string, std::string> files = description_of(model, origin, facts);
   const SafeTensorsImage image(adapter_tensors(model, family_to_save(model.spec, origin)));
   std::string& content = files[kAdapterTensors];
@@ -253,8 +263,9 @@ std::map<std::string, std::string> adapter_files(Transformer& model, const Origi
   return files;
 }
 
-void save_adapter(const std::string& folder, Transformer& model, const Origin& origin,
+void save_adapter(const std::string& folder, Transformer& given, const Origin& origin,
                   const AdapterFacts& facts) {
+  Transformer model = with_adapter_on_host(given);
   const auto files = description_of(model, origin, facts);
   write_safetensors(folder + "/" + kAdapterTensors,
                     adapter_tensors(model, family_to_save(model.spec, origin)));
