@@ -146,7 +146,7 @@ class EpisodePlayer::Table {
   // Appends the messages of a reply. Returns false, without them, if the episode ends, since its
   // answer was cut or because it has no room for them and another token.
   bool continues(size_t i, const EnvironmentReply& reply) {
-    std::vector<Conversation::Message> added = messages_of(reply);
+    const std::vector<Conversation::Message> added = messages_of(reply);
     if (all_[i].answer.end_id < 0) return false;
     Conversation& conversation = conversations_[i];
     const size_t answer = conversation.messages.size() - 1;
@@ -155,7 +155,7 @@ class EpisodePlayer::Table {
       check_message(message);
       conversation.messages.back().json = message.dump();
     }
-    append(conversation.messages, std::move(added));
+    append(conversation.messages, added);
     conversation.messages.push_back({.json = "{}", .answer = true});
     const std::vector<int32_t> ids =
         player_.text_.tokens_after(conversation, answer, player_.ends_);
