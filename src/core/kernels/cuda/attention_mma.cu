@@ -137,7 +137,7 @@ static_assert(sizeof(ForwardTiles<64>) == bytes_of_mma_attention(64, kForwardTil
 
 // The state of the two rows of a lane while the keys are processed.
 template <int kWidth>
-struct RowStates {
+struct LaneStates {
   float sums[kWidth / 8][4] = {}, total[2] = {}, pivot[2] = {kHidden, kHidden};
 
   // Turns the scores of row `half` of this lane into weights; see raise_pivot() of the CPU.
@@ -202,7 +202,7 @@ DEVICE void attend(Out y, Out lse, In q, In k, In v, const AttentionCall& call, 
   H::load_rows(shared.q, q, call.width, wide, rows);
   int64_t tile = rows.next_tile(call, 0);
   load(tile, 0);
-  RowStates<kWidth> states;
+  LaneStates<kWidth> states;
   for (int stage = 0; tile < call.keys; stage = 1 - stage) {
     const int64_t next = rows.next_tile(call, tile + kTile);
     load(next, 1 - stage);
