@@ -59,12 +59,11 @@ class Communicator {
     virtual ~Transfer() = default;
     virtual void wait() = 0;  // for its end; call it once
   };
-  // Collective. Begin all_to_all() and all_gather() of values that stay valid until they have
-  // ended. Each function is called in the same order on all ranks; between its calls, a rank may
-  // use the other functions at any time.
+  // Collective. Begins an all_to_all() of values that stay valid until it has ended. The order of
+  // transfers is the same on all ranks; between them, each rank may use the other functions at any
+  // time.
   virtual std::unique_ptr<Transfer> begin_all_to_all(Parts<const float> sent,
                                                      Parts<float> received) = 0;
-  virtual std::unique_ptr<Transfer> begin_all_gather(Parts<float> values) = 0;
   // Collective. Each rank has its part of `values`; afterwards, it has those of all ranks.
   virtual void all_gather(Parts<float> values) = 0;
   virtual void all_gather(Parts<uint16_t> values) = 0;

@@ -11,7 +11,7 @@ namespace {
 
 // Values at a time: limits the memory for those of the other ranks.
 constexpr int64_t kBlock = int64_t{1} << 20;
-constexpr size_t kBegun = 4;  // blocks that are on their way, while an earlier one is added
+constexpr size_t kBegun = 2;  // blocks that are on their way, while an earlier one is added
 constexpr int64_t kAddedAtOnce = int64_t{1} << 14;
 
 // Copies the elements [begin, begin + count) of a summand.
@@ -106,26 +106,21 @@ void TreeReduction::begin_block(const RankSummands& summands, const std::vector<
   block.received.resize(block.last.size() * static_cast<size_t>(mine));
   block.transfer = ranks_.begin_all_to_all({block.sent, to}, {block.received, from});
   begun_.push_back(std::move(block));
-  while (begun_.size() > kBegun) add_first();
+  while (begun_.size() > kBegun) finish_first();
 }
 
-void TreeReduction::add_first() {
+void TreeReduction::finish_first() {
   Block block = std::move(begun_.front());
   begun_.pop_front();
   block.transfer->wait();
   const int64_t mine = std::ssize(block.part);
   add_rows(block.received.data(), block.last, mine);
   std::copy_n(block.received.data(), mine, block.part.data());
-  if (block.total.empty()) return;
-  block.sent = block.received = {};
-  block.transfer = ranks_.begin_all_gather({block.total, block.counts});
-  gathering_.push_back(std::move(block));
+  if (!block.total.empty()) ranks_.all_gather({block.total, block.counts});
 }
 
 void TreeReduction::finish() {
-  while (!begun_.empty()) add_first();
-  for (const Block& block : gathering_) block.transfer->wait();
-  gathering_.clear();
+  while (!begun_.empty()) finish_first();
 }
 
 }  // namespace fovea

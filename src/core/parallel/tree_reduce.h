@@ -47,11 +47,10 @@ class TreeReduction {
     std::unique_ptr<Communicator::Transfer> transfer = {};
   };
   void begin_block(const RankSummands& summands, const std::vector<Summand>& own, Block block);
-  void add_first();
+  void finish_first();
 
   Communicator& ranks_;
-  std::deque<Block> begun_;      // to be added
-  std::deque<Block> gathering_;  // that all ranks gather
+  std::deque<Block> begun_;
 };
 
 }  // namespace fovea

@@ -71,40 +71,19 @@ void wait(MPI_Request request, const char* what) {
 // MPI reads the counts until the end.
 class MpiTransfer : public Communicator::Transfer {
  public:
-  void wait() override { fovea::wait(request_, what_); }
-
- protected:
-  explicit MpiTransfer(const char* what) : what_(what) {}
-  MPI_Request request_ = MPI_REQUEST_NULL;
-  const char* what_;
-};
-
-class AllToAll : public MpiTransfer {
- public:
-  AllToAll(Communicator::Parts<const float> sent, Communicator::Parts<float> received,
-           MPI_Comm ranks)
-      : MpiTransfer("MPI_Ialltoallv"), from_(sent.counts), to_(received.counts) {
+  MpiTransfer(Communicator::Parts<const float> sent, Communicator::Parts<float> received,
+              MPI_Comm ranks)
+      : from_(sent.counts), to_(received.counts) {
     check(MPI_Ialltoallv(sent.values.data(), from_.counts.data(), from_.offsets.data(), MPI_FLOAT,
                          received.values.data(), to_.counts.data(), to_.offsets.data(), MPI_FLOAT,
                          ranks, &request_),
-          what_);
+          "MPI_Ialltoallv");
   }
+  void wait() override { fovea::wait(request_, "MPI_Ialltoallv"); }
 
  private:
   Layout from_, to_;
-};
-
-class AllGather : public MpiTransfer {
- public:
-  AllGather(Communicator::Parts<float> values, MPI_Comm ranks)
-      : MpiTransfer("MPI_Iallgatherv"), all_(values.counts) {
-    check(MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_FLOAT, values.values.data(), all_.counts.data(),
-                          all_.offsets.data(), MPI_FLOAT, ranks, &request_),
-          what_);
-  }
-
- private:
-  Layout all_;
+  MPI_Request request_ = MPI_REQUEST_NULL;
 };
 
 // Over TCP, Open MPI asks the receiver before it sends the main part of each large message; while
@@ -127,7 +106,7 @@ class MpiCommunicator : public Communicator {
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     MPI_Comm_size(MPI_COMM_WORLD, &size_);
-    for (MPI_Comm* const own : {&beats_, &exchanges_, &gathers_}) {
+    for (MPI_Comm* const own : {&beats_, &transfers_}) {
       check(MPI_Comm_dup(MPI_COMM_WORLD, own), "MPI_Comm_dup");
       MPI_Comm_set_errhandler(*own, MPI_ERRORS_RETURN);
     }
@@ -150,10 +129,7 @@ class MpiCommunicator : public Communicator {
   }
   std::unique_ptr<Transfer> begin_all_to_all(Parts<const float> sent,
                                              Parts<float> received) override {
-    return std::make_unique<AllToAll>(sent, received, exchanges_);
-  }
-  std::unique_ptr<Transfer> begin_all_gather(Parts<float> values) override {
-    return std::make_unique<AllGather>(values, gathers_);
+    return std::make_unique<MpiTransfer>(sent, received, transfers_);
   }
   void all_gather(Parts<float> values) override { collect(values, MPI_FLOAT); }
   void all_gather(Parts<uint16_t> values) override { collect(values, MPI_UINT16_T); }
@@ -187,9 +163,8 @@ class MpiCommunicator : public Communicator {
   template <class T>
   void collect(Parts<T> values, MPI_Datatype type);
 
-  MPI_Comm machine_ = MPI_COMM_NULL, beats_ = MPI_COMM_NULL;
-  MPI_Comm exchanges_ = MPI_COMM_NULL, gathers_ = MPI_COMM_NULL;  // of transfers that have begun
-  std::list<Sent> sent_;                                          // until they are on their way
+  MPI_Comm machine_ = MPI_COMM_NULL, beats_ = MPI_COMM_NULL, transfers_ = MPI_COMM_NULL;
+  std::list<Sent> sent_;  // until they are on their way
 };
 
 template <class T>
