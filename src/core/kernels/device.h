@@ -39,7 +39,7 @@ const Device& cpu_device();
 const Device& add_device(Device device);
 const Device& device_named(std::string_view name);  // throws InvalidArgument if there is none
 std::string_view name_of(const Device& device);
-// Returns a line about each GPU of this machine, or one line that says why there is none.
+// Returns a line about each GPU of this machine, or one line with the reason if it has no GPU.
 std::vector<std::string> describe_gpus();
 // The device of new models; at first the CPU. See use_device() of fovea/core/machine.h.
 const Device& default_device();

@@ -35,7 +35,7 @@ enum class ByteProducts : uint8_t { pairs, vnni, model_vnni };
 ByteProducts byte_products();
 
 // Returns the class of machines that compute the same bits with products in `compute`: for bf16
-// "cuda" on a GPU and "amx" on AMX or its model, else "common".
+// "amx" on AMX or its model, and "cuda-mma" or "cuda-model-mma" on these devices, else "common".
 std::string numeric_class(DType compute);
 
 // Returns one line for each instruction set that the CPU supports but fovea does not use, because

@@ -127,9 +127,7 @@ TrainResult run(const std::string& out, const Preparation& prepare,
                 const std::function<bool(const TrainProgress&)>& progress,
                 const std::function<void(Pause, double)>& pausing, Communicator* ranks) {
   const FloatMode mode;
-  if (ranks != nullptr && &default_device() != &cpu_device())
-    fail(ErrorKind::Unsupported, "device: {} on {} ranks; expected cpu, or one rank",
-         default_device().name, ranks->size());
+  if (ranks != nullptr) require_cpu("training on several ranks");
   if (!leads(ranks)) return help(prepare, *ranks);
   std::vector<std::string> notes;
   check_field(!out.empty(), "out", "no directory; expected one for the model");

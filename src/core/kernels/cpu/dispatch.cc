@@ -141,7 +141,8 @@ bool native_bf16() {
 }
 
 std::string numeric_class(DType compute) {
-  if (compute == DType::bf16 && &default_device() != &cpu_device()) return "cuda";
+  if (compute == DType::bf16 && &default_device() != &cpu_device())
+    return default_device().name + std::string("-mma");
   const Bf16Products bf16 = bf16_products();
   const bool tiles = bf16 == Bf16Products::tiles || bf16 == Bf16Products::model_tiles;
   return compute == DType::bf16 && tiles ? "amx" : "common";

@@ -53,7 +53,6 @@ AttentionCall call_of(const AttentionShape& shape) {
 Launch attention_blocks(const AttentionShape& shape, int64_t tiles, int64_t columns) {
   return {.blocks_x = static_cast<int>(tiles * tiles_of(columns)),
           .blocks_y = static_cast<int>(shape.batch * shape.kv_heads),
-          .threads = kThreads,
           .shared_bytes = kAttentionBytes};
 }
 
@@ -84,7 +83,6 @@ Launch mma_blocks(const AttentionShape& shape, int64_t tiles, int width, int of_
                   int pieces) {
   return {.blocks_x = static_cast<int>(tiles * pieces),
           .blocks_y = static_cast<int>(shape.batch * shape.kv_heads),
-          .threads = 128,
           .shared_bytes = bytes_of_mma_attention(width, of_shared)};
 }
 
@@ -194,10 +192,8 @@ void attention_paged(Out y, In q, const PagedAttention& paged,
   call.key_pages = its_keys.data();
   call.value_pages = its_values.data();
   launch(kernel::attention_paged,
-         {.blocks_x = static_cast<int>(blocks.size()),
-          .threads = kThreads,
-          .shared_bytes = kAttentionBytes},
-         y, q, call, its_spans.data(), its_blocks.data());
+         {.blocks_x = static_cast<int>(blocks.size()), .shared_bytes = kAttentionBytes}, y, q, call,
+         its_spans.data(), its_blocks.data());
 }
 
 void put_in_pages(std::span<const PageRows> rows) {

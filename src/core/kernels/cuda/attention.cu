@@ -20,7 +20,7 @@ struct RowStates {
     constexpr float kSlack = 8;
     float most = kHidden;
     UNROLLED for (const float score : scores) most = larger(most, score);
-    most = largest_of_side(most);
+    most = largest_over<kSide>(most);
     if (!(most > pivot[i] + kSlack)) return;
     const float rescale = exp2(pivot[i] - most);
     pivot[i] = most;
@@ -60,7 +60,7 @@ DEVICE void attend(Out y, Out lse, const QueryOperand& q, const OwnRows& rows, c
                   [&](int key, int d) { return values.at(tile + key, column + d); });
   }
   UNROLLED for (int i = 0; i < kOwn; ++i) {
-    const float total = sum_of_side(states.sum[i]), inverse = total == 0 ? 0 : 1 / total;
+    const float total = sum_over<kSide>(states.sum[i]), inverse = total == 0 ? 0 : 1 / total;
     if (rows.slot[i] < 0) continue;
     UNROLLED for (int j = 0; j < kOwn; ++j) {
       const int64_t d = column + own_column() + kSide * j;

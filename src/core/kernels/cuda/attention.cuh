@@ -5,6 +5,7 @@
 // at a time, with the sums of the CPU's kernels in the same order.
 
 #include "kernels/cuda/attention_rows.cuh"
+#include "kernels/cuda/lanes.cuh"
 #include "kernels/cuda/tile.cuh"
 
 namespace fovea::cuda {
@@ -29,7 +30,7 @@ struct OwnRows {
       index[i] = row.index;
       head[i] = row.head;
       position[i] = row.position;
-      seen[i] = row.seen;
+      seen[i] = row.seen(call, batch);
     }
   }
   DEVICE bool sees(int i, int64_t key) const { return fovea::cuda::sees(seen[i], key); }
@@ -138,16 +139,6 @@ DEVICE void bend_scores(Sums& scores, const OwnRows& rows, const AttentionCall& 
 DEVICE float dropout_factor(const AttentionCall& call, const OwnRows& rows, int i, int64_t tile,
                             int j) {
   return dropout_factor(call, rows.index[i], tile + own_column() + kSide * j);
-}
-
-// The sum, or the largest, of the numbers of a row's threads, on each of them.
-DEVICE float sum_of_side(float x) {
-  for (int half = kSide / 2; half > 0; half /= 2) x += shuffle_xor(x, half);
-  return x;
-}
-DEVICE float largest_of_side(float x) {
-  for (int half = kSide / 2; half > 0; half /= 2) x = larger(x, shuffle_xor(x, half));
-  return x;
 }
 
 }  // namespace fovea::cuda

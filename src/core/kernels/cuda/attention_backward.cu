@@ -34,7 +34,7 @@ DEVICE Gradients differentiate(AttentionTiles& shared, const AttentionInputs& in
       const float log = get(in.lse, rows.index[i]);
       if (log != kHidden) log_sum = log * kLog2e;
     }
-    delta = sum_of_side(delta);
+    delta = sum_over<kSide>(delta);
     UNROLLED for (int j = 0; j < kOwn; ++j) {
       const float weight = exp2(scores.of[i][j] - log_sum);
       float dropped = 1;
@@ -55,14 +55,6 @@ DEVICE void store_left(AttentionTiles& shared, const Sums& x, bool rows_first) {
     (rows_first ? shared.left[row][key] : shared.left[key][row]) = x.of[i][j];
   }
   barrier();
-}
-
-// The slot of row `row`, in [B, T, H]; -1 if there is none.
-DEVICE int64_t slot_of(const AttentionCall& call, int64_t batch, int64_t kv_head, int64_t row) {
-  const int64_t group = call.heads / call.kv_heads;
-  if (row >= group * call.queries) return -1;
-  return (batch * call.queries + row % call.queries) * call.heads + kv_head * group +
-         row / call.queries;
 }
 
 // Stores the columns from `column` of the keys, or values, of a tile.
@@ -95,7 +87,7 @@ KERNEL(attention_backward_keys)
     const Gradients found = differentiate(shared, in, rows, call, batch, kv_head, tile);
     const auto row_of = [&](const QueryOperand& x) {
       return [=, &call](int row, int d) {
-        return x.at(slot_of(call, batch, kv_head, first + row), column + d);
+        return x.at(QueryRow(call, batch, kv_head, first + row).slot, column + d);
       };
     };
     store_left(shared, found.weights, true);

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "kernels/cuda/attention_rows.cuh"
 #include "kernels/cuda/mma.cuh"
+#include "kernels/cuda/rows.cuh"
 
 namespace fovea::cuda {
 namespace {
@@ -44,7 +45,7 @@ struct BlockRows {
     const QueryRow row(call, batch, kv_head, first + thread());
     slot[thread()] = row.slot;
     index[thread()] = row.index;
-    seen[thread()] = row.seen;
+    seen[thread()] = row.seen(call, batch);
   }
   // The first tile from `tile` of which a row sees a key; call.keys or more if there is none. All
   // threads call it.
@@ -115,15 +116,7 @@ struct Halves {
   }
 };
 
-// The sum, or the largest, over the four lanes of a row.
-DEVICE float sum_of_quad(float x) {
-  x += shuffle_xor(x, 1);
-  return x + shuffle_xor(x, 2);
-}
-DEVICE float largest_of_quad(float x) {
-  x = larger(x, shuffle_xor(x, 1));
-  return larger(x, shuffle_xor(x, 2));
-}
+constexpr int kRowLanes = 4;  // of a row of results
 
 // ---- The forward pass
 
@@ -152,7 +145,7 @@ struct LaneStates {
       if (!sees(seen, tile + part_column(p, e))) x[p][e] = kHidden;
       most = larger(most, x[p][e]);
     }
-    most = largest_of_quad(most) * call.factor;
+    most = largest_over<kRowLanes>(most) * call.factor;
     if (most > pivot[half] + kSlack) {
       const float raised = rintf(most), rescale = exp2(pivot[half] - raised);
       pivot[half] = raised;
@@ -171,7 +164,7 @@ struct LaneStates {
 
   DEVICE void store(Out y, Out lse, int half, const BlockRows& rows, const AttentionCall& call) {
     const int row = part_row(2 * half);
-    const float sum = sum_of_quad(total[half]), inverse = sum == 0 ? 0 : 1 / sum;
+    const float sum = sum_over<kRowLanes>(total[half]), inverse = sum == 0 ? 0 : 1 / sum;
     if (rows.slot[row] < 0) return;
     UNROLLED for (int p = 0; p < kWidth / 8; ++p)
         UNROLLED for (int e = 2 * half; e < 2 * half + 2; ++e) {
@@ -367,16 +360,14 @@ KERNEL(attention_mma_128)(Out y, Out lse, In q, In k, In v, AttentionCall call, 
 }
 
 KERNEL(attention_deltas)(float* deltas, In dy, In y, int64_t rows, AttentionCall call) {
-  for (int64_t row = static_cast<int64_t>(block_x()) * (threads() / kWarp) + warp(); row < rows;
-       row += static_cast<int64_t>(blocks_x()) * (threads() / kWarp)) {
-    float sum = 0;
-    for (int64_t d = lane(); d < call.value_width; d += kWarp)
-      sum = multiply_add(get(dy, row * call.value_width + d), get(y, row * call.value_width + d),
-                         sum);
-    for (int half = kWarp / 2; half > 0; half /= 2) sum += shuffle_xor(sum, half);
+  for (int64_t row = first_row(); row < rows; row += row_stride()) {
+    const int64_t begin = row * call.value_width;
+    const float delta = sum_of_row(call.value_width, [&](int64_t d, float sum) {
+      return multiply_add(get(dy, begin + d), get(y, begin + d), sum);
+    });
     const int64_t head = row % call.heads, query = row / call.heads % call.queries;
-    if (lane() == 0)
-      deltas[(row / call.heads / call.queries * call.heads + head) * call.queries + query] = sum;
+    const int64_t batch = row / call.heads / call.queries;
+    if (lane() == 0) deltas[(batch * call.heads + head) * call.queries + query] = delta;
   }
 }
 

@@ -34,7 +34,6 @@ struct QueryRow {
   int64_t slot = -1;  // in [B, T, H]; negative: there is no such row
   int64_t index = 0;  // in [B, H, T]
   int32_t head = 0, position = 0;
-  SeenKeys seen = {};
 
   DEVICE QueryRow(const AttentionCall& call, int64_t batch, int64_t kv_head, int64_t row) {
     const int64_t group = call.heads / call.kv_heads;
@@ -43,7 +42,9 @@ struct QueryRow {
     position = static_cast<int32_t>(row % call.queries);
     slot = (batch * call.queries + position) * call.heads + head;
     index = (batch * call.heads + head) * call.queries + position;
-    seen = call.seen[batch * call.seen_stride + position];
+  }
+  DEVICE SeenKeys seen(const AttentionCall& call, int64_t batch) const {
+    return slot < 0 ? SeenKeys() : call.seen[batch * call.seen_stride + position];
   }
 };
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// What computes the kernels: a GPU (driver.h), or the model of one (model_device.h). The rest of
-// the device is the same for both.
+// What computes the kernels: a GPU (driver_backend.cc), or the model of one (model_backend.cc). The
+// rest of the device is the same for both.
 
 #include <array>
 #include <cstddef>
@@ -14,12 +14,12 @@
 
 namespace fovea::cuda {
 
-// How a kernel is started.
+// How a kernel is started. launch() sets the kernel and its threads.
 struct Launch {
-  const char* kernel = "";
   int blocks_x = 1, blocks_y = 1;
-  int threads = 1;  // of a block
   size_t shared_bytes = 0;
+  const char* kernel = "";
+  int threads = 1;  // of a block
 };
 struct Argument {
   const void* data;
@@ -42,12 +42,12 @@ class Backend {
 };
 
 // The backend of the device of this process; see cuda_device() and cuda_model_device(). Throws
-// Internal if there is none.
+// Internal if neither was called.
 Backend& backend();
 
 Backend& model_backend();
-// Opens the GPU of this number at the first call. Throws Unsupported if there is none, or if its
-// kernels are missing, and InvalidArgument for another number than that of the first call.
+// Opens the GPU of this number at the first call. Throws Unsupported if the driver finds no GPU or
+// the kernels are missing, and InvalidArgument for another number than that of the first call.
 Backend& driver_backend(int number);
 
 // Starts a kernel. The arguments are converted to the parameters.
@@ -55,6 +55,7 @@ template <class... Parameters, class... Given>
 void launch(const KernelOf<Parameters...>& kernel, Launch how, const Given&... given) {
   const std::tuple<Parameters...> values(given...);
   how.kernel = kernel.name;
+  how.threads = kernel.threads;
   std::apply(
       [&](const Parameters&... each) {
         const std::array<Argument, sizeof...(Parameters)> arguments = {

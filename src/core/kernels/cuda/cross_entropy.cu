@@ -34,7 +34,7 @@ KERNEL(cross_entropy)
     const int64_t begin = i * width;
     float most = -INFINITY;  // ignores NaN, which the sum propagates
     for (int64_t j = lane(); j < width; j += kWarp) most = larger(get(logits, begin + j), most);
-    most = largest_of_lanes(most);
+    most = largest_over<kWarp>(most);
     const double sum =
         blockwise_sum(logits, begin, width, [=](float x) { return exp_of(x - most); });
     const double log_sum = most + math::parts::natural_log(sum);

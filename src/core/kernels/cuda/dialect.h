@@ -18,9 +18,8 @@
 //                                      gives row i % 8 of matrix i / 8 and gets, of each matrix,
 //                                      the elements 2 (i % 4) and 2 (i % 4) + 1 of row i / 4, or of
 //                                      column i / 4 if `transposed`
-//   mma(d, a, b)                       d [16, 8] += a [16, 16] b [16, 8] in bf16, whose elements
-//   the
-//                                      lanes of the warp hold as PTX's mma.m16n8k16 wants them
+//   mma(d, a, b)                       d [16, 8] += a [16, 16] b [16, 8] in bf16; the lanes of the
+//                                      warp hold the elements as those of PTX's mma.m16n8k16
 //   copy_async(to, from)               begins to copy 16 bytes to shared memory
 //   copies_begun(), wait_copies(n)     ends a group of copies; waits until at most n groups are
 //                                      under way. The other threads see them after a barrier().
@@ -39,7 +38,7 @@
 
 #define DEVICE __device__ __forceinline__
 #define UNROLLED _Pragma("unroll")
-#define KERNEL(name) extern "C" __global__ void __launch_bounds__(kernel::name.most_threads) name
+#define KERNEL(name) extern "C" __global__ void __launch_bounds__(kernel::name.threads) name
 #define SHARED(Type, name)                                        \
   extern __shared__ __align__(16) unsigned char shared_memory_[]; \
   Type& name = *reinterpret_cast<Type*>(shared_memory_)

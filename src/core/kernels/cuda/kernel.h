@@ -57,8 +57,8 @@ struct PagedCall {
 };
 struct PagedSpan {
   int64_t row = 0, queries = 0, keys = 0, bias_origin = 0;
-  int64_t pages = 0,
-          seen = 0;  // indices of the first page, and of the seen keys of the first query
+  int64_t pages = 0;  // index of the first page
+  int64_t seen = 0;   // index of the keys that the first query sees
 };
 // What a block computes: 64 rows of a span and of a key-value head, 64 columns of the values.
 struct PagedBlock {
@@ -94,7 +94,7 @@ struct PagePut {
 template <class... Parameters>
 struct KernelOf {
   const char* name;
-  int most_threads;  // of a block
+  int threads;  // of a block
 };
 
 template <class F>

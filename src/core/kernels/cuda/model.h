@@ -6,7 +6,7 @@
 //   - the shared memory of a block begins with NaN, and ends at a page that cannot be accessed;
 //   - a copy to shared memory sets the target to NaN, and arrives only when a thread waits for it;
 //   - a barrier that some threads of a block or a warp never reach throws Internal.
-// Memory of the model device is guarded too; see model_device.h.
+// Memory of the model device is guarded too; see model_backend.cc.
 
 #include <cstddef>
 #include <cstdint>
@@ -39,8 +39,7 @@ void barrier();
 bool any_thread(bool x);
 double shuffle_xor(double x, int mask);  // of a float or a double
 void load_matrices(uint32_t (&r)[4], const bf16* row, bool transposed);
-// Adds the 16 products of each sum and the sum exactly, and rounds once. A GPU may round more
-// often.
+// Adds the 16 products of each sum in double, and rounds once. A GPU may round more often.
 void mma(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]);
 void copy_async(void* to, const void* from);
 void copies_begun();

@@ -28,7 +28,7 @@ DEVICE void store_integers(const PagePut& put, char* head, int64_t token, int64_
     largest = fmaxf(largest, fabsf(value));
     bad += value * 0.0f;  // becomes NaN, like the scale, if a number is not finite
   }
-  const float scale = largest_of_lanes(largest) / 127 + sum_of_lanes(bad);
+  const float scale = largest_over<kWarp>(largest) / 127 + sum_over<kWarp>(bad);
   float inverse = 0;
   if (scale > 0 && 1 / scale < INFINITY) inverse = 1 / scale;
   store_row<int8_t>(put, reinterpret_cast<int8_t*>(head), token, [&](int64_t d) {

@@ -14,14 +14,13 @@ std::vector<int64_t> starts_of(const Units& units, int64_t rows) {
   return starts;
 }
 
-Launch over_tiles(int64_t m, int64_t n, int rows, int columns, int threads, size_t bytes) {
+Launch over_tiles(int64_t m, int64_t n, int rows, int columns, size_t bytes) {
   return {.blocks_x = static_cast<int>((n + columns - 1) / columns),
           .blocks_y = static_cast<int>((m + rows - 1) / rows),
-          .threads = threads,
           .shared_bytes = bytes};
 }
 Launch over_tiles(int64_t m, int64_t n, const MmaShape& shape) {
-  return over_tiles(m, n, shape.rows(), shape.columns(), shape.threads(), shape.bytes());
+  return over_tiles(m, n, shape.rows(), shape.columns(), shape.bytes());
 }
 
 }  // namespace
@@ -36,7 +35,7 @@ void gemm(Out c, In a, In b, In bias, const GemmShape& shape) {
   const bool wide = is_wide(a, transpose_a ? m : k) && is_wide(b, transpose_b ? k : n) &&
                     (second.k == 0 || (is_wide(second.a, second.k) &&
                                        is_wide(second.b, transpose_b ? second.k : n)));
-  const Launch chains = over_tiles(m, n, kTile, kTile, kTileThreads, kTileBytes);
+  const Launch chains = over_tiles(m, n, kTile, kTile, kTileBytes);
   if (units.count == 1) {
     if (!halves) return launch(kernel::gemm_chains, chains, c, a, b, bias, operands);
     if (m <= kFewRows.rows())

@@ -1,29 +1,10 @@
 // The entries over rows.
 
-#include "base/error.h"
 #include "kernels/cuda/start.h"
+#include "kernels/row_blocks.h"
 
 namespace fovea::cuda {
 namespace {
-
-constexpr int64_t kRowBlock = 64;  // rows of a block of sums, as on the CPU
-
-// The blocks of rows of sums: those of each unit begin anew (row_blocks-inl.h).
-struct RowBlocks {
-  std::vector<int64_t> rows, of_units;
-
-  explicit RowBlocks(const Rows& all) {
-    for (int64_t unit = 0; unit < all.units.count; ++unit) {
-      of_units.push_back(std::ssize(rows));
-      const int64_t end = all.units.start(unit + 1, all.count);
-      for (int64_t row = all.units.start(unit, all.count); row < end; row += kRowBlock)
-        rows.push_back(row);
-    }
-    of_units.push_back(std::ssize(rows));
-    rows.push_back(all.count);
-  }
-  int64_t count() const { return std::ssize(rows) - 1; }
-};
 
 // Threads for the columns of each block of rows.
 Launch over_columns(int64_t width, const RowBlocks& blocks) {

@@ -1,35 +1,24 @@
 #pragma once
 
 // Rows of numbers, one for each warp. The CPU's kernels have 32 partial sums of a row, element j in
-// number j mod 32, and add the upper half to the lower one until one is left: so do the lanes of a
-// warp, with the same bits.
+// number j mod 32: so do the lanes of a warp, with the same bits.
 
-#include "kernels/cuda/dialect.h"
+#include "kernels/cuda/lanes.cuh"
 
 namespace fovea::cuda {
 
 // The first row of this warp, and the distance to its next one.
 DEVICE int64_t first_row() {
-  return static_cast<int64_t>(block_x()) * (threads() / kWarp) + thread() / kWarp;
+  return static_cast<int64_t>(block_x()) * (threads() / kWarp) + warp();
 }
 DEVICE int64_t row_stride() { return static_cast<int64_t>(blocks_x()) * (threads() / kWarp); }
-
-// The sum of x over the lanes, on each lane.
-DEVICE float sum_of_lanes(float x) {
-  for (int half = kWarp / 2; half > 0; half /= 2) x += shuffle_xor(x, half);
-  return x;
-}
-DEVICE float largest_of_lanes(float x) {
-  for (int half = kWarp / 2; half > 0; half /= 2) x = fmaxf(x, shuffle_xor(x, half));
-  return x;
-}
 
 // The sum of a row, of which add(j, sum) adds element j.
 template <class Add>
 DEVICE float sum_of_row(int64_t width, const Add& add) {
   float sum = 0;
   for (int64_t j = lane(); j < width; j += kWarp) sum = add(j, sum);
-  return sum_of_lanes(sum);
+  return sum_over<kWarp>(sum);
 }
 
 }  // namespace fovea::cuda

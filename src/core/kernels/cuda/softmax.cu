@@ -14,7 +14,7 @@ DEVICE float largest_of_row(In x, int64_t begin, int64_t width) {
   float most = -INFINITY;
   for (int64_t j = lane(); j < width; j += kWarp)
     most = cpu::one_number::larger(get(x, begin + j), most);
-  return largest_of_lanes(most);
+  return largest_over<kWarp>(most);
 }
 
 KERNEL(softmax)(Out y, In x, int64_t count, int64_t width) {

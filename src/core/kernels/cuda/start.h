@@ -17,14 +17,12 @@ namespace fovea::cuda {
 #include "kernels/entries.inc"
 #undef KERNEL
 
-inline constexpr int kThreads = 256;      // of a block, of kernels over elements
-inline constexpr int kMostBlocks = 2048;  // of these kernels; more than a GPU runs at once
-
-// Enough blocks for one thread per element.
+// Blocks that share elements, one for each of 256 of them at most. Any number of them and of their
+// threads computes all elements.
 inline Launch over(int64_t elements) {
-  const int64_t blocks = (elements + kThreads - 1) / kThreads;
-  return {.blocks_x = static_cast<int>(std::min<int64_t>(blocks, kMostBlocks)),
-          .threads = kThreads};
+  constexpr int64_t kElements = 256, kMostBlocks = 2048;  // more than a GPU runs at once
+  const int64_t blocks = (elements + kElements - 1) / kElements;
+  return {.blocks_x = static_cast<int>(std::min(blocks, kMostBlocks))};
 }
 
 // The function of an entry over `size` elements: the kernel of the same name, with the same

@@ -1,26 +1,26 @@
 // Sums of all elements, in double; see cpu/reduce.cc.
 
-#include "kernels/cuda/dialect.h"
+#include "kernels/cuda/lanes.cuh"
 #include "kernels/sum_block.h"
 
 namespace fovea::cuda {
 
 // 16 threads have the 16 partial sums of a block of kSumBlock elements.
 KERNEL(sum_of_blocks)(double* partial, In x, bool squares, int64_t size) {
-  constexpr int kSide = 16;
+  constexpr int kPartialSums = 16;
   const int64_t blocks = (size + kSumBlock - 1) / kSumBlock;
-  const int64_t groups = element_stride() / kSide, own = thread() % kSide;
+  const int64_t groups = element_stride() / kPartialSums, own = thread() % kPartialSums;
   // All lanes of a warp go on as long as one of its two groups does.
   for (int64_t block = first_element() / kWarp * 2; block < blocks; block += groups) {
-    const int64_t mine = block + thread() % kWarp / kSide;
+    const int64_t mine = block + lane() / kPartialSums;
     const int64_t begin = mine * kSumBlock;
     const int64_t end = begin + kSumBlock < size ? begin + kSumBlock : size;
     double sum = 0;
-    for (int64_t i = begin + own; i < end; i += kSide) {
+    for (int64_t i = begin + own; i < end; i += kPartialSums) {
       const double value = get(x, i);
       sum += squares ? value * value : value;
     }
-    for (int half = kSide / 2; half > 0; half /= 2) sum += shuffle_xor(sum, half);
+    sum = sum_over<kPartialSums>(sum);
     if (own == 0 && mine < blocks) partial[mine] = sum;
   }
 }

@@ -173,10 +173,11 @@ double sum_of(In x, bool squares, int64_t size) {
   launch(kernel::add_partial_sums, {}, total.data(), partial.data(), blocks);
   return total.number();
 }
-double sum(In x, int64_t size) { return sum_of(x, false, size); }
-double sum_of_squares(In x, int64_t size) { return sum_of(x, true, size); }
 
 }  // namespace
+
+double sum(In x, int64_t size) { return sum_of(x, false, size); }
+double sum_of_squares(In x, int64_t size) { return sum_of(x, true, size); }
 
 namespace {
 

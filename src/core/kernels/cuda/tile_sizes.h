@@ -13,7 +13,6 @@ namespace fovea::cuda {
 inline constexpr int kTile = 64;   // rows and columns of results
 inline constexpr int kDepth = 16;  // elements of the inner index at a time
 inline constexpr int kSide = 16;   // threads of a row
-inline constexpr int kTileThreads = kSide * kSide;
 // One more column, so that the threads of a warp store to different banks.
 inline constexpr int kTileStride = kTile + 1;
 inline constexpr size_t kTileBytes = size_t{2} * kDepth * kTileStride * sizeof(float);
@@ -31,7 +30,6 @@ struct MmaShape {
 
   constexpr int rows() const { return warp_rows * row_parts * 16; }
   constexpr int columns() const { return warp_columns * column_parts * 8; }
-  constexpr int threads() const { return warp_rows * warp_columns * 32; }
   // Elements of a stage of an operand: [count, kInner] or, if k comes first, [kInner, count].
   static constexpr int elements(int count) {
     const int rows_first = count * (kInner + kPad), k_first = kInner * (count + kPad);
