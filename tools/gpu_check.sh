@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Checks the device "cuda" on a machine with an NVIDIA GPU, which may have no network, no compiler and a few minutes.
 #
-#   tools/gpu_check.sh prepare   builds on any machine; gathers the programs, their libraries and the kernels in build/gpu-check
+#   tools/gpu_check.sh prepare   builds on any machine; gathers the programs, their libraries and the kernels in
+#                                build/gpu-check.tar.xz
 #   tools/gpu_check.sh           checks on the machine with the GPU; writes gpu_check.json to $OUT, default build/gpu-check
 #
 # The parts are those of tools/gpu/check.py. A record of a run is kept in bench/records/.
@@ -26,11 +27,15 @@ prepare() {
   done
   git rev-parse HEAD > "$folder/commit"
   if [[ -n $(git status --porcelain) ]]; then echo "changed" >> "$folder/commit"; fi
-  du -sh "$folder"
+  tar -C build -cJf "$folder.tar.xz" gpu-check
+  du -h "$folder.tar.xz"
 }
 
 case ${1:-} in
   prepare) prepare ;;
-  "") exec python3 tools/gpu/check.py "$folder" "${OUT:-$folder}/gpu_check.json" ;;
+  "")
+    [[ -e $folder/commit ]] || python3 -m tarfile -e "$folder.tar.xz" build
+    exec python3 tools/gpu/check.py "$folder" "${OUT:-$folder}/gpu_check.json"
+    ;;
   *) echo "gpu_check: $1: unknown; expected prepare, or no argument" >&2; exit 2 ;;
 esac
