@@ -173,18 +173,21 @@ Api::Read<Request> Api::read(const http::Request& request, Able able,
 }
 
 void Api::check_unknown_fields(const Json& body, const char* path) const {
-  constexpr size_t kMostWarnings = 1000, kMostName = 64;
+  constexpr size_t kMostName = 64;
   const std::vector<FieldInfo>& fields = fields_of_route(path);
   check_unknown(body, fields);
-  for (const std::string& key : unknown_keys(body, fields)) {
-    const std::string line =
-        fmt::format("{}: the field \"{}\" is unknown and ignored", path, excerpt(key, kMostName));
-    {
-      const std::lock_guard lock(mutex_);
-      if (!warn_ || warned_.size() == kMostWarnings || !warned_.insert(line).second) continue;
-    }
-    warn_(line);
+  for (const std::string& key : unknown_keys(body, fields))
+    warn_once(
+        fmt::format("{}: the field \"{}\" is unknown and ignored", path, excerpt(key, kMostName)));
+}
+
+void Api::warn_once(const std::string& line) const {
+  constexpr size_t kMostWarnings = 1000;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!warn_ || warned_.size() == kMostWarnings || !warned_.insert(line).second) return;
   }
+  warn_(line);
 }
 
 void Api::complete(const http::Request& request, const ExchangePtr& exchange) {
@@ -202,6 +205,7 @@ void Api::chat(const http::Request& request, const ExchangePtr& exchange) {
   auto [model, parsed] =
       read<ChatRequest>(request, is<TextGenerator>, generation_defaults(kTokens));
   const PreparedPrompts prompts = prepare(parsed, *model);
+  for (const std::string& warning : parsed.warnings) warn_once(warning);
   auto format = openai_chat(parsed, model->facts.name);
   std::make_shared<GenerationJob>(std::move(parsed), std::move(format), model, exchange, metrics_)
       ->start(prompts);

@@ -78,6 +78,7 @@ class Api {
   // capability, or else the first model. Throws ApiError 404 if the name is unknown.
   std::shared_ptr<ServedModel> model(const Json& body, Able able) const;
 
+  void warn_once(const std::string& line) const;
   // Refuses unknown fields of a route that restrict the response, and reports the others.
   void check_unknown_fields(const Json& body, const char* path) const;
 

@@ -8,6 +8,7 @@
 
 #include "base/stop.h"
 #include "serve/api_error.h"
+#include "serve/tool_calls.h"
 
 namespace fovea::serve {
 GenerationJob::GenerationJob(GenerationRequest request, std::unique_ptr<GenerationFormat> format,
@@ -23,7 +24,8 @@ GenerationJob::GenerationJob(GenerationRequest request, std::unique_ptr<Generati
 
 void GenerationJob::start(const PreparedPrompts& prepared) {
   const auto& prompts = prepared.ids;
-  calls_ = prepared.calls;
+  if (const auto* generator = model_->find<TextGenerator>(); generator && generator->chat)
+    short_ids_ = generator->chat->habits.short_ids;
   // In an encoder-decoder, the encoder reads the prompt; the decoder begins with a token of empty
   // text.
   const std::vector<int32_t> start = {-1};
@@ -32,7 +34,8 @@ void GenerationJob::start(const PreparedPrompts& prepared) {
     const auto& prompt = prompts[i / static_cast<size_t>(request_.options.generations)];
     choices_.push_back({LogprobList(model_->tokenizer, format_->logprob_style),
                         AttentionTraceList(request_.trace, model_->tokenizer,
-                                           model_->facts.encoder ? start : prompt)});
+                                           model_->facts.encoder ? start : prompt),
+                        text::MessageReader(prepared.message)});
   }
   whole_.resize(open_);
   submissions_->follow(*exchange_);
@@ -159,9 +162,18 @@ std::string GenerationJob::whole_choice(size_t index, const infer::Generation& g
       logprobs.add(generation.ids[i], generation.logprobs[i]);
     }
   }
-  ToolCalls found = calls_ ? find_tool_calls(generation.text, *calls_) : ToolCalls{generation.text};
-  return format_->whole_choice({index, std::move(found.text), std::move(found.calls),
-                                generation.finish, extras(choices_[index], generation.ids)});
+  Choice& choice = choices_[index];
+  for (const text::MessagePart& part : choice.reader.add(generation.text))
+    add_part(choice.message, part, short_ids_);
+  for (const text::MessagePart& part : choice.reader.finish())
+    add_part(choice.message, part, short_ids_);
+  return format_->whole_choice(end_of(index, generation, extras(choice, generation.ids)));
+}
+
+ChoiceEnd GenerationJob::end_of(size_t index, const infer::Generation& generation,
+                                Members extras) {
+  return {index, std::move(choices_[index].message), generation.finish, generation.stop,
+          std::move(extras)};
 }
 
 void GenerationJob::begin_choice(size_t index) {
@@ -194,18 +206,29 @@ void GenerationJob::stream_event(size_t index, const infer::Event& event) {
     choice.ids.push_back(event.id);
     if (wants_logprobs() && event.logprob != nullptr) choice.logprobs.add(event.id, *event.logprob);
   }
-  std::string text = calls_ ? choice.filter.add(event.text) : std::string(event.text);
-  if (text.empty()) return;
-  exchange_->write(
-      format_->piece({index, std::move(text), extras(choice, std::exchange(choice.ids, {}))}));
+  stream_parts(index, choice.reader.add(event.text));
+}
+
+void GenerationJob::stream_parts(size_t index, const std::vector<text::MessagePart>& parts) {
+  Choice& choice = choices_[index];
+  for (const text::MessagePart& part : parts) {
+    add_part(choice.message, part, short_ids_);
+    TextPiece piece{index, part.kind, part.text};
+    if (part.kind == text::MessagePart::call) {
+      piece.call_index = part.call_index;
+      piece.call = &choice.message.calls[part.call_index];
+      piece.begins_call = part.begins;
+    }
+    piece.extras = extras(choice, std::exchange(choice.ids, {}));
+    exchange_->write(format_->piece(piece));
+  }
 }
 
 void GenerationJob::stream_end(size_t index, const infer::Generation& generation) {
   Choice& choice = choices_[index];
-  ToolCalls rest = calls_ ? find_tool_calls(choice.filter.held(), *calls_) : ToolCalls();
-  exchange_->write(
-      format_->end_choice({index, std::move(rest.text), std::move(rest.calls), generation.finish,
-                           extras(choice, std::exchange(choice.ids, {}))}));
+  stream_parts(index, choice.reader.finish());
+  Members rest = extras(choice, std::exchange(choice.ids, {}));
+  exchange_->write(format_->end_choice(end_of(index, generation, std::move(rest))));
 }
 
 void GenerationJob::finish() {

@@ -11,7 +11,6 @@
 #include "serve/prompts.h"
 #include "serve/response_limits.h"
 #include "serve/submissions.h"
-#include "serve/tool_calls.h"
 
 namespace fovea::serve {
 
@@ -30,7 +29,8 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   struct Choice {
     LogprobList logprobs;
     AttentionTraceList trace;
-    ToolCallFilter filter = {};
+    text::MessageReader reader;
+    Message message = {};
     std::vector<int32_t> ids = {};
     bool begun = false;
     double last_token = -1;  // seconds since the request started; -1 = none
@@ -44,11 +44,13 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   void finish_choice(size_t index, const infer::Event& event);
   double seconds() const;  // seconds since the request started
   void stream_event(size_t index, const infer::Event& event);
+  void stream_parts(size_t index, const std::vector<text::MessagePart>& parts);
   void stream_end(size_t index, const infer::Generation& generation);
   void begin_choice(size_t index);
   // Returns the members of a choice besides its text: log-probabilities, token ids and traces.
   Members extras(Choice& choice, const std::vector<int32_t>& ids) const;
   std::string whole_choice(size_t index, const infer::Generation& generation);
+  ChoiceEnd end_of(size_t index, const infer::Generation& generation, Members extras);
   void fail(const ApiError& error);
   void finish();
   bool wants_logprobs() const { return request_.options.logprobs >= 0; }
@@ -60,7 +62,7 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   std::shared_ptr<ServedModel> model_;
   std::shared_ptr<http::Exchange> exchange_;
   Metrics& metrics_;
-  std::optional<CallRules> calls_;
+  bool short_ids_ = true;  // of calls
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
 
   // The following members are used on the engine's thread only.

@@ -61,6 +61,13 @@ void put_function_call(const Json& value, Chat& request) {
   request.tool_choice = value;
 }
 
+void put_reasoning_format(const Json& value, Chat& request) {
+  if (value != "auto" && value != "deepseek" && value != "none")
+    throw ApiError{400, "reasoning_format: expected auto, deepseek or none", "reasoning_format",
+                   "invalid_value"};
+  request.split_reasoning = value != "none";
+}
+
 void put_stream_options(const Json& value, Generation& request) {
   const auto found = value.find("include_usage");
   if (found == value.end() || found->is_null()) return;
@@ -217,6 +224,20 @@ const Fields<Chat>& fields_of() {
           {{"tool_choice", FieldType::any, 0, 0, "auto",
             "none, auto, required, or {\"type\": \"function\", \"function\": {\"name\": ...}}"},
            [](const Json& v, Chat& r) { r.tool_choice = v; }},
+          {{"parallel_tool_calls", FieldType::boolean, 0, 0, "true",
+            "a message may have several calls"},
+           [](const Json& v, Chat& r) { r.parallel_calls = v; }},
+          {{"reasoning_format", FieldType::text, 0, 64, "auto",
+            "auto or deepseek = reasoning is returned in reasoning_content; none = it is a part of "
+            "the content"},
+           put_reasoning_format},
+          {{"thinking_token_budget", FieldType::integer, -1, kMostTokens, "-1",
+            "the maximum number of tokens of reasoning, after which its end is forced; -1 = no "
+            "limit"},
+           [](const Json& v, Chat& r) { r.reasoning_tokens = v; }},
+          {{"reasoning_budget", FieldType::integer, -1, kMostTokens, "-1",
+            "alias of thinking_token_budget"},
+           [](const Json& v, Chat& r) { r.reasoning_tokens = v; }},
           {{"functions", FieldType::array, 0, 128, "none",
             "older form of tools: the functions alone; the message has one function_call"},
            put_functions},

@@ -3,26 +3,44 @@
 #include <string>
 #include <vector>
 
+#include "fovea/text/calls.h"
 #include "serve/api_error.h"
 #include "serve/response_json.h"
 
 namespace fovea::serve {
 
-// New text of a choice in a stream. `extras` are members for its JSON object: "logprobs" first,
-// then those that the request asks for.
-struct TextPiece {
-  size_t choice;
-  std::string text;
-  Members extras;
+// A call of a function. `arguments` is the text of a JSON object; while it is generated, the
+// beginning of it.
+struct Call {
+  std::string id, name, arguments;
 };
 
-// The end of a choice. In a stream, `text` is what no piece has had yet, and `extras` belong to it.
+// A generated message.
+struct Message {
+  std::string reasoning, content;
+  std::vector<Call> calls = {};
+};
+
+// A new part of a choice in a stream. `extras` are members for its JSON object: "logprobs" first,
+// then those that the request asks for; they belong to the tokens since the piece before.
+struct TextPiece {
+  size_t choice;
+  text::MessagePart::Kind kind;
+  std::string text;            // reasoning, content or more of a call's arguments
+  size_t call_index = 0;
+  const Call* call = nullptr;  // of a part of a call: the call so far
+  bool begins_call = false;
+  Members extras = {};
+};
+
+// The end of a choice, with its whole message. In a stream, the pieces before had all of the
+// message, and `extras` belong to the tokens since the last piece.
 struct ChoiceEnd {
   size_t choice;
-  std::string text;
-  Json calls = Json::array();  // of tools, see find_tool_calls()
+  Message message;
   infer::FinishReason finish;
-  Members extras;
+  std::string stop = {};  // the stop string that ended it
+  Members extras = {};
 };
 
 struct GenerationTotals {

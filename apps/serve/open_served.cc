@@ -106,6 +106,10 @@ std::shared_ptr<http::HandlerPool> worker_of(const ServedOptions& options) {
   return std::make_shared<http::HandlerPool>(1, static_cast<size_t>(options.engine.most_waiting));
 }
 
+const text::CallFormat* call_format_of(const ServedOptions& options) {
+  return options.tool_format.empty() ? nullptr : text::find_call_format(options.tool_format);
+}
+
 // Sets everything of a model that generates text except its engine.
 void set_writer(const model::Model& model, const std::string& folder, const ServedOptions& options,
                 ServedModel& served) {
@@ -116,7 +120,8 @@ void set_writer(const model::Model& model, const std::string& folder, const Serv
   served.facts.heads = spec.decoder->attention.heads;
   served.facts.encoder = spec.encoder.has_value();
   if (model.has_tokenizer()) served.tokenizer = model.tokenizer();
-  generator.chat = text::chat_format(folder, options.template_file, served.tokenizer);
+  set_chat(generator, text::chat_format(folder, options.template_file, served.tokenizer),
+           call_format_of(options), served.tokenizer);
   if (infer::reads_images(model)) {
     generator.image_mark = infer::image_mark(model);
     generator.image_prompt = [model](const std::string& text, size_t count, const auto& image,
@@ -171,7 +176,7 @@ void open_writer(const std::string& folder, const ServedOptions& options, const 
     // The directory of an adapter of chats may have a chat template.
     if (std::filesystem::is_directory(use.folder)) {
       if (auto chat = text::chat_format(use.folder, options.template_file, served->tokenizer))
-        own.chat = std::move(chat);
+        set_chat(own, std::move(chat), call_format_of(options), served->tokenizer);
     }
     own.engine = text_engine(engine, engine->add(adapted), options.engine.most_waiting);
     return served;

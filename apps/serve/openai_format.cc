@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "fovea/core/machine.h"
+#include "serve/tool_calls.h"
 
 namespace fovea::serve {
 namespace {
@@ -105,60 +106,59 @@ class OpenAIChat : public OpenAIFormat {
 
   std::string piece(const TextPiece& piece) override {
     const Json json = {
-        {"index", piece.choice}, {"delta", {{"content", piece.text}}}, {"finish_reason", nullptr}};
+        {"index", piece.choice}, {"delta", delta(piece)}, {"finish_reason", nullptr}};
     return chunk(json_object(json, piece.extras));
   }
 
   std::string end_choice(ChoiceEnd end) override {
-    std::string events;
-    if (!end.text.empty()) events += piece({end.choice, end.text, take_extras(end)});
-    const char* reason = finish_reason(end.finish);
-    if (!end.calls.empty()) {
-      Json calls = Json::array();
-      for (size_t i = 0; i < end.calls.size(); ++i) {
-        Json call = {{"index", i}};
-        call.update(end.calls[i]);
-        calls.push_back(std::move(call));
-      }
-      Json delta = Json::object();
-      reason = put_calls(std::move(calls), delta);
-      const Json json = {{"index", end.choice}, {"delta", delta}, {"finish_reason", nullptr}};
-      events += chunk(json_object(json, take_extras(end)));
-    }
-    const Json json = {{"index", end.choice}, {"delta", Json::object()}, {"finish_reason", reason}};
-    return events + chunk(json_object(json, take_extras(end)));
+    const Json json = {{"index", end.choice},
+                       {"delta", Json::object()},
+                       {"finish_reason", reason(end.finish, !end.message.calls.empty())}};
+    return chunk(json_object(json, end.extras));
   }
 
   std::string whole_choice(ChoiceEnd end) override {
-    Json message = {{"role", "assistant"}, {"content", end.text}, {"refusal", nullptr}};
-    const char* reason = finish_reason(end.finish);
-    if (!end.calls.empty()) {
-      if (end.text.empty()) message["content"] = nullptr;
-      reason = put_calls(std::move(end.calls), message);
-    }
-    const Json choice = {
-        {"index", end.choice}, {"message", std::move(message)}, {"finish_reason", reason}};
+    Message& generated = end.message;
+    const bool calls = !generated.calls.empty();
+    const bool none = calls && generated.content.empty();
+    Json message = {{"role", "assistant"},
+                    {"content", none ? Json() : Json(std::move(generated.content))},
+                    {"refusal", nullptr}};
+    if (!generated.reasoning.empty())
+      message["reasoning_content"] = std::move(generated.reasoning);
+    if (calls && functions_)
+      message["function_call"] = calls_json(generated.calls)[0]["function"];
+    else if (calls)
+      message["tool_calls"] = calls_json(generated.calls);
+    const Json choice = {{"index", end.choice},
+                         {"message", std::move(message)},
+                         {"finish_reason", reason(end.finish, calls)}};
     return json_object(choice, end.extras);
   }
 
  private:
-  // The first event that a choice ends with has the extras; the others have empty ones.
-  static Members take_extras(ChoiceEnd& end) {
-    Members empty = {{"logprobs", "null"}};
-    for (const auto& [name, value] : end.extras)
-      if (value.starts_with('[')) empty.emplace_back(name, "[]");
-    return std::exchange(end.extras, std::move(empty));
+  // The id and the name of a call are in its first part only: clients join the strings of all
+  // parts. With `functions`, there is one call, in the older form.
+  Json delta(const TextPiece& piece) const {
+    if (piece.kind == text::MessagePart::content) return {{"content", piece.text}};
+    if (piece.kind == text::MessagePart::reasoning) return {{"reasoning_content", piece.text}};
+    Json function = Json::object();
+    if (piece.begins_call) function["name"] = piece.call->name;
+    function["arguments"] = piece.text;
+    if (functions_)
+      return piece.call_index == 0 ? Json{{"function_call", function}} : Json::object();
+    Json call = {{"index", piece.call_index}};
+    if (piece.begins_call) {
+      call["id"] = piece.call->id;
+      call["type"] = "function";
+    }
+    call["function"] = std::move(function);
+    return {{"tool_calls", Json::array({call})}};
   }
 
-  // Adds calls to a message, in the older form with one call if the request has `functions`.
-  // Returns the reason of the end.
-  const char* put_calls(Json calls, Json& message) const {
-    if (!functions_) {
-      message["tool_calls"] = std::move(calls);
-      return "tool_calls";
-    }
-    message["function_call"] = calls[0]["function"];
-    return "function_call";
+  const char* reason(infer::FinishReason finish, bool calls) const {
+    if (!calls || finish == infer::FinishReason::length) return finish_reason(finish);
+    return functions_ ? "function_call" : "tool_calls";
   }
 
   const bool functions_;
@@ -185,13 +185,13 @@ class OpenAICompletion : public OpenAIFormat {
 
   std::string end_choice(ChoiceEnd end) override {
     const Json json = {
-        {"index", end.choice}, {"text", end.text}, {"finish_reason", finish_reason(end.finish)}};
+        {"index", end.choice}, {"text", ""}, {"finish_reason", finish_reason(end.finish)}};
     return chunk(json_object(json, end.extras));
   }
 
   std::string whole_choice(ChoiceEnd end) override {
     const Json choice = {{"index", end.choice},
-                         {"text", echoed_[end.choice] + end.text},
+                         {"text", echoed_[end.choice] + end.message.content},
                          {"finish_reason", finish_reason(end.finish)}};
     return json_object(choice, end.extras);
   }

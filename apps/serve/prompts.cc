@@ -40,18 +40,10 @@ std::string rendered(const TextGenerator& generator, const text::Tokenizer& toke
 }
 
 // Rejects fields that the template would silently ignore.
-void check_shown(const ChatRequest& request, bool with_tools, const text::ChatFormat& chat) {
-  const auto refuse = [](const char* param, const char* more) {
-    throw ApiError{400,
-                   fmt::format("{0}: not supported by the model's chat template; expected none{1}",
-                               param, more),
-                   param, "unsupported_by_template"};
-  };
-  if (with_tools && !chat.knows_tools) {
-    refuse(request.functions ? "functions" : "tools",
-           ", or tool_choice \"required\" or the name of a function");
-  }
-  if (!request.documents.empty() && !chat.knows_documents) refuse("documents", "");
+void check_shown(const ChatRequest& request, const text::ChatFormat& chat) {
+  if (request.documents.empty() || chat.knows_documents) return;
+  throw ApiError{400, "documents: not supported by the model's chat template; expected none",
+                 "documents", "unsupported_by_template"};
 }
 
 // A chat whose last message is continued is rendered with a mark at the end of this message, and
@@ -95,12 +87,14 @@ std::string conversation(const ChatRequest& request, bool with_tools, ServedMode
   const bool reads_images = generator.image_prompt != nullptr;
   Json messages = request.messages;
   if (reads_images) images = take_images(messages);
+  const bool describes = with_tools && !generator.chat->knows_tools;
+  if (describes) describe_calls(messages, request.tools);
   messages = template_messages(messages, *generator.chat, reads_images);
   if (request.ending.continue_final) mark_end(messages);
   chat.add_generation_prompt = request.ending.add_generation_prompt;
   try {
     chat.messages = text::ChatValue::of(messages);
-    if (with_tools) chat.tools = text::ChatValue::of(request.tools);
+    if (with_tools && !describes) chat.tools = text::ChatValue::of(request.tools);
     if (!request.documents.empty()) chat.documents = text::ChatValue::of(request.documents);
     if (!request.template_variables.empty())
       chat.variables = text::ChatValue::of(request.template_variables);
@@ -132,18 +126,79 @@ ToolChoice tool_choice(const ChatRequest& request) {
   return {false, true, function["name"]};
 }
 
-void constrain(GenerationRequest& request, ServedModel& model) {
+// Throws ApiError if the request has several descriptions of the text.
+void check_guides(const GenerationRequest& request) {
   if (request.guides.size() > 1)
     bad_value(request.guides[1].field, fmt::format("only one of {} and {}", request.guides[0].field,
                                                    request.guides[1].field));
-  if (request.guides.empty()) return;
-  const Guide& guide = request.guides[0];
+}
+
+text::Constraint constraint_for(const Guide& guide, ServedModel& model, int64_t most) {
   try {
-    request.options.constrain = constraint_of(guide, model, request.options.max_tokens);
+    return constraint_of(guide, model, most);
   } catch (const Error& error) {
     const std::string prefix = guide.field + ": ", what = error.what();
     throw ApiError{400, what.starts_with(prefix) ? what : prefix + what, guide.field,
                    "invalid_schema"};
+  }
+}
+
+void constrain(GenerationRequest& request, ServedModel& model) {
+  check_guides(request);
+  if (request.guides.empty()) return;
+  request.options.constrain = constraint_for(request.guides[0], model, request.options.max_tokens);
+}
+
+// Returns how the message is read.
+text::MessageRules message_rules(const ChatRequest& request, const ToolChoice& choice,
+                                 const ServedModel& model) {
+  const auto& generator = *model.find<TextGenerator>();
+  text::MessageRules rules;
+  rules.format = generator.message;
+  rules.split_reasoning = request.split_reasoning;
+  if (choice.none) return rules;
+  rules.functions = functions_of(request.tools);
+  if (!choice.name.empty())
+    std::erase_if(rules.functions,
+                  [&](const auto& function) { return function.name != choice.name; });
+  if (rules.functions.empty() && choice.required)
+    throw ApiError{
+        400, "tool_choice: tools has no such function; expected the name of a function in tools",
+        "tool_choice", "invalid_value"};
+  if (!generator.chat->knows_tools && rules.format.calls == nullptr)
+    rules.format.calls = text::find_call_format("hermes");
+  const bool ends = !generator.ends.empty() || model.tokenizer->eos_id().has_value();
+  rules.enforced = rules.format.calls != nullptr && !rules.functions.empty() &&
+                   request.guides.empty() && ends;
+  return rules;
+}
+
+// Restricts calls and content, and limits the reasoning.
+void constrain_message(ChatRequest& request, const ToolChoice& choice,
+                       const text::MessageRules& rules, ServedModel& model) {
+  check_guides(request);
+  if (choice.required && !rules.enforced && request.guides.empty())
+    request.guides = {{Guide::Kind::schema, "tool_choice", call_schema(rules.functions)}};
+  const bool reasons = !rules.format.reasoning_end.empty();
+  if (!rules.enforced && (!reasons || (request.guides.empty() && request.reasoning_tokens < 0)))
+    return constrain(request, model);
+  text::MessageLimits limits;
+  limits.calls_required = choice.required;
+  limits.one_call = !request.parallel_calls || request.functions;
+  limits.reasoning_tokens = request.reasoning_tokens;
+  limits.most_tokens = request.options.max_tokens;
+  if (!request.guides.empty()) {
+    const Guide guide = request.guides[0];
+    constraint_for(guide, model, limits.most_tokens);  // an error is one of the request
+    limits.content = [guide, &model](int64_t most) { return constraint_of(guide, model, most); };
+  }
+  try {
+    text::MessageConstraint made = text::message_constraint(
+        model.message_vocabulary(), model.needs_tokenizer(), rules, limits);
+    request.options.constrain = std::move(made.constrain);
+    request.warnings = std::move(made.warnings);
+  } catch (const Error& error) {
+    throw ApiError{400, std::string("tools: ") + error.what(), "tools", "invalid_schema"};
   }
 }
 
@@ -291,9 +346,11 @@ void check_combinations(ChatRequest& request) {
   if (request.logprobs && request.options.logprobs < 0) request.options.logprobs = 0;
 }
 
-void read_conversation(const ChatRequest& request, ServedModel& model, PreparedPrompts& prompts) {
+void read_conversation(const ChatRequest& request, bool with_tools, ServedModel& model,
+                       PreparedPrompts& prompts) {
   std::vector<ChatImage> images;
-  const std::string text = conversation(request, prompts.calls.has_value(), model, images);
+  const std::string text = conversation(request, with_tools, model, images);
+  prompts.message.in_reasoning = text::ends_in_reasoning(prompts.message.format, text);
   const auto& image_prompt = model.needs<TextGenerator>().image_prompt;
   if (!image_prompt) {
     prompts.ids.push_back(model.needs_tokenizer().encode(text, text::SpecialTokens::guarded));
@@ -315,7 +372,6 @@ void limit(GenerationRequest& request, const PreparedPrompts& prompts, ServedMod
            const char* param, int64_t echoed) {
   bound_length(request, prompts, model, param);
   bound_responses(request, prompts, model.facts, echoed);
-  constrain(request, model);
   if (!request.seed_given) request.options.sampling.seed = std::random_device{}();
 }
 
@@ -326,17 +382,17 @@ PreparedPrompts prepare(ChatRequest& request, ServedModel& model) {
   check_attention_trace(request.trace, model.facts);
   PreparedPrompts prompts;
   const ToolChoice choice = tool_choice(request);
-  const bool tools = !choice.none;
-  if (const auto& chat = model.needs<TextGenerator>().chat) {
-    check_shown(request, tools && !choice.required, *chat);
-    if (tools) prompts.calls = call_rules(request.tools, chat->habits.short_ids);
+  const auto& generator = model.needs<TextGenerator>();
+  if (generator.chat) {
+    check_shown(request, *generator.chat);
+    prompts.message = message_rules(request, choice, model);
   }
-  read_conversation(request, model, prompts);
+  read_conversation(request, !choice.none, model, prompts);
   if (prompts.ids[0].empty()) bad_value("messages", "at least one character");
-  if (choice.required && request.guides.size() <= 1)
-    request.guides = {
-        {Guide::Kind::schema, "tool_choice", call_schema(request.tools, choice.name)}};
+  request.options.kept_special =
+      choice.none ? generator.reasoning_marks : generator.marks;
   limit(request, prompts, model, "messages", 0);
+  constrain_message(request, choice, prompts.message, model);
   return prompts;
 }
 
@@ -356,6 +412,7 @@ PreparedPrompts prepare(CompletionRequest& request, ServedModel& model,
   if (prompts.score && (model.facts.encoder || !model.needs<TextGenerator>().score))
     bad_value("echo", "false with logprobs: the model is no decoder");
   limit(request, prompts, model, "prompt", echoed_bytes(request, prompts, model.facts));
+  constrain(request, model);
   return prompts;
 }
 

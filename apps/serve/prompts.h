@@ -1,19 +1,18 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
+#include "fovea/text/calls.h"
 #include "http/http.h"
 #include "serve/served_model.h"
-#include "serve/tool_calls.h"
 
 namespace fovea::serve {
 
 struct PreparedPrompts {
   std::vector<std::vector<int32_t>> ids;                   // token ids of each prompt
   std::shared_ptr<const model::PromptImages> images = {};  // the images of a chat; null = none
-  std::optional<CallRules> calls = {};                     // of the text; unset: it has no calls
+  text::MessageRules message = {};  // how the generated texts are read
   bool score = false;  // whether the response has the log-probabilities of the prompts too
 };
 // Tokenises the prompts of a request. Limits its max_tokens by the context and by the size of the

@@ -44,6 +44,7 @@ struct GenerationRequest : ModelRequest {
   bool max_tokens_given = false;  // true if the client set it to a value other than -1
   bool stream = false, include_usage = false, return_ids = false;
   std::vector<Guide> guides;  // descriptions of the text; at most one applies
+  std::vector<std::string> warnings;  // about what cannot be enforced
   infer::AttentionTraceOptions trace;
 };
 
@@ -53,6 +54,9 @@ struct ChatRequest : GenerationRequest {
   ChatEnding ending;
   bool functions = false;  // calls in the older form of OpenAI's API
   bool logprobs = false;   // options.logprobs is the number of alternatives
+  bool parallel_calls = true;    // a message may have several calls
+  bool split_reasoning = true;   // reasoning is no part of the content
+  int64_t reasoning_tokens = -1;  // the maximum number of tokens of reasoning; -1 = no limit
 };
 
 struct CompletionRequest : GenerationRequest {

@@ -52,12 +52,32 @@ void ServedModel::end_work() {
 }
 
 std::shared_ptr<const text::JsonVocabulary> ServedModel::json_vocabulary() {
+  return vocabulary_with({}, json_vocabulary_);
+}
+
+std::shared_ptr<const text::JsonVocabulary> ServedModel::message_vocabulary() {
+  const std::vector<int32_t>& marks = needs<TextGenerator>().marks;
+  return marks.empty() ? json_vocabulary() : vocabulary_with(marks, message_vocabulary_);
+}
+
+std::shared_ptr<const text::JsonVocabulary> ServedModel::vocabulary_with(
+    const std::vector<int32_t>& marks, std::shared_ptr<const text::JsonVocabulary>& known) {
   const std::lock_guard lock(mutex_);
-  if (json_vocabulary_) return json_vocabulary_;
+  if (known) return known;
   std::vector<int32_t> all = needs<TextGenerator>().ends;
   if (const auto eos = needs_tokenizer().eos_id(); eos && all.empty()) all.push_back(*eos);
-  json_vocabulary_ = std::make_shared<const text::JsonVocabulary>(needs_tokenizer(), all);
-  return json_vocabulary_;
+  return known = std::make_shared<const text::JsonVocabulary>(needs_tokenizer(), all, marks);
+}
+
+void set_chat(TextGenerator& generator, std::optional<text::ChatFormat> chat,
+              const text::CallFormat* calls, const std::optional<text::Tokenizer>& tokenizer) {
+  generator.chat = std::move(chat);
+  generator.message = {};
+  if (generator.chat) generator.message = text::message_format(*generator.chat);
+  if (calls != nullptr) generator.message.calls = calls;
+  if (!generator.chat || !tokenizer) return;
+  generator.reasoning_marks = text::mark_ids(generator.message, false, *tokenizer);
+  generator.marks = text::mark_ids(generator.message, true, *tokenizer);
 }
 
 infer::GenerateOptions program_defaults() {

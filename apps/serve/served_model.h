@@ -15,6 +15,7 @@
 #include "fovea/infer/engine.h"
 #include "fovea/infer/retrieval_queue.h"
 #include "fovea/infer/translate.h"
+#include "fovea/text/calls.h"
 #include "fovea/text/chat.h"
 #include "fovea/text/json_grammar.h"
 #include "http/handler_pool.h"
@@ -66,6 +67,9 @@ struct TextGenerator {
       "has no language-model head; expected a model that generates text";
   std::optional<TextEngine> engine;      // unset once the server ends
   std::optional<text::ChatFormat> chat;  // unset: the model has no chat template
+  text::MessageFormat message = {};      // of the chat template
+  // The special tokens that are marks of reasoning, and of reasoning and calls.
+  std::vector<int32_t> reasoning_marks = {}, marks = {};
   // Command-line options override generation_config.json, which overrides the program's defaults.
   infer::GenerateOptions defaults;
   std::optional<int64_t> max_tokens;  // set by an option or generation_config.json
@@ -164,16 +168,23 @@ class ServedModel {
   void end_work();                // cancels all requests and stops the engines
   // Returns the vocabulary for constraints; it is created by the first request that requires JSON.
   std::shared_ptr<const text::JsonVocabulary> json_vocabulary();
+  // Returns the one for messages, which also has the marks of the text generator.
+  std::shared_ptr<const text::JsonVocabulary> message_vocabulary();
 
  private:
+  std::shared_ptr<const text::JsonVocabulary> vocabulary_with(
+      const std::vector<int32_t>& marks, std::shared_ptr<const text::JsonVocabulary>& known);
   [[noreturn]] void refuse_use(const char* expected) const;
 
   std::mutex mutex_;
-  std::shared_ptr<const text::JsonVocabulary> json_vocabulary_;
+  std::shared_ptr<const text::JsonVocabulary> json_vocabulary_, message_vocabulary_;
 };
 
 // Returns the program's defaults, with max_tokens unset.
 infer::GenerateOptions program_defaults();
+// Sets the chat template, and the format of messages: `calls`, or what the template has.
+void set_chat(TextGenerator& generator, std::optional<text::ChatFormat> chat,
+              const text::CallFormat* calls, const std::optional<text::Tokenizer>& tokenizer);
 // Sets the defaults of requests to `options`: program_defaults(), overridden by
 // generation_config.json and the program's options.
 void set_defaults(TextGenerator& generator, const infer::GenerateOptions& options);

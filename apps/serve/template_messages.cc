@@ -136,6 +136,48 @@ Json template_messages(const Json& messages, const text::ChatFormat& format, boo
   return all;
 }
 
+void describe_calls(Json& messages, const Json& tools) {
+  std::string list;
+  for (const Json& tool : tools) list += (list.empty() ? "" : "\n") + json_line(tool);
+  const std::string description = text::describe_tools(list);
+  Json all = Json::array();
+  for (Json message : messages) {
+    renew(message);
+    join_parts(message);
+    const std::string content = is_blank(message) ? "" : message["content"].get<std::string>();
+    if (has_calls(message)) {
+      std::string text = content;
+      for (const Json& call : message["tool_calls"]) {
+        if (!call.is_object() || !call.contains("function")) continue;
+        Json function = {{"name", call["function"].value("name", Json())},
+                         {"arguments", call["function"].value("arguments", Json())}};
+        if (function["arguments"].is_string())
+          function["arguments"] =
+              json_or_discarded(function["arguments"].get_ref<const std::string&>());
+        if (function["arguments"].is_discarded()) function["arguments"] = Json::object();
+        text += (text.empty() ? "" : "\n") + std::string("<tool_call>\n") + json_line(function) +
+                "\n</tool_call>";
+      }
+      message = {{"role", "assistant"}, {"content", text}};
+    } else if (message["role"] == "tool") {
+      const std::string text = "<tool_response>\n" + content + "\n</tool_response>";
+      if (!all.empty() && all.back().contains("result")) {
+        all.back()["content"] = all.back()["content"].get<std::string>() + "\n" + text;
+        continue;
+      }
+      message = {{"role", "user"}, {"content", text}, {"result", true}};
+    }
+    all.push_back(std::move(message));
+  }
+  for (Json& message : all) message.erase("result");
+  const bool system = !all.empty() && (all[0]["role"] == "system" || all[0]["role"] == "developer");
+  if (system && all[0].contains("content") && all[0]["content"].is_string())
+    all[0]["content"] = all[0]["content"].get<std::string>() + "\n\n" + description;
+  else
+    all.insert(all.begin(), Json{{"role", "system"}, {"content", description}});
+  messages = std::move(all);
+}
+
 bool fill_contents(Json& messages, const text::TemplateHabits& habits) {
   const bool only_null = habits.calls_without_content && !habits.calls_with_empty;
   bool any = false;

@@ -160,10 +160,10 @@ void add_calls(nb::module_& module) {
   module.def(
       "find_tool_calls",
       [](const std::string& answer, const std::vector<std::string>& names) {
-        serve::CallRules rules;
-        rules.names = {names.begin(), names.end()};
-        const serve::ToolCalls found = serve::find_tool_calls(answer, rules);
-        return nb::make_tuple(found.text, parsed(found.calls.dump()));
+        text::MessageRules rules;
+        for (const std::string& name : names) rules.functions.push_back({name, ""});
+        const serve::Message found = serve::message_of(answer, rules, true);
+        return nb::make_tuple(found.content, parsed(serve::calls_json(found.calls).dump()));
       },
       nb::arg("answer"), nb::arg("names"),
       "Returns the text before the calls of these functions in an answer, and the calls, as the "

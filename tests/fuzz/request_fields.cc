@@ -47,12 +47,28 @@ void use_as_call(const std::string& text) {
           "JSON respects the limit of its depth");
   require(json.is_discarded() || parse_ordered_json(json.dump(), "again") == json,
           "a value is the same after writing and reading");
-  const ToolCalls found = find_tool_calls(text, {{"f", "get_weather"}});
-  require(!found.calls.empty() || found.text == text, "an answer without calls is entirely text");
-  std::string streamed;
-  ToolCallFilter filter;
-  for (const char c : text) streamed += filter.add({&c, 1});
-  require(streamed + filter.held() == text, "a stream contains the whole text");
+  // A message is the same however its text is divided.
+  for (const text::CallFormat* format : {static_cast<const text::CallFormat*>(nullptr),
+                                         text::find_call_format("hermes"),
+                                         text::find_call_format("harmony")}) {
+    text::MessageRules rules;
+    rules.format = {format, "<think>", "</think>"};
+    rules.functions = {{"f", ""}, {"get_weather", ""}};
+    rules.enforced = format != nullptr;
+    const Message whole = message_of(text, rules, true);
+    Message streamed;
+    text::MessageReader reader(rules);
+    for (const char c : text)
+      for (const text::MessagePart& part : reader.add({&c, 1})) add_part(streamed, part, true);
+    for (const text::MessagePart& part : reader.finish()) add_part(streamed, part, true);
+    require(whole.content == streamed.content && whole.reasoning == streamed.reasoning,
+            "a stream contains the whole text");
+    require(whole.calls.size() == streamed.calls.size(), "a stream contains all calls");
+    for (size_t i = 0; i < whole.calls.size(); ++i)
+      require(whole.calls[i].name == streamed.calls[i].name &&
+                  whole.calls[i].arguments == streamed.calls[i].arguments,
+              "a stream contains the whole calls");
+  }
 }
 
 }  // namespace

@@ -8,7 +8,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # The storeys and their folders, in their order: a folder may use those before it.
 STOREYS = {
-    "core": "base kernels parallel tensor safetensors ops", "text": "unicode records tokenizer jinja chat grammar", "media": "image audio",
+    "core": "base kernels parallel tensor safetensors ops", "text": "unicode records tokenizer jinja chat grammar calls", "media": "image audio",
     "model": "hub spec cache nn transformer checkpoint families loading formats open",
     "infer": "metrics generate transcribe embed classify vision search",
     "train": "data optim plan losses log loop rewards tasks start", "study": "inspect explain probing", "api": "layers api c", "contrib": "course lab"}
@@ -19,7 +19,7 @@ STOREY_OF = {folder: storey for storey, folders in STOREYS.items() for folder in
 PUBLIC = [storey for storey in STOREYS if storey not in ("api", "contrib")]
 # These folders may use only the named ones.
 ONLY = {"course": {"base"}, "lab": {"base"}, "image": {"base"}, "audio": {"base"}, "unicode": {"base"}, "tokenizer": {"base", "unicode"}, "jinja": {"base", "unicode"},
-        "grammar": {"base", "unicode", "tokenizer"}, "chat": {"base", "unicode", "tokenizer", "jinja"}, "metrics": {"base", "unicode"},
+        "grammar": {"base", "unicode", "tokenizer"}, "calls": {"base", "unicode", "tokenizer", "chat", "grammar"}, "chat": {"base", "unicode", "tokenizer", "jinja"}, "metrics": {"base", "unicode"},
         "parallel": {"base", "kernels"}, "hub": {"base"}, "records": {"base", "unicode"}, "data": {"base", "unicode", "records", "tokenizer"}}
 APPS = "terminal http jobs options tuning serve inspector cli".split()
 PYTHON_APPS = ("http", "serve", "cli")  # the routes of the server, the server, and the program

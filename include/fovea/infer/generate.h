@@ -91,6 +91,7 @@ struct GenerateOptions {
   // 2018). If the maximum number of tokens is too small for them, those that fit.
   std::vector<std::string> required;
   bool keep_special = false;  // keep special tokens in the text
+  std::vector<int32_t> kept_special;  // those that are kept in any case, such as marks of calls
   // The tokens with which the output begins.
   std::vector<int32_t> forced;
 
@@ -115,7 +116,7 @@ struct GenerateOptions {
   std::function<void(std::span<const int32_t> generated, std::span<float> logits)> constrain;
 };
 // Visits the fields, including those of `sampling` (fovea/core/options.h), except logit_bias,
-// dry_breaker_ids, early_stopping, keep_special, forced and constrain.
+// dry_breaker_ids, early_stopping, keep_special, kept_special, forced and constrain.
 void visit(GenerateOptions& options, OptionVisitor& visitor);
 
 // Log-probabilities before any penalty or filter; in a beam search, after the penalties.
@@ -142,6 +143,7 @@ struct Generation {
   int64_t speculative_tokens = 0, accepted_tokens = 0;  // numbers of those checked, and accepted
   double prompt_seconds = 0, generation_seconds = 0;
   int32_t end_id = -1;  // the token that ended the generation; -1 = no token did
+  std::string stop = {};  // the stop string that ended it
 };
 
 // Receives text of the first generation as soon as it is final: never a partial character, never

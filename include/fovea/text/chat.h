@@ -135,6 +135,7 @@ struct ChatFormat {
   // Whether contents may be lists of parts {"type": "text", "text": ...} and {"type": "image"}.
   bool knows_parts = false;
   TemplateHabits habits = {};
+  std::string source = {};  // the text of the templates
 };
 
 // Returns the text of a conversation with images: contents are texts or lists of these parts. If

@@ -15,8 +15,10 @@ namespace fovea::text {
 // once per model. Does not keep the tokenizer. Immutable: safe to use from any thread.
 class JsonVocabulary {
  public:
-  // `ends`: the end-of-text tokens. Throws InvalidArgument if `ends` is empty.
-  JsonVocabulary(const Tokenizer& tokenizer, std::vector<int32_t> ends);
+  // `ends`: the end-of-text tokens. `marks`: special tokens that a text may contain, by their
+  // names; see mark_ids(). Throws InvalidArgument if `ends` is empty.
+  JsonVocabulary(const Tokenizer& tokenizer, std::vector<int32_t> ends,
+                 const std::vector<int32_t>& marks = {});
   ~JsonVocabulary();
 
   struct Tokens;  // internals, for the library only

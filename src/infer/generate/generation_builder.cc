@@ -1,12 +1,22 @@
 #include "generate/generation_builder.h"
 
+#include <algorithm>
+
 namespace fovea::infer {
 
 GenerationBuilder::GenerationBuilder(const text::Tokenizer* tokenizer,
                                      const GenerateOptions& options, const GenerationRules& rules,
                                      int64_t limit)
     : options_(options), rules_(rules), limit_(limit), watch_(stops(rules, options)) {
-  if (tokenizer != nullptr) decoder_.emplace(*tokenizer, !options.keep_special);
+  const bool keeps_some = !options.kept_special.empty();
+  if (tokenizer != nullptr) decoder_.emplace(*tokenizer, !options.keep_special && !keeps_some);
+  if (keeps_some && !options.keep_special) skipping_ = tokenizer;
+}
+
+bool GenerationBuilder::skips(int32_t id) const {
+  const std::vector<int32_t>& kept = options_.kept_special;
+  return skipping_ != nullptr && skipping_->is_special(id) &&
+         std::find(kept.begin(), kept.end(), id) == kept.end();
 }
 
 std::string GenerationBuilder::emit(std::string sure) {
@@ -23,9 +33,10 @@ std::string GenerationBuilder::add(int32_t id, const TokenLogprob* logprob) {
   }
   result_.ids.push_back(id);
   if (logprob != nullptr) result_.logprobs.push_back(*logprob);
-  std::string sure = decoder_ ? emit(watch_.add(decoder_->add(id))) : "";
+  std::string sure = decoder_ && !skips(id) ? emit(watch_.add(decoder_->add(id))) : "";
   if (watch_.stopped()) {
     result_.finish = FinishReason::stop;
+    result_.stop = watch_.found();
   } else if (at_limit()) {
     sure += finish(FinishReason::length);
   }
@@ -38,6 +49,7 @@ std::string GenerationBuilder::finish(FinishReason why) {
   std::string sure = watch_.add(decoder_->finish());
   if (watch_.stopped()) {
     result_.finish = FinishReason::stop;
+    result_.stop = watch_.found();
   } else {
     sure += watch_.finish();
   }

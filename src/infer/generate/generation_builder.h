@@ -33,11 +33,13 @@ class GenerationBuilder {
 
  private:
   std::string emit(std::string sure);
+  bool skips(int32_t id) const;  // whether the text excludes the token
 
   const GenerateOptions& options_;
   const GenerationRules& rules_;
   int64_t limit_;
   std::optional<text::StreamingDecoder> decoder_;
+  const text::Tokenizer* skipping_ = nullptr;  // set if some special tokens are kept
   StopStringMatcher watch_;
   Generation result_;
 };

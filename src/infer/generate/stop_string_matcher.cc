@@ -15,7 +15,10 @@ std::string StopStringMatcher::add(std::string_view piece) {
     const size_t begin = stop.empty() ? std::string::npos : held_.find(stop);
     if (begin == std::string::npos) continue;
     const size_t end = begin + stop.size();
-    if (end < complete || (end == complete && begin < first)) first = begin, complete = end;
+    if (end > complete || (end == complete && begin >= first)) continue;
+    first = begin;
+    complete = end;
+    found_ = stop;
   }
   std::string sure;
   if (first != std::string::npos) {

@@ -14,10 +14,11 @@ class StopStringMatcher {
   std::string add(std::string_view piece);  // returns text that precedes any stop string
   std::string finish();                     // returns the text that was held back
   bool stopped() const { return stopped_; }
+  const std::string& found() const { return found_; }  // the stop string that ended the text
 
  private:
   std::vector<std::string> stops_;
-  std::string held_;
+  std::string held_, found_;
   bool stopped_ = false;
 };
 

@@ -48,7 +48,7 @@ std::optional<ChatFormat> chat_format(const std::string& folder, const std::stri
   const bool developer = names(source, "developer") && habits.shows_developer;
   return ChatFormat{
       render, developer, names(source_with_tools, "tools"), names(source, "documents"),
-      parts,  habits};
+      parts,  habits,    source == source_with_tools ? source : source + source_with_tools};
 }
 
 }  // namespace fovea::text

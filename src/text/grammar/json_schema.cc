@@ -327,10 +327,13 @@ const Json* only_value(const Conjunction& all, const char* key, const SchemaLoca
 
 SchemaGrammar schema_grammar(std::string_view schema, const Grammar::Bytes& usable) {
   auto grammar = std::make_shared<Grammar>(usable);
-  const Symbol root =
-      SchemaCompiler(*grammar, schema.empty() ? R"({"type": "object"})" : schema).root();
+  const Symbol root = add_schema(schema, *grammar);
   grammar->finish();
   return {std::move(grammar), root.index};
+}
+
+Grammar::Symbol add_schema(std::string_view schema, Grammar& grammar) {
+  return SchemaCompiler(grammar, schema.empty() ? R"({"type": "object"})" : schema).root();
 }
 
 }  // namespace fovea::text

@@ -16,5 +16,7 @@ struct SchemaGrammar {
 // only the bytes in `usable`. fovea/text/json_grammar.h lists the supported keywords and the
 // errors.
 SchemaGrammar schema_grammar(std::string_view schema, const Grammar::Bytes& usable);
+// Adds the rules of these values to a grammar. Returns the rule of a value.
+Grammar::Symbol add_schema(std::string_view schema, Grammar& grammar);
 
 }  // namespace fovea::text

@@ -15,7 +15,7 @@ using Symbols = Grammar::Sequence;
 
 // Digits before the point with a bound above, as many as 64 bits need, and without one, as many as
 // 64 bits hold; and digits after the point.
-constexpr size_t kWholeDigits = 20, kFreeDigits = 18, kFractionDigits = 15;
+constexpr size_t kWholeDigits = 20, kFreeDigits = 18, kMostFractionDigits = 15;
 
 }  // namespace
 
@@ -41,20 +41,20 @@ NumberRanges::Decimal NumberRanges::decimal_of(const std::string& number) {
   out.fraction = digits.substr(static_cast<size_t>(at));
   out.fraction.erase(out.fraction.find_last_not_of('0') + 1);
   out.negative = first == 1 && !out.zero();
-  check(out.fraction.size() <= kFractionDigits,
-        "{} has too many digits; expected at most {} after the point", number, kFractionDigits);
+  check(out.fraction.size() <= kMostFractionDigits,
+        "{} has too many digits; expected at most {} after the point", number, kMostFractionDigits);
   return out;
 }
 
 // A bound of magnitudes with `whole_digits` digits before the point, as all its digits.
 struct NumberRanges::Limit {
-  std::string digits;  // [whole_digits + kFractionDigits]
+  std::string digits;  // [whole_digits + kMostFractionDigits]
   bool exclusive = false;
 
   Limit(const Decimal& value, size_t whole_digits, bool is_exclusive)
       : digits(std::string(whole_digits - value.whole.size(), '0') + value.whole + value.fraction),
         exclusive(is_exclusive) {
-    digits.resize(whole_digits + kFractionDigits, '0');
+    digits.resize(whole_digits + kMostFractionDigits, '0');
   }
   bool zeros_from(size_t index) const {
     return digits.find_first_not_of('0', index) == std::string::npos;
@@ -145,7 +145,7 @@ Symbol NumberRanges::rest(Range& range, size_t index, bool at_low, bool at_high)
 
 Symbol NumberRanges::between(const std::optional<NumberBound>& least,
                              const std::optional<NumberBound>& most, size_t fraction) {
-  fraction = std::min(fraction, kFractionDigits);
+  fraction = std::min(fraction, kMostFractionDigits);
   std::optional<Decimal> low, high;
   if (least) low = decimal_of(least->number);
   if (most) high = decimal_of(most->number);

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fovea/text/calls.h"
+
+namespace fovea::text {
+
+// How the arguments of a call are written.
+enum class ArgumentStyle {
+  json,      // a JSON object
+  tagged,    // each between tags with its name; texts are written as they are, other values as JSON
+  keywords,  // name=value, separated by ", ", with literals of Python
+  braces,    // {name:value,...} with texts between marks
+};
+
+// A section of calls is `begin`, calls with `separator` between them, and `end`; a call is `call`,
+// the name of the function, `arguments`, the arguments and `call_end`. White space in these texts
+// stands for any white space, also none, when a text is read; kDigits stands for a number.
+struct CallFormat {
+  static constexpr char kDigits = '\1';
+
+  const char* name;
+  // The beginning of a section from which on the grammar applies. Without one, a section begins
+  // with the text up to the first name, at the start of the content only.
+  const char* trigger;
+  const char *begin, *call, *arguments, *call_end, *separator, *end;
+  ArgumentStyle style;
+  // Of tagged arguments: before and after a name, and after a value. Of braces: around a text.
+  const char *key = "", *value = "", *value_end = "";
+  bool many = true;  // a section may have several calls
+  // Texts around the content of a message that are no part of it.
+  std::vector<std::string> frames = {};
+
+  std::string head() const { return std::string(begin) + call; }  // the text up to the first name
+  // Whether a call is a JSON object with its name and its arguments.
+  bool in_object() const { return std::string_view(call).find("name\": \"") != std::string::npos; }
+};
+
+const std::vector<CallFormat>& call_formats();
+
+// Marks of reasoning that are known: pairs of begin and end.
+struct ReasoningMarks {
+  const char *begin, *end;
+};
+const std::vector<ReasoningMarks>& reasoning_marks();
+
+}  // namespace fovea::text
