@@ -73,6 +73,12 @@ std::string until_end(std::string text) {
   return text;
 }
 
+// Whether the template shows the calls of a message.
+bool shows_calls(const text::ChatFormat& chat) {
+  const text::TemplateHabits& habits = chat.habits;
+  return habits.calls_without_content || habits.calls_with_empty || habits.calls_with_text;
+}
+
 // Returns the text of a conversation, and its images.
 std::string conversation(const ChatRequest& request, bool with_tools, ServedModel& model,
                          std::vector<ChatImage>& images) {
@@ -88,7 +94,13 @@ std::string conversation(const ChatRequest& request, bool with_tools, ServedMode
   Json messages = request.messages;
   if (reads_images) images = take_images(messages);
   const bool describes = with_tools && !generator.chat->knows_tools;
-  if (describes) describe_calls(messages, request.tools);
+  if (describes) {
+    const bool shows = shows_calls(*generator.chat);
+    const text::CallFormat* const calls = generator.message.calls;
+    describe_calls(messages, request.tools,
+                   shows && calls != nullptr ? *calls : *text::find_call_format("hermes"),
+                   shows && calls != nullptr);
+  }
   messages = template_messages(messages, *generator.chat, reads_images);
   if (request.ending.continue_final) mark_end(messages);
   chat.add_generation_prompt = request.ending.add_generation_prompt;
@@ -165,7 +177,8 @@ text::MessageRules message_rules(const ChatRequest& request, const ToolChoice& c
     throw ApiError{
         400, "tool_choice: tools has no such function; expected the name of a function in tools",
         "tool_choice", "invalid_value"};
-  if (!generator.chat->knows_tools && rules.format.calls == nullptr)
+  const bool shows = generator.chat->knows_tools || shows_calls(*generator.chat);
+  if (!generator.chat->knows_tools && (!shows || rules.format.calls == nullptr))
     rules.format.calls = text::find_call_format("hermes");
   const bool ends = !generator.ends.empty() || model.tokenizer->eos_id().has_value();
   rules.enforced = rules.format.calls != nullptr && !rules.functions.empty() &&
@@ -350,7 +363,7 @@ void read_conversation(const ChatRequest& request, bool with_tools, ServedModel&
                        PreparedPrompts& prompts) {
   std::vector<ChatImage> images;
   const std::string text = conversation(request, with_tools, model, images);
-  prompts.message.in_reasoning = text::ends_in_reasoning(prompts.message.format, text);
+  text::read_prompt(text, prompts.message);
   const auto& image_prompt = model.needs<TextGenerator>().image_prompt;
   if (!image_prompt) {
     prompts.ids.push_back(model.needs_tokenizer().encode(text, text::SpecialTokens::guarded));

@@ -93,6 +93,38 @@ void append_calls(Json message, const text::TemplateHabits& habits, Json& all) {
   all.push_back(std::move(message));
 }
 
+std::string content_of(const Json& message) {
+  return is_blank(message) ? "" : message["content"].get<std::string>();
+}
+
+// Returns the content of a message and its calls, each as an object between marks.
+std::string text_of_calls(const Json& message) {
+  std::string text = content_of(message);
+  for (const Json& call : message["tool_calls"]) {
+    if (!call.is_object() || !call.contains("function")) continue;
+    const Json& function = call["function"];
+    Json arguments = function.value("arguments", Json::object());
+    if (arguments.is_string()) arguments = json_or_discarded(arguments.get<std::string>());
+    if (!arguments.is_object()) arguments = Json::object();
+    const Json written = {{"name", function.value("name", Json())}, {"arguments", arguments}};
+    text += (text.empty() ? "" : "\n") + std::string("<tool_call>\n") + json_line(written) +
+            "\n</tool_call>";
+  }
+  return text;
+}
+
+// Appends the result of a call: a message of the user, which has all results after a message.
+void add_result(const Json& message, Json& all) {
+  const std::string begin = "<tool_response>\n";
+  const std::string text = begin + content_of(message) + "\n</tool_response>";
+  const bool more = !all.empty() && all.back()["role"] == "user" &&
+                    content_of(all.back()).starts_with(begin);
+  if (more)
+    all.back()["content"] = content_of(all.back()) + "\n" + text;
+  else
+    all.push_back({{"role", "user"}, {"content", text}});
+}
+
 // Puts the text of a system message before that of the first user message, where models without
 // such a role are trained to read it.
 void move_system_text(Json& messages) {
@@ -136,43 +168,28 @@ Json template_messages(const Json& messages, const text::ChatFormat& format, boo
   return all;
 }
 
-void describe_calls(Json& messages, const Json& tools) {
+void describe_calls(Json& messages, const Json& tools, const text::CallFormat& format,
+                    bool shows_calls) {
   std::string list;
   for (const Json& tool : tools) list += (list.empty() ? "" : "\n") + json_line(tool);
-  const std::string description = text::describe_tools(list);
   Json all = Json::array();
   for (Json message : messages) {
     renew(message);
     join_parts(message);
-    const std::string content = is_blank(message) ? "" : message["content"].get<std::string>();
-    if (has_calls(message)) {
-      std::string text = content;
-      for (const Json& call : message["tool_calls"]) {
-        if (!call.is_object() || !call.contains("function")) continue;
-        Json function = {{"name", call["function"].value("name", Json())},
-                         {"arguments", call["function"].value("arguments", Json())}};
-        if (function["arguments"].is_string())
-          function["arguments"] =
-              json_or_discarded(function["arguments"].get_ref<const std::string&>());
-        if (function["arguments"].is_discarded()) function["arguments"] = Json::object();
-        text += (text.empty() ? "" : "\n") + std::string("<tool_call>\n") + json_line(function) +
-                "\n</tool_call>";
-      }
-      message = {{"role", "assistant"}, {"content", text}};
-    } else if (message["role"] == "tool") {
-      const std::string text = "<tool_response>\n" + content + "\n</tool_response>";
-      if (!all.empty() && all.back().contains("result")) {
-        all.back()["content"] = all.back()["content"].get<std::string>() + "\n" + text;
-        continue;
-      }
-      message = {{"role", "user"}, {"content", text}, {"result", true}};
+    if (!shows_calls && has_calls(message)) {
+      message = {{"role", "assistant"}, {"content", text_of_calls(message)}};
+    } else if (!shows_calls && message["role"] == "tool") {
+      add_result(message, all);
+      continue;
     }
     all.push_back(std::move(message));
   }
-  for (Json& message : all) message.erase("result");
+  const std::string description = text::describe_tools(list, format);
   const bool system = !all.empty() && (all[0]["role"] == "system" || all[0]["role"] == "developer");
-  if (system && all[0].contains("content") && all[0]["content"].is_string())
+  if (system && !is_blank(all[0]))
     all[0]["content"] = all[0]["content"].get<std::string>() + "\n\n" + description;
+  else if (system)
+    all[0]["content"] = description;
   else
     all.insert(all.begin(), Json{{"role", "system"}, {"content", description}});
   messages = std::move(all);

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "fovea/text/chat.h"
+#include "fovea/text/calls.h"
 #include "serve/request.h"
 
 namespace fovea::serve {
@@ -9,9 +9,10 @@ namespace fovea::serve {
 // arguments and ids of calls. Contents stay parts if `reads_images`; otherwise they are joined.
 Json template_messages(const Json& messages, const text::ChatFormat& format, bool reads_images);
 
-// Describes tools in the system message, and writes calls and their results as texts, for a template
-// that knows no tools.
-void describe_calls(Json& messages, const Json& tools);
+// Describes tools in the system message, for a template that knows no tools. Writes calls and their
+// results as texts in the format "hermes", unless the template `shows_calls`.
+void describe_calls(Json& messages, const Json& tools, const text::CallFormat& format,
+                    bool shows_calls);
 
 // Replaces missing contents, which some templates cannot read, by empty ones, unless the template
 // would then omit the message's calls. Returns whether there was any.

@@ -29,15 +29,13 @@ MessageFormat message_format(const ChatFormat& chat);
 std::string call_format_names();
 const CallFormat* find_call_format(const std::string& name);
 const char* name_of(const CallFormat& format);
-// Returns a text for the system message that describes functions, for a model whose template does
-// not: their calls are expected in the format "hermes". `tools`: a list of function schemas.
-std::string describe_tools(const std::string& tools);
+// Returns a text for the system message that describes functions and the format of their calls, for
+// a model whose template does not. `tools`: a line of JSON for each function.
+std::string describe_tools(const std::string& tools, const CallFormat& format);
 // Returns the ids of the special tokens that the marks of a format consist of, with those of calls
 // or without. The text that is read must contain them: GenerateOptions::kept_special.
 std::vector<int32_t> mark_ids(const MessageFormat& format, bool with_calls,
                               const Tokenizer& tokenizer);
-// Returns whether a prompt, rendered by a chat template, ends within reasoning.
-bool ends_in_reasoning(const MessageFormat& format, std::string_view prompt);
 
 // A function that a model may call.
 struct CallableFunction {
@@ -65,8 +63,12 @@ struct MessageRules {
   // The calls are enforced by message_constraint(), so that their arguments can be passed on while
   // they are generated.
   bool enforced = false;
-  bool calls_only = false;  // the message begins with a call, since calls are required
+  std::string begun = {};  // the part of the message that the prompt has: the mark of a call
 };
+
+// Sets what the end of a prompt, rendered by a chat template, has of the message: `in_reasoning` and
+// `begun`.
+void read_prompt(std::string_view prompt, MessageRules& rules);
 
 // Splits the text of a generated message into reasoning, content and calls, as soon as each
 // part is certain. Text that begins like a call but is none is content. Joined by kind, the parts

@@ -18,24 +18,31 @@ constexpr const char *kNameKey = "{\"name\": \"", *kArgumentsKey = "\", \"argume
 // Formats whose marks contain those of others precede them.
 const std::vector<CallFormat>& call_formats() {
   static const std::vector<CallFormat> all = {
-      // Hermes 2 Pro, Qwen 2.5 and 3, SmolLM3, Granite 4.
-      {"hermes", "<tool_call>", "", "<tool_call>\n{\"name\": \"", kArgumentsKey, "}\n</tool_call>",
-       "\n", "", json},
       // Qwen3-Coder, Qwen 3.5, Nemotron 3.
       {"qwen3_coder", "<tool_call>", "", "<tool_call>\n<function=", ">\n",
        "</function>\n</tool_call>", "\n", "", tagged, "<parameter=", ">\n", "\n</parameter>\n"},
+      {"glm47", "<tool_call>", "", "<tool_call>", "", "</tool_call>", "", "", tagged, "<arg_key>",
+       "</arg_key><arg_value>", "</arg_value>"},
       {"glm45", "<tool_call>", "", "<tool_call>", "\n", "</tool_call>", "\n", "", tagged,
        "<arg_key>", "</arg_key>\n<arg_value>", "</arg_value>\n"},
       {"granite33", "<tool_call>", "<tool_call>[", kNameKey, kArgumentsKey, "}", ", ", "]", json},
+      // Hermes 2 Pro, Qwen 2.5 and 3, SmolLM3, Granite 4.
+      {"hermes", "<tool_call>", "", "<tool_call>\n{\"name\": \"", kArgumentsKey, "}\n</tool_call>",
+       "\n", "", json},
+      {"phi4_objects", "<|tool_call|>", "", "<|tool_call|>{\"name\": \"", kArgumentsKey,
+       "}<|/tool_call|>", "", "", json},
       {"phi4", "<|tool_call|>", "<|tool_call|>[", kNameKey, kArgumentsKey, "}", ", ",
        "]<|/tool_call|>", json},
       {"granite3", "<|tool_call|>", "<|tool_call|>[", kNameKey, kArgumentsKey, "}", ", ", "]", json},
       {"functools", "functools[", "functools[", kNameKey, kArgumentsKey, "}", ", ", "]", json},
       {"nemotron", "<TOOLCALL>", "<TOOLCALL>[", kNameKey, kArgumentsKey, "}", ", ", "]</TOOLCALL>",
        json},
-      // Mistral up to v7, and from v11 on.
+      // Mistral up to v7, v11 (Small 3.2), and later ones.
+      {"mistral_v3", "[TOOL_CALLS]", "[TOOL_CALLS] [", kNameKey, kArgumentsKey, "}", ", ", "]",
+       json},
       {"mistral", "[TOOL_CALLS]", "[TOOL_CALLS][", kNameKey, kArgumentsKey, "}", ", ", "]", json},
-      {"mistral_v11", "[TOOL_CALLS]", "", "[TOOL_CALLS]", "[ARGS]", "", "", "", json},
+      {"mistral_v11", "[TOOL_CALLS]", "", "[TOOL_CALLS]", "[CALL_ID]\2[ARGS]", "", "", "", json},
+      {"mistral_v13", "[TOOL_CALLS]", "", "[TOOL_CALLS]", "[ARGS]", "", "", "", json},
       {"deepseek_r1", "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁begin｜>",
        "<｜tool▁call▁begin｜>function<｜tool▁sep｜>", "\n```json\n", "\n```<｜tool▁call▁end｜>",
        "\n", "<｜tool▁calls▁end｜>", json},
@@ -50,12 +57,36 @@ const std::vector<CallFormat>& call_formats() {
        "", "", "", false,
        {"<|start|>assistant", "<|channel|>final<|message|>", "<|channel|>commentary<|message|>",
         "<|return|>", "<|end|>"}},
+      {"harmony_recipient", "to=functions.", "", "to=functions.",
+       "<|channel|>commentary json<|message|>", "", "", "", json, "", "", "", false, {}, "harmony"},
+      {"harmony_constrained", "to=functions.", "", "to=functions.",
+       "<|channel|>commentary <|constrain|>json<|message|>", "", "", "", json, "", "", "", false, {},
+       "harmony"},
       {"command_r7b", "<|START_ACTION|>", "<|START_ACTION|>[\n",
        "    {\"tool_call_id\": \"\1\", \"tool_name\": \"", kParametersKey, "}", ",\n",
        "\n]<|END_ACTION|>", json, "", "", "", true, {"<|START_RESPONSE|>", "<|END_RESPONSE|>"}},
       {"minimax", "<minimax:tool_call>", "<minimax:tool_call>\n", "<invoke name=\"", "\">\n",
        "</invoke>\n", "", "</minimax:tool_call>", tagged, "<parameter name=\"", "\">",
        "</parameter>\n"},
+      {"seed_oss", "<seed:tool_call>", "", "<seed:tool_call>\n<function=", ">\n",
+       "</function>\n</seed:tool_call>", "\n", "", tagged, "<parameter=", ">", "</parameter>\n"},
+      // Hunyuan, Jamba.
+      {"tool_calls", "<tool_calls>", "<tool_calls>[", kNameKey, kArgumentsKey, "}", ", ",
+       "]</tool_calls>", json},
+      {"tool_calls_lines", "<tool_calls>", "<tool_calls>\n", kNameKey, kArgumentsKey, "}", "\n",
+       "\n</tool_calls>", json},
+      {"function_call", "<function_call>", "", "<function_call> {\"name\": \"", kArgumentsKey, "}",
+       "\n", "", json},
+      {"gigachat", "<|function_call|>", "", "<|function_call|>{\"name\": \"", kArgumentsKey, "}", "",
+       "", json},
+      {"internlm", "<|action_start|><|plugin|>", "", "<|action_start|><|plugin|>\n{\"name\": \"",
+       kArgumentsKey, "}<|action_end|>", "", "", json},
+      {"apertus", "<|tools_prefix|>", "<|tools_prefix|>[", "{\"", "\": ", "}", ", ",
+       "]<|tools_suffix|>", json},
+      {"olmo3", "<function_calls>", "<function_calls>", "", "(", ")", "\n", "</function_calls>",
+       keywords},
+      {"command_r", "Action:", "Action: ```json\n[\n", "{\"tool_name\": \"", kParametersKey, "}",
+       ",\n", "\n]```", json},
       {"lfm2", "<|tool_call_start|>", "<|tool_call_start|>[", "", "(", ")", ", ",
        "]<|tool_call_end|>", keywords},
       {"llama4", "<|python_start|>", "<|python_start|>[", "", "(", ")", ", ", "]<|python_end|>",
@@ -70,8 +101,11 @@ const std::vector<CallFormat>& call_formats() {
       {"functionary_v32", ">>>", "", ">>>", "\n", "", "", "", json, "", "", "", true, {">>>all\n"}},
       {"llama3_python_tag", "<|python_tag|>", "<|python_tag|>", kNameKey, kParametersKey, "}", "; ", "",
        json},
+      // xLAM.
+      {"json_list", "", "[", kNameKey, kArgumentsKey, "}", ", ", "]", json},
       // Llama 3.1 to 3.3.
       {"llama3", "", "", kNameKey, kParametersKey, "}", "; ", "", json},
+      {"json", "", "", kNameKey, kArgumentsKey, "}", "; ", "", json},
       // Llama 3.2, ToolACE, Gemma 3.
       {"pythonic", "", "[", "", "(", ")", ", ", "]", keywords},
   };
@@ -80,9 +114,9 @@ const std::vector<CallFormat>& call_formats() {
 
 const std::vector<ReasoningMarks>& reasoning_marks() {
   static const std::vector<ReasoningMarks> all = {
-      {"<|channel|>analysis<|message|>", "<|end|>"},
+      {"<|channel|>analysis<|message|>", "<|end|>", true},
       {"<|START_THINKING|>", "<|END_THINKING|>"},
-      {"<|channel>thought\n", "<channel|>"},
+      {"<|channel>thought\n", "<channel|>", true},
       {"<seed:think>", "</seed:think>"},
       {"[THINK]", "[/THINK]"},
       {"<|inner_prefix|>", "<|inner_suffix|>"},
@@ -95,13 +129,13 @@ const std::vector<ReasoningMarks>& reasoning_marks() {
 std::string call_format_names() {
   std::string names;
   for (const CallFormat& format : call_formats())
-    names += (names.empty() ? "" : ", ") + std::string(format.name);
+    if (*format.generated == '\0') names += (names.empty() ? "" : ", ") + std::string(format.name);
   return names;
 }
 
 const CallFormat* find_call_format(const std::string& name) {
   const auto found = std::ranges::find(call_formats(), std::string_view(name), &CallFormat::name);
-  if (found == call_formats().end())
+  if (found == call_formats().end() || *found->generated != '\0')
     fail(ErrorKind::InvalidArgument, "tool format: \"{}\" is unknown; expected one of {}", name,
          call_format_names());
   return &*found;

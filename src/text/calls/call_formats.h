@@ -18,9 +18,10 @@ enum class ArgumentStyle {
 
 // A section of calls is `begin`, calls with `separator` between them, and `end`; a call is `call`,
 // the name of the function, `arguments`, the arguments and `call_end`. White space in these texts
-// stands for any white space, also none, when a text is read; kDigits stands for a number.
+// stands for any white space, also none, when a text is read; kDigits stands for a number, kId for
+// an id of nine letters and digits.
 struct CallFormat {
-  static constexpr char kDigits = '\1';
+  static constexpr char kDigits = '\1', kId = '\2';
 
   const char* name;
   // The beginning of a section from which on the grammar applies. Without one, a section begins
@@ -33,6 +34,8 @@ struct CallFormat {
   bool many = true;  // a section may have several calls
   // Texts around the content of a message that are no part of it.
   std::vector<std::string> frames = {};
+  // The format in which a model writes the calls that its template shows in this one; empty: this.
+  const char* generated = "";
 
   std::string head() const { return std::string(begin) + call; }  // the text up to the first name
   // Whether a call is a JSON object with its name and its arguments.
@@ -44,6 +47,7 @@ const std::vector<CallFormat>& call_formats();
 // Marks of reasoning that are known: pairs of begin and end.
 struct ReasoningMarks {
   const char *begin, *end;
+  bool needs_begin = false;  // a template has them if it has the first; else if it has the second
 };
 const std::vector<ReasoningMarks>& reasoning_marks();
 

@@ -290,8 +290,17 @@ class Calls {
   Sequence literal(std::string_view text) {
     Sequence all;
     for (const char c : text)
-      all = all + (c == CallFormat::kDigits ? Sequence{number()} : rules_.text({&c, 1}));
+      all = all + (c == CallFormat::kDigits ? Sequence{number()}
+                   : c == CallFormat::kId   ? Sequence{id()}
+                                            : rules_.text({&c, 1}));
     return all;
+  }
+
+  Symbol id() {
+    const Sequence one = {rules_.one_of({{grammar_.range('0', '9')},
+                                         {grammar_.range('a', 'z')},
+                                         {grammar_.range('A', 'Z')}})};
+    return rules_.repeated(one, one, 9, 9);
   }
 
   Symbol number() {

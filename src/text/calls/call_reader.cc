@@ -9,7 +9,14 @@ namespace {
 
 using nlohmann::ordered_json;
 
+constexpr const char* kDigitCharacters = "0123456789";
+constexpr const char* kIdCharacters =
+    "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
+
+// JSON may have white space before these characters.
+bool is_bracket(char c) { return std::string_view("{}[]\",:").find(c) != std::string_view::npos; }
 
 bool is_text_schema(const ordered_json& schema) {
   if (!schema.is_object()) return false;
@@ -67,13 +74,15 @@ Matched match(std::string_view text, size_t at, std::string_view part) {
       at = after_space(text, at);
       continue;
     }
-    if (part[i] == CallFormat::kDigits) {
-      const size_t end = std::min(text.find_first_not_of("0123456789", at), text.size());
+    if (part[i] == CallFormat::kDigits || part[i] == CallFormat::kId) {
+      const char* const taken = part[i] == CallFormat::kDigits ? kDigitCharacters : kIdCharacters;
+      const size_t end = std::min(text.find_first_not_of(taken, at), text.size());
       if (end == at && at < text.size()) return {Matched::no};
       if (end == text.size()) return {Matched::more, end};
       at = end;
       continue;
     }
+    if (at < text.size() && is_space(text[at]) && is_bracket(part[i])) at = after_space(text, at);
     if (at == text.size()) return {Matched::more, at};
     if (text[at] != part[i]) return {Matched::no};
     ++at;
@@ -92,6 +101,7 @@ bool CallReader::step(std::string_view text, bool ended, std::vector<MessagePart
     case Phase::call: return name(text);
     case Phase::arguments: return arguments(text, ended, parts);
     case Phase::call_end:
+      if (format_->in_object() && !skip_members(text, ended)) return false;
       if (!expect(text, format_->call_end, Phase::next)) {
         // A text may end before the mark, since some models end it there.
         if (ended && !failed()) phase_ = Phase::done, ++calls_;
@@ -113,9 +123,25 @@ bool CallReader::expect(std::string_view text, std::string_view part, Phase next
   return true;
 }
 
+// Skips members of the object of a call after its arguments, such as an id. Returns false if the text
+// ends within one.
+bool CallReader::skip_members(std::string_view text, bool ended) {
+  while (true) {
+    size_t at = after_space(text, at_);
+    if (at == text.size() || text[at] != ',') return at < text.size() || ended;
+    ++at;
+    const auto key = lenient_value(text, at);
+    at = after_space(text, at);
+    if (!key || at == text.size() || text[at] != ':') return ended;
+    ++at;
+    if (!lenient_value(text, at)) return ended;
+    at_ = at;
+  }
+}
+
 // Reads the text before a name, the name and the text after it.
 bool CallReader::name(std::string_view text) {
-  const Matched head = match(text, at_, format_->call);
+  const Matched head = match(text, after_space(text, at_), format_->call);
   if (head.result == Matched::no) phase_ = Phase::failed;
   if (head.result != Matched::yes) return false;
   bool may_follow = head.end == text.size();
@@ -205,6 +231,7 @@ bool CallReader::tagged_argument(std::string_view text, std::vector<MessagePart>
   const Matched key = match(text, after_space(text, at_), format_->key);
   if (key.result == Matched::more) return false;
   if (key.result == Matched::no) {
+    at_ = after_space(text, at_);
     end_arguments(parts);
     return true;
   }
@@ -283,18 +310,22 @@ bool CallReader::brace_arguments(std::string_view text, bool ended,
 // After a call: another one, or the end of the section.
 bool CallReader::next(std::string_view text, bool ended) {
   const std::string another = std::string(format_->separator) + format_->call;
-  const Matched end = match(text, at_, format_->end);
+  const size_t begin = after_space(text, at_);
+  if (begin == text.size() && !ended) return false;
+  const Matched end = match(text, begin, format_->end);
   const bool has_end = *format_->end != '\0';
   if (has_end && end.result == Matched::yes) {
     at_ = end.end;
     phase_ = Phase::done;
     return false;
   }
-  const Matched more = format_->many ? match(text, at_, another) : Matched{Matched::no};
-  const bool only_space = after_space(text, at_) == text.size();
-  if (*format_->call == '\0' ? more.result == Matched::yes && !only_space
-                             : more.result == Matched::yes) {
-    at_ = match(text, at_, format_->separator).end;
+  if (has_end && end.result == Matched::more && !ended) return false;
+  Matched more = format_->many ? match(text, begin, another) : Matched{Matched::no};
+  // JSON objects also follow each other without a separator.
+  const bool directly = more.result == Matched::no && format_->many && format_->in_object();
+  if (directly) more = match(text, begin, format_->call);
+  if (more.result == Matched::yes && begin < text.size()) {
+    if (!directly) at_ = match(text, begin, format_->separator).end;
     phase_ = Phase::call;
     return true;
   }

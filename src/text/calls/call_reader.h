@@ -48,6 +48,7 @@ class CallReader {
   // Reads what the phase expects. Returns false if the text ends before it.
   bool step(std::string_view text, bool ended, std::vector<MessagePart>& parts);
   bool expect(std::string_view text, std::string_view part, Phase next);
+  bool skip_members(std::string_view text, bool ended);
   bool name(std::string_view text);
   bool arguments(std::string_view text, bool ended, std::vector<MessagePart>& parts);
   bool json_arguments(std::string_view text, std::vector<MessagePart>& parts);

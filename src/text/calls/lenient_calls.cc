@@ -13,11 +13,16 @@ using nlohmann::ordered_json;
 using Marks = std::span<const std::string_view>;
 
 // Marks before and after JSON objects with calls.
-constexpr std::array<std::string_view, 10> kOpening = {
+constexpr std::array<std::string_view, 16> kOpening = {
     "<tool_call>",     "<|tool_call|>", "[TOOL_CALLS]", "functools", "<TOOLCALL>",
-    "<|python_tag|>", "<|START_ACTION|>", "```json",      "```tool_call", "```"};
-constexpr std::array<std::string_view, 5> kClosing = {"</tool_call>", "<|/tool_call|>",
-                                                      "</TOOLCALL>", "<|END_ACTION|>", "```"};
+    "<|python_tag|>", "<|START_ACTION|>", "<tool_calls>", "<function_call>",
+    "<|function_call|>", "<|action_start|>", "<|plugin|>", "Action:", "```json", "```tool_call",
+    "```"};
+constexpr std::array<std::string_view, 7> kClosing = {
+    "</tool_call>", "<|/tool_call|>", "</TOOLCALL>", "<|END_ACTION|>", "</tool_calls>", "<|action_end|>", "```"};
+
+// Marks up to this size, and "Action:", occur in ordinary texts.
+constexpr size_t kOrdinary = 7;
 
 bool take_one(std::string_view text, size_t& at, Marks marks) {
   const size_t begin = after_space(text, at);
@@ -90,7 +95,8 @@ FoundCalls find_objects(std::string_view text, const std::vector<Signature>& fun
   size_t at = 0;
   while (true) {
     size_t begin = at;
-    const bool marked = take_one(text, begin, kOpening);
+    bool marked = false;
+    while (take_one(text, begin, kOpening)) marked = true;
     if (!marked && at > 0) break;
     if (!read_objects(text, begin, functions, found.parts)) break;
     take_one(text, begin, kClosing);
@@ -131,10 +137,11 @@ FoundCalls find_calls(std::string_view text, const std::vector<Signature>& funct
 
 const std::vector<std::string>& call_marks() {
   static const std::vector<std::string> all = [] {
-    std::vector<std::string> marks = {"```json", "```tool_call"};
-    for (const CallFormat& format : call_formats())
-      if (*format.trigger != '\0' && !std::ranges::count(marks, format.trigger))
-        marks.emplace_back(format.trigger);
+    std::vector<std::string> marks;
+    for (const CallFormat& format : call_formats()) {
+      const std::string_view mark = format.trigger;
+      if (mark.size() > kOrdinary && !std::ranges::count(marks, mark)) marks.emplace_back(mark);
+    }
     return marks;
   }();
   return all;
@@ -143,6 +150,14 @@ const std::vector<std::string>& call_marks() {
 bool may_begin_calls(std::string_view text, const std::vector<Signature>& functions) {
   text.remove_prefix(after_space(text, 0));
   if (text.empty()) return true;
+  for (const std::string_view fence : {"```json", "```tool_call", "```"}) {
+    if (fence.starts_with(text)) return true;
+    if (!text.starts_with(fence)) continue;
+    text.remove_prefix(fence.size());
+    text.remove_prefix(after_space(text, 0));
+    if (text.empty()) return true;
+    break;
+  }
   const bool list = text[0] == '[';
   if (list) {
     text.remove_prefix(1);

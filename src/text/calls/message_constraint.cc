@@ -35,7 +35,11 @@ class Watcher {
     const std::string_view trigger = format.trigger;
     trigger_ = trigger.empty() ? format.head() : std::string(trigger);
     only_first_ = trigger.empty();
-    names_first_ = trigger_ == format.begin && only_first_;
+    // Marks that content may have too.
+    names_first_ = (only_first_ && trigger_ == format.begin) ||
+                   std::ranges::any_of(format.frames, [&](const std::string& frame) {
+                     return frame.starts_with(trigger_);
+                   });
     size_t name = 0;
     for (const CallableFunction& function : rules_.functions)
       name = std::max(name, function.name.size());
@@ -92,6 +96,7 @@ class Watcher {
       track.phase = Phase::reasoning;
     else
       begin_content(track, 0);
+    if (track.phase == Phase::content && !rules_.begun.empty()) read_content(track, rules_.begun);
     return advance(track, generated);
   }
 
@@ -164,6 +169,8 @@ class Watcher {
       if (!track.any && begins_calls(std::string_view(track.text).substr(begin))) at = begin;
     } else {
       at = track.text.find(trigger_);
+      if (at != std::string::npos && !begins_calls(std::string_view(track.text).substr(at)))
+        return false;
     }
     if (at == std::string::npos) return false;
     std::string head = track.text.substr(at);

@@ -67,7 +67,7 @@ bool begins_in(const CallFormat& format, std::string_view text,
   }
   // Templates write an id or other members beside the name, which models need not.
   const std::string head = format.head();
-  const Matched found = match(text, 0, head.substr(0, head.find('{')));
+  const Matched found = match(text, 0, head.substr(0, head.find('{')) + " ");
   if (found.result != Matched::yes || !text.substr(found.end).starts_with('{')) return false;
   const FoundCalls calls = find_calls(text.substr(found.end), functions);
   if (calls.parts.empty() || !is_probe(calls.parts[0])) return false;
@@ -78,22 +78,52 @@ bool begins_in(const CallFormat& format, std::string_view text,
   return key && (mark == end.npos || text.find(end.substr(mark), found.end) != text.npos);
 }
 
-const CallFormat* call_format_of(const ChatFormat& chat) {
+// Returns the format in which the template shows a call. Of formats that differ in white space only,
+// the one whose text the template has.
+const CallFormat* shown_format(const ChatFormat& chat) {
   const std::string text = probe(chat);
   const std::vector<Signature> functions = {{kProbeName, ordered_json::object()}};
-  for (const CallFormat& format : call_formats())
-    for (size_t at = 0; at < text.size(); ++at)
-      if (begins_in(format, std::string_view(text).substr(at), functions)) return &format;
+  const CallFormat* found = nullptr;
+  for (const CallFormat& format : call_formats()) {
+    for (size_t at = 0; at < text.size(); ++at) {
+      const std::string_view rest = std::string_view(text).substr(at);
+      if (!begins_in(format, rest, functions)) continue;
+      if (rest.starts_with(format.head() + kProbeName + format.arguments)) return &format;
+      if (found == nullptr) found = &format;
+    }
+  }
+  return found;
+}
+
+// Returns the format whose marks the source of a template names, as in a description for the model.
+const CallFormat* named_format(const std::string& source) {
+  for (const CallFormat& format : call_formats()) {
+    const std::string_view trigger = format.trigger, begin = format.begin;
+    const auto has = [&](std::string_view mark) { return source.find(mark) != source.npos; };
+    if (!trigger.empty() && has(trigger) && has(begin.substr(0, begin.find(' '))) &&
+        has(format.key))
+      return &format;
+  }
   return nullptr;
+}
+
+const CallFormat* call_format_of(const ChatFormat& chat) {
+  const CallFormat* const shown = shown_format(chat);
+  // Some templates show calls as JSON without the marks that they ask the model for.
+  if (shown != nullptr && std::string_view(shown->name) != "json") return shown;
+  const CallFormat* const named = named_format(chat.source);
+  return named != nullptr ? named : shown;
 }
 
 }  // namespace
 
 MessageFormat message_format(const ChatFormat& chat) {
   MessageFormat format;
-  if (chat.knows_tools) format.calls = call_format_of(chat);
-  for (const auto& [begin, end] : reasoning_marks()) {
-    if (chat.source.find(end) == std::string::npos) continue;
+  format.calls = call_format_of(chat);
+  if (format.calls != nullptr && *format.calls->generated != '\0')
+    format.calls = find_call_format(format.calls->generated);
+  for (const auto& [begin, end, needs_begin] : reasoning_marks()) {
+    if (chat.source.find(needs_begin ? begin : end) == std::string::npos) continue;
     format.reasoning_begin = begin;
     format.reasoning_end = end;
     break;
@@ -129,21 +159,31 @@ std::vector<int32_t> mark_ids(const MessageFormat& format, bool with_calls,
   return ids;
 }
 
-bool ends_in_reasoning(const MessageFormat& format, std::string_view prompt) {
-  if (format.reasoning_begin.empty()) return false;
-  const size_t begin = prompt.rfind(format.reasoning_begin);
-  return begin != std::string_view::npos &&
-         after_space(prompt, begin + format.reasoning_begin.size()) == prompt.size();
+void read_prompt(std::string_view prompt, MessageRules& rules) {
+  const std::string& mark = rules.format.reasoning_begin;
+  const size_t begin = mark.empty() ? std::string_view::npos : prompt.rfind(mark);
+  rules.in_reasoning = begin != std::string_view::npos &&
+                       after_space(prompt, begin + mark.size()) == prompt.size();
+  const CallFormat* const calls = rules.format.calls;
+  if (calls != nullptr && *calls->trigger != '\0' && prompt.ends_with(calls->trigger))
+    rules.begun = calls->trigger;
 }
 
-std::string describe_tools(const std::string& tools) {
+std::string describe_tools(const std::string& tools, const CallFormat& format) {
+  const bool json = format.style == ArgumentStyle::json;
+  const std::string arguments =
+      json ? "{\"NAME_OF_ARGUMENT\": VALUE}"
+      : format.style == ArgumentStyle::tagged
+          ? std::string(format.key) + "NAME_OF_ARGUMENT" + format.value + "VALUE" + format.value_end
+      : format.style == ArgumentStyle::keywords ? "NAME_OF_ARGUMENT=VALUE"
+                                                : "{NAME_OF_ARGUMENT:VALUE}";
+  std::string example = format.head() + "NAME_OF_FUNCTION" + format.arguments + arguments +
+                        format.call_end + format.end;
+  std::erase_if(example, [](char c) { return c == CallFormat::kDigits || c == CallFormat::kId; });
   return "You can call functions. Each line between <tools> and </tools> describes one by a JSON "
          "Schema:\n<tools>\n" +
-         tools +
-         "\n</tools>\nTo call a function, write a JSON object with its name and its arguments "
-         "between <tool_call> and </tool_call>, and nothing after it:\n<tool_call>\n"
-         "{\"name\": NAME, \"arguments\": ARGUMENTS}\n</tool_call>\nThe result follows in the next "
-         "message. Answer without a call if none is needed.";
+         tools + "\n</tools>\nTo call a function, write this, and nothing after it:\n" + example +
+         "\nThe result follows in the next message. Answer without a call if none is needed.";
 }
 
 }  // namespace fovea::text

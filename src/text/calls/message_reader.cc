@@ -28,10 +28,13 @@ struct MessageReader::State {
     if (format.calls != nullptr) frames = format.calls->frames;
     reasons = rules.split_reasoning && !format.reasoning_end.empty();
     mode = reasons && rules.in_reasoning ? Mode::reasoning : Mode::content;
+    text = rules.begun;
     if (functions.empty()) return;
     marks = call_marks();
-    if (rules.enforced && format.calls != nullptr && *format.calls->trigger == '\0')
-      own_head = format.calls->head();
+    if (format.calls == nullptr) return;
+    const std::string own = format.calls->trigger;
+    if (!own.empty() && !std::ranges::count(marks, own)) marks.push_back(own);
+    if (rules.enforced && own.empty()) own_head = format.calls->head();
   }
 
   enum class Mode { reasoning, content, calls, held };
@@ -116,13 +119,15 @@ struct MessageReader::State {
     if (at_start() && !functions.empty() && may_begin_calls(space + text, functions)) {
       if (!own_head.empty() && begin_own_section()) return;
       if (!ended) return;
-      mode = Mode::held;
+      const size_t begin = after_space(text, 0);
+      emit(text.substr(0, begin));
+      text.erase(0, begin);
+      mode = text.empty() ? Mode::content : Mode::held;
       return;
     }
     Mark first;
     size_t keep = 0;
     // Reasoning begins a message, except in formats with frames, whose parts have any order.
-    const std::string blank = space + text.substr(0, after_space(text, 0));
     const bool blank_before = at_start() && !any_reasoning;
     if (reasons && (blank_before || !frames.empty())) {
       find(rules.format.reasoning_begin, Mark::reasoning, first, keep);
@@ -137,8 +142,14 @@ struct MessageReader::State {
       text.erase(0, text.size() - keep);
       return;
     }
+    // A frame may contain the mark of a call.
+    const std::string_view rest = std::string_view(text).substr(first.at);
+    const bool may_be_frame = std::ranges::any_of(
+        frames, [&](const std::string& frame) { return frame != rest && frame.starts_with(rest); });
     emit(text.substr(0, first.at));
-    text.erase(0, first.kind == Mark::calls ? first.at : first.at + first.size);
+    const bool keeps_mark = first.kind == Mark::calls || (may_be_frame && !ended);
+    text.erase(0, keeps_mark ? first.at : first.at + first.size);
+    if (may_be_frame && !ended) return;
     if (first.kind == Mark::reasoning) {
       mode = Mode::reasoning;
       space.clear();
