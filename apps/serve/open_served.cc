@@ -136,6 +136,7 @@ void set_writer(const model::Model& model, const std::string& folder, const Serv
   generator.score = [model](const std::vector<int32_t>& ids, int64_t alternatives) {
     return infer::score(model, ids, alternatives);
   };
+  generator.reasoning_tokens = options.reasoning_tokens;
   served.worker = worker_of(options);
   served.most_seconds = options.most_seconds;
   if (!options.draft.empty()) generator.defaults.speculative_tokens = options.draft_tokens;

@@ -193,12 +193,14 @@ void constrain_message(ChatRequest& request, const ToolChoice& choice,
   if (choice.required && !rules.enforced && request.guides.empty())
     request.guides = {{Guide::Kind::schema, "tool_choice", call_schema(rules.functions)}};
   const bool reasons = !rules.format.reasoning_end.empty();
-  if (!rules.enforced && (!reasons || (request.guides.empty() && request.reasoning_tokens < 0)))
+  const int64_t reasoning =
+      request.reasoning_tokens.value_or(model.needs<TextGenerator>().reasoning_tokens);
+  if (!rules.enforced && (!reasons || (request.guides.empty() && reasoning < 0)))
     return constrain(request, model);
   text::MessageLimits limits;
   limits.calls_required = choice.required;
   limits.one_call = !request.parallel_calls || request.functions;
-  limits.reasoning_tokens = request.reasoning_tokens;
+  limits.reasoning_tokens = reasons ? reasoning : -1;
   limits.most_tokens = request.options.max_tokens;
   if (!request.guides.empty()) {
     const Guide guide = request.guides[0];

@@ -56,7 +56,7 @@ struct ChatRequest : GenerationRequest {
   bool logprobs = false;   // options.logprobs is the number of alternatives
   bool parallel_calls = true;    // a message may have several calls
   bool split_reasoning = true;   // reasoning is no part of the content
-  int64_t reasoning_tokens = -1;  // the maximum number of tokens of reasoning; -1 = no limit
+  std::optional<int64_t> reasoning_tokens;  // the maximum number of tokens of reasoning; -1 = no limit
 };
 
 struct CompletionRequest : GenerationRequest {

@@ -70,6 +70,7 @@ struct TextGenerator {
   text::MessageFormat message = {};      // of the chat template
   // The special tokens that are marks of reasoning, and of reasoning and calls.
   std::vector<int32_t> reasoning_marks = {}, marks = {};
+  int64_t reasoning_tokens = -1;  // the default of requests
   // Command-line options override generation_config.json, which overrides the program's defaults.
   infer::GenerateOptions defaults;
   std::optional<int64_t> max_tokens;  // set by an option or generation_config.json

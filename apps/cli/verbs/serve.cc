@@ -15,6 +15,7 @@
 
 #include "base/stop.h"
 #include "cli/command.h"
+#include "fovea/text/calls.h"
 #include "fovea/core/error.h"
 #include "fovea/core/machine.h"
 #include "fovea/model/hub.h"
@@ -100,6 +101,14 @@ class ServeCommand : public Command {
                              models_folder_)));
     table.add(as("FILE", text("--chat-template", {"--chat-template-file"},
                               "chat template to use instead of the models'", template_)));
+    table.add(as("NAME", text("--tool-format", {},
+                              "format of calls of tools, such as hermes; unset: that of the chat "
+                              "template",
+                              tool_format_)));
+    table.add(as("N", integer("--reasoning-budget", {},
+                              "maximum tokens of reasoning, after which its end is forced, unless a "
+                              "request has another; -1 = no limit",
+                              reasoning_tokens_, -1, 1 << 30)));
     table.add(mmproj_option(mmproj_));
     declare_network(table);
     declare_engine(table);
@@ -114,6 +123,7 @@ class ServeCommand : public Command {
   }
 
   int run(const OptionTable& table) override {
+    if (!tool_format_.empty()) text::find_call_format(tool_format_);
     if (list_fields_) {
       print(serve::fields_json() + "\n");
       return 0;
@@ -379,6 +389,8 @@ class ServeCommand : public Command {
     serve::ServedOptions options;
     options.name = name;
     options.template_file = template_;
+    options.tool_format = tool_format_;
+    options.reasoning_tokens = reasoning_tokens_;
     options.precision = weight_precision(weights_);
     options.cache = cache_type(cache_type_);
     options.engine = engine_;
@@ -542,6 +554,8 @@ class ServeCommand : public Command {
   std::string mmproj_;
   std::vector<std::string> models_, names_, adapters_, origins_, languages_, drafts_;
   std::string template_, key_file_, listen_, jobs_, models_folder_;
+  std::string tool_format_;
+  int64_t reasoning_tokens_ = -1;
   std::deque<std::pair<std::string, uintmax_t>> tuned_;  // results of jobs, and their bytes
   uintmax_t tuned_bytes_ = 0;
   http::ServerOptions http_;

@@ -22,11 +22,12 @@ class Reader {
     if (at_ >= text_.size()) return false;
     if (take('{')) return object(value, depth);
     if (take('[')) return list(value, depth);
+    const size_t begin = at_;
     if (std::string string; quoted(string)) {
       value = std::move(string);
       return true;
     }
-    return word(value);
+    return at_ == begin && word(value);  // not within a text that does not end
   }
 
   size_t at() const { return at_; }

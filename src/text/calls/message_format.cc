@@ -88,7 +88,8 @@ const CallFormat* shown_format(const ChatFormat& chat) {
     for (size_t at = 0; at < text.size(); ++at) {
       const std::string_view rest = std::string_view(text).substr(at);
       if (!begins_in(format, rest, functions)) continue;
-      if (rest.starts_with(format.head() + kProbeName + format.arguments)) return &format;
+      const bool exact = rest.starts_with(format.head() + kProbeName + format.arguments);
+      if (exact && (found == nullptr || *format.trigger != '\0')) return &format;
       if (found == nullptr) found = &format;
     }
   }

@@ -189,7 +189,7 @@ struct MessageReader::State {
       any_call_part = true;
       parts.push_back(std::move(part));
     }
-    if (section->failed() && section->calls() == 0 && !any_call_part) {
+    if ((section->failed() || ended) && section->calls() == 0 && !any_call_part) {
       mode = Mode::held;
       return;
     }
