@@ -49,6 +49,7 @@
 #include "fovea/study/inspect_image.h"
 #include "fovea/study/linear_probe.h"
 #include "fovea/study/trace.h"
+#include "fovea/text/calls.h"
 #include "fovea/text/chat.h"
 #include "fovea/text/chat_value.h"
 #include "fovea/text/grammar.h"
