@@ -12,6 +12,8 @@
 #include "serve/generation.h"
 #include "serve/handlers.h"
 #include "serve/info.h"
+#include "serve/ollama_models.h"
+#include "serve/ollama_routes.h"
 #include "serve/openai_format.h"
 #include "serve/page.h"
 #include "serve/prompts.h"
@@ -63,10 +65,7 @@ bool reads_text(const ServedModel& model) { return model.tokenizer.has_value(); 
 // Sets the options of a request to the model's, and max_tokens to `tokens` unless the model has it.
 auto generation_defaults(int64_t tokens) {
   return [tokens](GenerationRequest& request, ServedModel& model) {
-    if (model.needs_engine().full()) throw too_busy();  // before the text is tokenised
-    const auto& generator = model.needs<TextGenerator>();
-    request.options = generator.defaults;
-    request.options.max_tokens = generator.max_tokens.value_or(tokens);
+    apply_defaults(request, model, tokens);
   };
 }
 
@@ -82,12 +81,22 @@ std::string type_of(const std::string& name) {
   return name.ends_with(".css") ? "text/css; charset=utf-8" : "text/html; charset=utf-8";
 }
 
+// Clients of Ollama ask for "/" to find whether the server runs, and accept JSON only.
+bool accepts_html(std::string_view accept) {
+  if (accept.empty()) return true;
+  for (const char* type : {"text/html", "text/*", "*/*"})
+    if (accept.find(type) != accept.npos) return true;
+  return false;
+}
+
 // Adds the routes of the page: "/", "/chat.js" and "/chat.css". They need no key, since they are
 // the same for everybody; the page asks for the key.
 void add_page(http::Router& router) {
   for (const auto& [name, bytes] : page_files()) {
-    const http::Handler handler = [name, bytes](const http::Request&,
+    const http::Handler handler = [name, bytes](const http::Request& request,
                                                 const std::shared_ptr<http::Exchange>& exchange) {
+      if (name == "index.html" && !accepts_html(request.header("accept")))
+        return exchange->send({200, "text/plain; charset=utf-8", {}, "Ollama is running"});
       http::Response response{200, type_of(name), {}, std::string(bytes)};
       response.headers = {{"Content-Security-Policy", kPolicy},
                           {"X-Content-Type-Options", "nosniff"},
@@ -148,6 +157,7 @@ std::shared_ptr<ServedModel> Api::model(const Json& body, Able able) const {
   for (const auto& model : models) {
     if (model->facts.name == name->get_ref<const std::string&>()) return model;
   }
+  if (options_.any_model && models.size() == 1) return models.front();
   throw unknown_model(name->get_ref<const std::string&>());
 }
 
@@ -159,17 +169,6 @@ void Api::list_models(const http::Request&, const ExchangePtr& exchange) {
 
 void Api::one_model(const http::Request& request, const ExchangePtr& exchange) {
   exchange->send(json_response(model_json(*model({{"model", request.rest}}, any))));
-}
-
-template <class Request, class Prepare>
-Api::Read<Request> Api::read(const http::Request& request, Able able,
-                             const Prepare& prepare) const {
-  const Json body = parse_body(request.body);
-  Read<Request> read{model(body, able), {}};
-  prepare(read.request, *read.model);
-  read_fields(body, read.model->facts.vocabulary, read.request);
-  check_unknown_fields(body, Request::kPath);  // after a missing field is named
-  return read;
 }
 
 void Api::check_unknown_fields(const Json& body, const char* path) const {
@@ -366,6 +365,8 @@ http::Router Api::router(size_t most_chat) {
   add("GET", "/languages", &Api::languages, ErrorShape::translate);
   add("POST", "/tokenize", &Api::tokenize);
   add("POST", "/detokenize", &Api::detokenize);
+  add_ollama_routes(router, *this, most_chat);
+  add_ollama_model_routes(router, *this);
   return router;
 }
 

@@ -9,16 +9,34 @@
 #include <vector>
 
 #include "http/router.h"
+#include "serve/fields.h"
 #include "serve/metrics.h"
 #include "serve/readiness.h"
 #include "serve/served_model.h"
 
 namespace fovea::serve {
 
+// What the options of the program allow. Set it before requests arrive.
+struct ApiOptions {
+  bool any_model = false;   // any name is that of the only model
+  bool allow_pull = false;  // requests may fetch models from the Hub
+  // Opens a model that was fetched: the model, followed by others that share its weights.
+  std::function<std::vector<std::shared_ptr<ServedModel>>(const std::string& name,
+                                                          const std::string& path)>
+      open = {};
+};
+
 // OpenAI's API and related routes over a list of models. The object must outlive its router.
 class Api {
  public:
   using Models = std::vector<std::shared_ptr<ServedModel>>;
+  using Able = bool (*)(const ServedModel& model);
+  // A request, and the model that it names.
+  template <class Request>
+  struct Read {
+    std::shared_ptr<ServedModel> model;
+    Request request;
+  };
   explicit Api(Models models);  // at least one before requests arrive
   // `most_chat`: maximum bytes of a chat if a model reads images, unless the server accepts more.
   http::Router router(size_t most_chat = 0);
@@ -32,14 +50,28 @@ class Api {
   Models models() const;
   Metrics& metrics() { return metrics_; }
   std::atomic<Readiness>& readiness() { return readiness_; }
+  ApiOptions& options() { return options_; }
   // `warn` receives one line for each field of requests that the server ignores, once per field.
   // Set it before requests arrive.
   void set_warn(std::function<void(const std::string&)> warn) { warn_ = std::move(warn); }
+  void warn_once(const std::string& line) const;
+
+  // Returns the model that the request names; without a name, the first model with the required
+  // capability, or else the first model. Throws ApiError 404 if the name is unknown.
+  std::shared_ptr<ServedModel> model(const Json& body, Able able) const;
+  // Reads the body of a route. `prepare(request, model)` sets defaults other than the struct's.
+  template <class Request, class Prepare>
+  Read<Request> read_body(const Json& body, Able able, const Prepare& prepare) const {
+    Read<Request> read{model(body, able), {}};
+    prepare(read.request, *read.model);
+    read_fields(body, read.model->facts.vocabulary, read.request);
+    check_unknown_fields(body, Request::kPath);  // after a missing field is named
+    return read;
+  }
 
  private:
   using ExchangePtr = std::shared_ptr<http::Exchange>;
   using RouteFunction = void (Api::*)(const http::Request& request, const ExchangePtr& exchange);
-  using Able = bool (*)(const ServedModel& model);
   void list_models(const http::Request& request, const ExchangePtr& exchange);
   void one_model(const http::Request& request, const ExchangePtr& exchange);
   void complete(const http::Request& request, const ExchangePtr& exchange);
@@ -60,25 +92,15 @@ class Api {
   void tokenize(const http::Request& request, const ExchangePtr& exchange);
   void detokenize(const http::Request& request, const ExchangePtr& exchange);
 
-  // A request, and the model that it names.
-  template <class Request>
-  struct Read {
-    std::shared_ptr<ServedModel> model;
-    Request request;
-  };
-  // Parses the body of a route. `prepare(request, model)` sets defaults other than the struct's.
   template <class Request, class Prepare>
-  Read<Request> read(const http::Request& request, Able able, const Prepare& prepare) const;
+  Read<Request> read(const http::Request& request, Able able, const Prepare& prepare) const {
+    return read_body<Request>(parse_body(request.body), able, prepare);
+  }
   template <class Request>
   Read<Request> read(const http::Request& request, Able able) const {
     return read<Request>(request, able, [](Request&, ServedModel&) {});
   }
 
-  // Returns the model that the request names; without a name, the first model with the required
-  // capability, or else the first model. Throws ApiError 404 if the name is unknown.
-  std::shared_ptr<ServedModel> model(const Json& body, Able able) const;
-
-  void warn_once(const std::string& line) const;
   // Refuses unknown fields of a route that restrict the response, and reports the others.
   void check_unknown_fields(const Json& body, const char* path) const;
 
@@ -86,6 +108,7 @@ class Api {
   mutable std::mutex mutex_;  // of models_ and warned_
   mutable std::set<std::string> warned_;
   Models models_;
+  ApiOptions options_;
   Metrics metrics_;
   std::atomic<Readiness> readiness_{Readiness::ready};
 };

@@ -14,7 +14,7 @@ enum class ErrorShape {
   openai,  // {"error": {"message", "type", "param", "code"}}
   // text-embeddings-inference: {"error", "error_type"}, with 422 for validation errors
   embeddings,
-  translate,  // LibreTranslate: {"error"}
+  translate,  // LibreTranslate and Ollama: {"error"}
 };
 
 http::Response error_response(ErrorShape shape, const ApiError& error);

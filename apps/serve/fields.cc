@@ -80,7 +80,9 @@ const std::vector<RouteFields>& routes_with_fields() {
       route_with_fields<RerankRequest>(),      route_with_fields<ClassifyRequest>(),
       route_with_fields<PredictRequest>(),     route_with_fields<ScoreRequest>(),
       route_with_fields<RankRequest>(),        route_with_fields<SimilarityRequest>(),
-      route_with_fields<TranslateRequest>(),   route_with_fields<FineTuningRequest>()};
+      route_with_fields<TranslateRequest>(),   route_with_fields<FineTuningRequest>(),
+      route_with_fields<OllamaChatRequest>(),  route_with_fields<OllamaGenerateRequest>(),
+      route_with_fields<OllamaEmbedRequest>(), route_with_fields<OllamaEmbeddingsRequest>()};
   return routes;
 }
 

@@ -119,6 +119,9 @@ void set_writer(const model::Model& model, const std::string& folder, const Serv
   served.facts.layers = spec.decoder->layers;
   served.facts.heads = spec.decoder->attention.heads;
   served.facts.encoder = spec.encoder.has_value();
+  served.facts.weight_bytes = model.weight_bytes();
+  if (const auto formats = model.weight_formats(); !formats.empty())
+    served.facts.weight_format = formats.front().format;
   if (model.has_tokenizer()) served.tokenizer = model.tokenizer();
   set_chat(generator, text::chat_format(folder, options.template_file, served.tokenizer),
            call_format_of(options), served.tokenizer);

@@ -431,6 +431,8 @@ PreparedPrompts prepare(CompletionRequest& request, ServedModel& model,
   return prompts;
 }
 
+bool fills_middle(const text::Tokenizer& tokenizer) { return middle_tokens(tokenizer).has_value(); }
+
 std::vector<std::string> echoed_prompts(const CompletionRequest& request,
                                         const ServedModel& model) {
   std::vector<std::string> echoed;

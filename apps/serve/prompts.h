@@ -25,4 +25,7 @@ PreparedPrompts prepare(CompletionRequest& request, ServedModel& model,
 // `echo`, else nothing.
 std::vector<std::string> echoed_prompts(const CompletionRequest& request, const ServedModel& model);
 
+// Returns whether the tokenizer has tokens to fill in the middle of a text.
+bool fills_middle(const text::Tokenizer& tokenizer);
+
 }  // namespace fovea::serve

@@ -59,6 +59,21 @@ struct ChatRequest : GenerationRequest {
   std::optional<int64_t> reasoning_tokens;  // the maximum number of tokens of reasoning; -1 = no limit
 };
 
+// What the chats and generated texts of Ollama share. The messages are in OpenAI's form.
+struct OllamaRequest : ChatRequest {
+  Json think;           // null, true, false, or a level such as "high"
+  int64_t context = 0;  // the number of tokens that the client expects; 0 = any
+};
+struct OllamaChatRequest : OllamaRequest {
+  static constexpr const char* kPath = "/api/chat";
+};
+struct OllamaGenerateRequest : OllamaRequest {
+  static constexpr const char* kPath = "/api/generate";
+  std::string prompt, system, suffix;
+  Json images = Json::array();
+  bool raw = false;  // the prompt is no message of a chat
+};
+
 struct CompletionRequest : GenerationRequest {
   static constexpr const char* kPath = "/v1/completions";
   std::vector<Prompt> prompts;
@@ -92,6 +107,14 @@ struct VectorRequest : ModelRequest {
 struct OpenAIEmbedRequest : VectorRequest {
   static constexpr const char* kPath = "/v1/embeddings";
   bool base64 = false;
+};
+struct OllamaEmbedRequest : VectorRequest {
+  static constexpr const char* kPath = "/api/embed";
+  std::vector<std::string> warnings;
+};
+// The older form, for one text.
+struct OllamaEmbeddingsRequest : OllamaEmbedRequest {
+  static constexpr const char* kPath = "/api/embeddings";
 };
 struct EmbedRequest : VectorRequest {
   static constexpr const char* kPath = "/embed";

@@ -57,7 +57,7 @@ std::string LogprobList::entry(int32_t id, float logprob) const {
 
 void LogprobList::add(int32_t id, const infer::TokenLogprob& logprob) {
   std::string top;
-  if (style_ == LogprobStyle::chat) {
+  if (style_ != LogprobStyle::completion) {
     for (const auto& [other, value] : logprob.top) next(top) += entry(other, value) + '}';
     next(tokens_) += entry(id, logprob.logprob) + ",\"top_logprobs\":[" + top + "]}";
     return;
@@ -84,6 +84,7 @@ void LogprobList::add_first(int32_t id) {
 std::string LogprobList::take() {
   if (tokens_.empty()) return "null";
   const std::string tokens = std::exchange(tokens_, {});
+  if (style_ == LogprobStyle::list) return "[" + tokens + "]";
   if (style_ == LogprobStyle::chat) return "{\"content\":[" + tokens + "],\"refusal\":null}";
   return "{\"tokens\":[" + tokens + "],\"token_logprobs\":[" + std::exchange(logprobs_, {}) +
          "],\"top_logprobs\":[" + std::exchange(top_, {}) + "],\"text_offset\":[" +

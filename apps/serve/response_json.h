@@ -14,8 +14,8 @@ struct TokenCounts {
   Json json() const;  // the value of "usage"
 };
 
-// OpenAI's formats of the log-probabilities of tokens.
-enum class LogprobStyle { chat, completion };
+// Formats of the log-probabilities of tokens: those of OpenAI's API, and the list alone.
+enum class LogprobStyle { chat, completion, list };
 
 // The log-probabilities of the tokens of one choice. Kept as text, since a tree of JSON values
 // would take five times the memory.

@@ -1,5 +1,7 @@
 #include "serve/served_model.h"
 
+#include "serve/api_error.h"
+
 namespace fovea::serve {
 namespace {
 
@@ -84,6 +86,13 @@ infer::GenerateOptions program_defaults() {
   infer::GenerateOptions options;
   options.max_tokens = kUnsetTokens;
   return options;
+}
+
+void apply_defaults(GenerationRequest& request, ServedModel& model, int64_t tokens) {
+  if (model.needs_engine().full()) throw too_busy();
+  const auto& generator = model.needs<TextGenerator>();
+  request.options = generator.defaults;
+  request.options.max_tokens = generator.max_tokens.value_or(tokens);
 }
 
 void set_defaults(TextGenerator& generator, const infer::GenerateOptions& options) {

@@ -33,6 +33,7 @@ struct TextEngine {
   std::function<infer::EngineStatus()> status;
   std::function<int64_t(int64_t prompt_tokens, int64_t generations)> room;
   int64_t most_waiting = std::numeric_limits<int64_t>::max();
+  int64_t most_sequences = 1;  // that are in progress at a time
 
   bool full() const { return status().waiting >= most_waiting; }
 };
@@ -54,9 +55,11 @@ struct ModelFacts {
   std::string name;
   int64_t created = 0;  // seconds since 1970
   int64_t context = 0, vocabulary = 0, parameters = 0, width = 0;
-  int64_t layers = 0, heads = 0;  // of the decoder
-  bool encoder = false;           // the prompt is read by an encoder
-  std::string parent = {};        // of an adapter: the name of its base
+  int64_t layers = 0, heads = 0;   // of the decoder
+  bool encoder = false;            // the prompt is read by an encoder
+  std::string parent = {};         // of an adapter: the name of its base
+  int64_t weight_bytes = 0;        // 0 = unknown
+  std::string weight_format = {};  // of most weights, such as "bf16"; empty = unknown
 };
 
 // What a served model does: one of the following. kExpected ends the error of a request that the
@@ -186,6 +189,9 @@ infer::GenerateOptions program_defaults();
 // Sets the chat template, and the format of messages: `calls`, or what the template has.
 void set_chat(TextGenerator& generator, std::optional<text::ChatFormat> chat,
               const text::CallFormat* calls, const std::optional<text::Tokenizer>& tokenizer);
+// Sets the options of a request to the model's, and max_tokens to `tokens` unless the model has it.
+// Throws ApiError 429 if the engine is full, before the text is tokenised.
+void apply_defaults(GenerationRequest& request, ServedModel& model, int64_t tokens);
 // Sets the defaults of requests to `options`: program_defaults(), overridden by
 // generation_config.json and the program's options.
 void set_defaults(TextGenerator& generator, const infer::GenerateOptions& options);

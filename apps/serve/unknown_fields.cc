@@ -37,7 +37,6 @@ const std::vector<Restriction>& restrictions() {
       {"force_words", "guided_regex, or a grammar"},
       {"use_beam_search", "none; fovea generate and fovea translate have beams"},
       {"truncate_prompt_tokens", "a prompt that fits"},
-      {"thinking_token_budget", kNone},
       {"t_max_predict_ms", "max_tokens"},
       {"n_indent", kNone},
       {"top_a", "min_p"},

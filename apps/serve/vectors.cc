@@ -58,23 +58,6 @@ infer::EmbedOptions options_of(const VectorRequest& request, bool base64,
   return options;
 }
 
-// Writes a vector without a tree of JSON values, since vectors are long. Clients that parse the
-// decimal numbers as floats get the same bits.
-void add_vector(std::string& out, std::span<const float> values, bool as_base64) {
-  if (as_base64) {
-    std::string bytes(values.size_bytes(), '\0');
-    std::memcpy(bytes.data(), values.data(), bytes.size());  // x86-64 is little-endian
-    out += '"' + base64(bytes) + '"';
-    return;
-  }
-  out += '[';
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (i > 0) out += ',';
-    fmt::format_to(std::back_inserter(out), "{}", values[i]);
-  }
-  out += ']';
-}
-
 std::string openai_body(const infer::Embeddings& embeddings, bool as_base64,
                         const std::string& model) {
   const ArrayView vectors = embeddings.view();
@@ -90,16 +73,6 @@ std::string openai_body(const infer::Embeddings& embeddings, bool as_base64,
   return body +
          fmt::format("],\"model\":{},\"usage\":{{\"prompt_tokens\":{},\"total_tokens\":{}}}}}",
                      json_line(model), tokens, tokens);
-}
-
-std::string embed_body(const infer::Embeddings& embeddings) {
-  const ArrayView vectors = embeddings.view();
-  std::string body;
-  for (int64_t i = 0; i < embeddings.count; ++i) {
-    body += i > 0 ? ',' : '[';
-    add_vector(body, vectors.row<float>(i), false);
-  }
-  return body + ']';
 }
 
 std::string sparse_body(const infer::SparseVectors& vectors) {
@@ -162,6 +135,31 @@ void rank_by_tokens(const RerankRequest& request,
 
 }  // namespace
 
+void add_vector(std::string& out, std::span<const float> values, bool as_base64) {
+  if (as_base64) {
+    std::string bytes(values.size_bytes(), '\0');
+    std::memcpy(bytes.data(), values.data(), bytes.size());  // x86-64 is little-endian
+    out += '"' + base64(bytes) + '"';
+    return;
+  }
+  out += '[';
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (i > 0) out += ',';
+    fmt::format_to(std::back_inserter(out), "{}", values[i]);
+  }
+  out += ']';
+}
+
+std::string vectors_json(const infer::Embeddings& embeddings) {
+  const ArrayView vectors = embeddings.view();
+  std::string body;
+  for (int64_t i = 0; i < embeddings.count; ++i) {
+    body += i > 0 ? ',' : '[';
+    add_vector(body, vectors.row<float>(i), false);
+  }
+  return body + ']';
+}
+
 std::string base64(const std::string& bytes) {
   constexpr char kLetters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string out;
@@ -178,17 +176,23 @@ std::string base64(const std::string& bytes) {
   return out;
 }
 
+void serve_vectors(const VectorRequest& request, bool as_base64, const char* param,
+                   ErrorShape shape, const std::shared_ptr<ServedModel>& model,
+                   const std::shared_ptr<http::Exchange>& exchange, const WriteVectors& write) {
+  const ServedEmbedder& served = model->needs<ServedEmbedder>();
+  const auto& embedder = served.model;
+  const infer::EmbedOptions options = options_of(request, as_base64, embedder, param, exchange);
+  const auto texts = texts_of(request.inputs, param, embedder.tokenizer());
+  respond_from<infer::Embeddings>(
+      served.queue, exchange, shape,
+      [&](const auto& done) { return served.queue->submit(texts, options, done); }, write);
+}
+
 void serve_openai_embeddings(const OpenAIEmbedRequest& request,
                              const std::shared_ptr<ServedModel>& model,
                              const std::shared_ptr<http::Exchange>& exchange) {
-  const ServedEmbedder& served = model->needs<ServedEmbedder>();
-  const auto& embedder = served.model;
-  const infer::EmbedOptions options =
-      options_of(request, request.base64, embedder, "input", exchange);
-  const auto texts = texts_of(request.inputs, "input", embedder.tokenizer());
-  respond_from<infer::Embeddings>(
-      served.queue, exchange, ErrorShape::openai,
-      [&](const auto& done) { return served.queue->submit(texts, options, done); },
+  serve_vectors(
+      request, request.base64, "input", ErrorShape::openai, model, exchange,
       [as_base64 = request.base64, name = model->facts.name](const infer::Embeddings& embeddings) {
         return openai_body(embeddings, as_base64, name);
       });
@@ -196,13 +200,7 @@ void serve_openai_embeddings(const OpenAIEmbedRequest& request,
 
 void serve_embed(const EmbedRequest& request, const std::shared_ptr<ServedModel>& model,
                  const std::shared_ptr<http::Exchange>& exchange) {
-  const ServedEmbedder& served = model->needs<ServedEmbedder>();
-  const auto& embedder = served.model;
-  const infer::EmbedOptions options = options_of(request, false, embedder, "inputs", exchange);
-  const auto texts = texts_of(request.inputs, "inputs", embedder.tokenizer());
-  respond_from<infer::Embeddings>(
-      served.queue, exchange, ErrorShape::embeddings,
-      [&](const auto& done) { return served.queue->submit(texts, options, done); }, embed_body);
+  serve_vectors(request, false, "inputs", ErrorShape::embeddings, model, exchange, vectors_json);
 }
 
 void serve_embed_sparse(const SparseEmbedRequest& request,

@@ -99,6 +99,12 @@ class ServeCommand : public Command {
     table.add(as("DIR", text("--models-dir", {},
                              "folder of further models, which requests load and unload by name",
                              models_folder_)));
+    table.add(flag("--any-model", {},
+                   "accept any name of a model in requests, if exactly one model is served",
+                   any_model_));
+    table.add(flag("--allow-pull", {},
+                   "let requests to /api/pull fetch models from the Hub, and serve them",
+                   allow_pull_));
     table.add(as("FILE", text("--chat-template", {"--chat-template-file"},
                               "chat template to use instead of the models'", template_)));
     table.add(as("NAME", text("--tool-format", {},
@@ -491,6 +497,7 @@ class ServeCommand : public Command {
     const serve::ModelFolder folder{
         models_folder_,
         [this](const std::string& name, const std::string& path) { return load(name, path); }};
+    api.options() = {any_model_, allow_pull_, folder.open};
     api.set_warn([](const std::string& warning) { warn({warning}); });
     std::optional<tuning::FineTuning> jobs;
     http_.log = [&](const http::AccessRecord& record) {
@@ -569,6 +576,7 @@ class ServeCommand : public Command {
   infer::GenerateOptions requests_;
   const OptionTable* table_ = nullptr;
   bool insecure_ = false, log_json_ = false, list_fields_ = false;
+  bool any_model_ = false, allow_pull_ = false;
 };
 
 }  // namespace

@@ -423,7 +423,11 @@ Json valid_body(const std::string& path) {
       {"/v1/rerank", {{"model", "third"}, {"query", "a"}, {"documents", {"b", "c"}}}},
       {"/similarity",
        {{"model", "second/model"}, {"inputs", {{"source_sentence", "a"}, {"sentences", {"b"}}}}}},
-      {"/translate", {{"q", "a"}, {"source", "de"}, {"target", "en"}}}};
+      {"/translate", {{"q", "a"}, {"source", "de"}, {"target", "en"}}},
+      {"/api/chat", {{"messages", messages}}},
+      {"/api/generate", {{"prompt", "hi"}}},
+      {"/api/embed", {{"model", "second/model"}, {"input", "a"}}},
+      {"/api/embeddings", {{"model", "second/model"}, {"prompt", "a"}}}};
   return bodies.at(path);
 }
 
@@ -476,6 +480,8 @@ TEST_F(ApiTest, AcceptsNumbersAtTheirLimitsOnly) {
   const std::set<std::string> bounded = {"best_of",
                                          "seed",
                                          "dimensions",
+                                         "options.num_ctx",
+                                         "options.seed",
                                          "fovea.attention.layer",
                                          "fovea.attention.head",
                                          "fovea.hidden_states.layer"};
@@ -487,7 +493,7 @@ TEST_F(ApiTest, AcceptsNumbersAtTheirLimitsOnly) {
       if ((!whole && field.type != FieldType::number) || bounded.contains(field.name)) continue;
       const auto status = [&](double value) {
         Json body = valid_body(path);
-        if (path == ChatRequest::kPath) body["logprobs"] = true;
+        if (field.name == "top_logprobs") body["logprobs"] = true;
         field_of(body, field.name) = whole ? Json(static_cast<int64_t>(value)) : Json(value);
         return post(path, body)->response.status;
       };

@@ -21,13 +21,13 @@ class LineFormat : public GenerationFormat {
     return fmt::format("piece {} {}\n", piece.choice, piece.text);
   }
   std::string end_choice(ChoiceEnd end) override {
-    return fmt::format("end {} {} calls\n", end.choice, end.calls.size());
+    return fmt::format("end {} {} calls\n", end.choice, end.message.calls.size());
   }
   std::string end_stream(const GenerationTotals& totals) override {
     return fmt::format("{} tokens\n", totals.counts.generated);
   }
   std::string stream_error(const ApiError& error) override { return error.message + "\n"; }
-  std::string whole_choice(ChoiceEnd end) override { return end.text + "\n"; }
+  std::string whole_choice(ChoiceEnd end) override { return end.message.content + "\n"; }
   std::string whole(std::vector<std::string> choices, const GenerationTotals& totals) override {
     return std::accumulate(choices.begin(), choices.end(), std::string()) + end_stream(totals);
   }
