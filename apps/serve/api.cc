@@ -7,6 +7,7 @@
 
 #include "fovea/core/excerpt.h"
 #include "fovea/core/machine.h"
+#include "serve/anthropic.h"
 #include "serve/classification.h"
 #include "serve/fields.h"
 #include "serve/generation.h"
@@ -19,6 +20,7 @@
 #include "serve/prompts.h"
 #include "serve/response_json.h"
 #include "serve/response_limits.h"
+#include "serve/responses.h"
 #include "serve/translation.h"
 #include "serve/unknown_fields.h"
 #include "serve/vectors.h"
@@ -365,6 +367,8 @@ http::Router Api::router(size_t most_chat) {
   add("GET", "/languages", &Api::languages, ErrorShape::translate);
   add("POST", "/tokenize", &Api::tokenize);
   add("POST", "/detokenize", &Api::detokenize);
+  add_responses_route(router, *this, most_chat);
+  add_anthropic_routes(router, *this, most_chat);
   add_ollama_routes(router, *this, most_chat);
   add_ollama_model_routes(router, *this);
   return router;

@@ -51,6 +51,14 @@ std::string openai_error(const ApiError& error) {
   return json_line(Json{{"error", object}});
 }
 
+std::string anthropic_error(const ApiError& error) {
+  const char* const type = error.status == 413   ? "request_too_large"
+                           : error.status == 503 ? "overloaded_error"
+                           : error.status >= 500 ? "api_error"
+                                                 : type_of(error.status).data();
+  return json_line({{"type", "error"}, {"error", {{"type", type}, {"message", error.message}}}});
+}
+
 http::ErrorFormat error_format(ErrorShape shape) {
   return [shape](const http::Refusal& refusal) {
     return error_response(shape, {refusal.status, refusal.message, "", refusal.code});
@@ -82,6 +90,10 @@ http::Response error_response(ErrorShape shape, const ApiError& error) {
       response.body = openai_error(error);
       break;
     case ErrorShape::embeddings: response = embeddings_response(error); break;
+    case ErrorShape::anthropic:
+      response.status = error.status;
+      response.body = anthropic_error(error);
+      break;
     case ErrorShape::translate:
       response.status = error.status;
       response.body = json_line({{"error", error.message}});

@@ -15,6 +15,7 @@ enum class ErrorShape {
   // text-embeddings-inference: {"error", "error_type"}, with 422 for validation errors
   embeddings,
   translate,  // LibreTranslate and Ollama: {"error"}
+  anthropic,  // {"type": "error", "error": {"type", "message"}}
 };
 
 http::Response error_response(ErrorShape shape, const ApiError& error);
@@ -23,6 +24,7 @@ http::ErrorFormat error_format(ErrorShape shape);
 // OpenAI's error object, which also ends a started stream. The status determines the type; an empty
 // param or code becomes null.
 std::string openai_error(const ApiError& error);
+std::string anthropic_error(const ApiError& error);
 // Converts an exception of the API or of the library to the client's error.
 ApiError api_error(const std::exception_ptr& thrown);
 int status_of(ErrorKind kind);

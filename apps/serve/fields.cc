@@ -82,7 +82,9 @@ const std::vector<RouteFields>& routes_with_fields() {
       route_with_fields<RankRequest>(),        route_with_fields<SimilarityRequest>(),
       route_with_fields<TranslateRequest>(),   route_with_fields<FineTuningRequest>(),
       route_with_fields<OllamaChatRequest>(),  route_with_fields<OllamaGenerateRequest>(),
-      route_with_fields<OllamaEmbedRequest>(), route_with_fields<OllamaEmbeddingsRequest>()};
+      route_with_fields<OllamaEmbedRequest>(), route_with_fields<OllamaEmbeddingsRequest>(),
+      route_with_fields<AnthropicRequest>(),   route_with_fields<AnthropicCountRequest>(),
+      route_with_fields<ResponsesRequest>()};
   return routes;
 }
 

@@ -36,6 +36,7 @@ void GenerationJob::start(const PreparedPrompts& prepared) {
                         AttentionTraceList(request_.trace, model_->tokenizer,
                                            model_->facts.encoder ? start : prompt),
                         text::MessageReader(prepared.message)});
+    if (prepared.message.in_reasoning) choices_.back().kind = text::MessagePart::reasoning;
   }
   whole_.resize(open_);
   submissions_->follow(*exchange_);
@@ -104,7 +105,13 @@ bool GenerationJob::take(size_t prompt, const infer::Event& event) {
   }
   const size_t before = choice.bytes();
   if (event.trace != nullptr) choice.trace.add(event.id, *event.trace);
-  if (request_.stream) stream_event(index, event);
+  if (request_.stream && !choice.begun) begin_choice(index);
+  if (event.id >= 0 && request_.stream) {
+    choice.ids.push_back(event.id);
+    if (wants_logprobs() && event.logprob != nullptr) choice.logprobs.add(event.id, *event.logprob);
+  }
+  read_parts(index, choice.reader.add(event.text));
+  totals_.counts.reasoning += event.id >= 0 && choice.kind == text::MessagePart::reasoning;
   if (event.finished != nullptr) finish_choice(index, event);
   held_bytes_ += choice.bytes() - before;
   try {
@@ -163,15 +170,11 @@ std::string GenerationJob::whole_choice(size_t index, const infer::Generation& g
     }
   }
   Choice& choice = choices_[index];
-  for (const text::MessagePart& part : choice.reader.add(generation.text))
-    add_part(choice.message, part, short_ids_);
-  for (const text::MessagePart& part : choice.reader.finish())
-    add_part(choice.message, part, short_ids_);
+  read_parts(index, choice.reader.finish());
   return format_->whole_choice(end_of(index, generation, extras(choice, generation.ids)));
 }
 
-ChoiceEnd GenerationJob::end_of(size_t index, const infer::Generation& generation,
-                                Members extras) {
+ChoiceEnd GenerationJob::end_of(size_t index, const infer::Generation& generation, Members extras) {
   return {index, std::move(choices_[index].message), generation.finish, generation.stop,
           std::move(extras)};
 }
@@ -182,6 +185,7 @@ void GenerationJob::begin_choice(size_t index) {
     http::Response head;
     head.content_type = format_->stream_type;
     head.headers = {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}};
+    head.headers.insert(head.headers.end(), request_.headers.begin(), request_.headers.end());
     exchange_->begin(std::move(head));
   }
   choices_[index].begun = true;
@@ -199,20 +203,13 @@ Members GenerationJob::extras(Choice& choice, const std::vector<int32_t>& ids) c
   return members;
 }
 
-void GenerationJob::stream_event(size_t index, const infer::Event& event) {
-  Choice& choice = choices_[index];
-  if (!choice.begun) begin_choice(index);
-  if (event.id >= 0) {
-    choice.ids.push_back(event.id);
-    if (wants_logprobs() && event.logprob != nullptr) choice.logprobs.add(event.id, *event.logprob);
-  }
-  stream_parts(index, choice.reader.add(event.text));
-}
-
-void GenerationJob::stream_parts(size_t index, const std::vector<text::MessagePart>& parts) {
+// Adds the parts to the message, and streams them.
+void GenerationJob::read_parts(size_t index, const std::vector<text::MessagePart>& parts) {
   Choice& choice = choices_[index];
   for (const text::MessagePart& part : parts) {
     add_part(choice.message, part, short_ids_);
+    choice.kind = part.kind;
+    if (!request_.stream) continue;
     TextPiece piece{index, part.kind, part.text};
     if (part.kind == text::MessagePart::call) {
       piece.call_index = part.call_index;
@@ -220,13 +217,14 @@ void GenerationJob::stream_parts(size_t index, const std::vector<text::MessagePa
       piece.begins_call = part.begins;
     }
     piece.extras = extras(choice, std::exchange(choice.ids, {}));
-    exchange_->write(format_->piece(piece));
+    if (std::string written = format_->piece(piece); !written.empty())
+      exchange_->write(std::move(written));
   }
 }
 
 void GenerationJob::stream_end(size_t index, const infer::Generation& generation) {
   Choice& choice = choices_[index];
-  stream_parts(index, choice.reader.finish());
+  read_parts(index, choice.reader.finish());
   Members rest = extras(choice, std::exchange(choice.ids, {}));
   exchange_->write(format_->end_choice(end_of(index, generation, std::move(rest))));
 }
@@ -236,7 +234,10 @@ void GenerationJob::finish() {
     exchange_->write(format_->end_stream(totals_));
     exchange_->finish();
   } else {
-    exchange_->send({200, "application/json", {}, format_->whole(std::move(whole_), totals_)});
+    http::Response response{
+        200, "application/json", {}, format_->whole(std::move(whole_), totals_)};
+    response.headers = request_.headers;
+    exchange_->send(std::move(response));
   }
 }
 

@@ -31,6 +31,7 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
     AttentionTraceList trace;
     text::MessageReader reader;
     Message message = {};
+    text::MessagePart::Kind kind = text::MessagePart::content;  // of the last part
     std::vector<int32_t> ids = {};
     bool begun = false;
     double last_token = -1;  // seconds since the request started; -1 = none
@@ -43,8 +44,7 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   bool take(size_t prompt, const infer::Event& event);
   void finish_choice(size_t index, const infer::Event& event);
   double seconds() const;  // seconds since the request started
-  void stream_event(size_t index, const infer::Event& event);
-  void stream_parts(size_t index, const std::vector<text::MessagePart>& parts);
+  void read_parts(size_t index, const std::vector<text::MessagePart>& parts);
   void stream_end(size_t index, const infer::Generation& generation);
   void begin_choice(size_t index);
   // Returns the members of a choice besides its text: log-probabilities, token ids and traces.

@@ -26,7 +26,7 @@ struct Message {
 struct TextPiece {
   size_t choice;
   text::MessagePart::Kind kind;
-  std::string text;            // reasoning, content or more of a call's arguments
+  std::string text;  // reasoning, content or more of a call's arguments
   size_t call_index = 0;
   const Call* call = nullptr;  // of a part of a call: the call so far
   bool begins_call = false;

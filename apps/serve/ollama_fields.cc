@@ -4,16 +4,13 @@
 
 #include "serve/described_field.h"
 #include "serve/field_values.h"
+#include "serve/foreign_fields.h"
 #include "serve/ollama_messages.h"
 
 namespace fovea::serve {
 namespace {
 
 constexpr double kMostNumber = 2147483647;  // larger than any context
-
-[[noreturn]] void refuse_value(const std::string& field, const std::string& expected) {
-  throw ApiError{400, field + ": expected " + expected, field, "invalid_value"};
-}
 
 void put_num_predict(const Json& value, GenerationRequest& request) {
   const auto tokens = value.get<int64_t>();
@@ -70,23 +67,6 @@ void put_keep_alive(const Json& value, Request& request) {
   if (!value.is_number() && !value.is_string())
     refuse_value("keep_alive", "a number or a duration");
   request.warnings.emplace_back("keep_alive is ignored: models stay loaded");
-}
-
-template <class Request>
-Field<Request> ignored_field(const std::string& name, const std::string& help) {
-  return {
-      {name, FieldType::any, 0, 0, "none", help + "; ignored"},
-      [name](const Json&, Request& request) { request.warnings.push_back(name + " is ignored"); }};
-}
-
-// A field that would change the result, and has no counterpart here.
-template <class Request>
-Field<Request> refused_field(const std::string& name, const std::string& help,
-                             const std::string& instead) {
-  return {{name, FieldType::any, 0, 0, "none", help + "; refused"},
-          [name, instead](const Json& value, Request&) {
-            if (!is_neutral(value)) refuse_value(name, "none; " + instead);
-          }};
 }
 
 Field<GenerationRequest> sampling_option(const char* name, const std::string& of) {

@@ -20,7 +20,7 @@ struct ServedOptions {
   std::vector<ServedAdapter> adapters = {};
   std::string tool_format = {};   // of calls; empty: what the chat template has
   int64_t reasoning_tokens = -1;  // the default of requests; -1 = no limit
-  std::string template_file;  // chat template to use instead of the model's
+  std::string template_file;      // chat template to use instead of the model's
   std::string languages;      // of a translation model, such as "de-en"; empty = as in its files
   std::string draft;          // directory of a draft model for speculative tokens; empty = none
   std::string mmproj;         // file with the encoder of images; empty = the model's, if it has one

@@ -124,8 +124,7 @@ class OpenAIChat : public OpenAIFormat {
     Json message = {{"role", "assistant"},
                     {"content", none ? Json() : Json(std::move(generated.content))},
                     {"refusal", nullptr}};
-    if (!generated.reasoning.empty())
-      message["reasoning_content"] = std::move(generated.reasoning);
+    if (!generated.reasoning.empty()) message["reasoning_content"] = std::move(generated.reasoning);
     if (calls && functions_)
       message["function_call"] = calls_json(generated.calls)[0]["function"];
     else if (calls)

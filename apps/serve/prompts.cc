@@ -181,8 +181,8 @@ text::MessageRules message_rules(const ChatRequest& request, const ToolChoice& c
   if (!generator.chat->knows_tools && (!shows || rules.format.calls == nullptr))
     rules.format.calls = text::find_call_format("hermes");
   const bool ends = !generator.ends.empty() || model.tokenizer->eos_id().has_value();
-  rules.enforced = rules.format.calls != nullptr && !rules.functions.empty() &&
-                   request.guides.empty() && ends;
+  rules.enforced =
+      rules.format.calls != nullptr && !rules.functions.empty() && request.guides.empty() && ends;
   return rules;
 }
 
@@ -208,8 +208,8 @@ void constrain_message(ChatRequest& request, const ToolChoice& choice,
     limits.content = [guide, &model](int64_t most) { return constraint_of(guide, model, most); };
   }
   try {
-    text::MessageConstraint made = text::message_constraint(
-        model.message_vocabulary(), model.needs_tokenizer(), rules, limits);
+    text::MessageConstraint made = text::message_constraint(model.message_vocabulary(),
+                                                            model.needs_tokenizer(), rules, limits);
     request.options.constrain = std::move(made.constrain);
     request.warnings = std::move(made.warnings);
   } catch (const Error& error) {
@@ -404,11 +404,16 @@ PreparedPrompts prepare(ChatRequest& request, ServedModel& model) {
   }
   read_conversation(request, !choice.none, model, prompts);
   if (prompts.ids[0].empty()) bad_value("messages", "at least one character");
-  request.options.kept_special =
-      choice.none ? generator.reasoning_marks : generator.marks;
+  request.options.kept_special = choice.none ? generator.reasoning_marks : generator.marks;
   limit(request, prompts, model, "messages", 0);
   constrain_message(request, choice, prompts.message, model);
   return prompts;
+}
+
+std::vector<int32_t> prompt_of(const ChatRequest& request, ServedModel& model) {
+  PreparedPrompts prompts;
+  read_conversation(request, !tool_choice(request).none, model, prompts);
+  return std::move(prompts.ids[0]);
 }
 
 PreparedPrompts prepare(CompletionRequest& request, ServedModel& model,

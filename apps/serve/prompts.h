@@ -12,7 +12,7 @@ namespace fovea::serve {
 struct PreparedPrompts {
   std::vector<std::vector<int32_t>> ids;                   // token ids of each prompt
   std::shared_ptr<const model::PromptImages> images = {};  // the images of a chat; null = none
-  text::MessageRules message = {};  // how the generated texts are read
+  text::MessageRules message = {};                         // how the generated texts are read
   bool score = false;  // whether the response has the log-probabilities of the prompts too
 };
 // Tokenises the prompts of a request. Limits its max_tokens by the context and by the size of the
@@ -20,6 +20,9 @@ struct PreparedPrompts {
 PreparedPrompts prepare(ChatRequest& request, ServedModel& model);
 PreparedPrompts prepare(CompletionRequest& request, ServedModel& model,
                         const http::Exchange& exchange);
+
+// Returns the tokens of the prompt of a chat. Throws ApiError.
+std::vector<int32_t> prompt_of(const ChatRequest& request, ServedModel& model);
 
 // Returns the text that each choice of a completion begins with: its prompt, if the request has
 // `echo`, else nothing.

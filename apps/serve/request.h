@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <variant>
@@ -43,8 +44,9 @@ struct GenerationRequest : ModelRequest {
   bool seed_given = false;
   bool max_tokens_given = false;  // true if the client set it to a value other than -1
   bool stream = false, include_usage = false, return_ids = false;
-  std::vector<Guide> guides;  // descriptions of the text; at most one applies
+  std::vector<Guide> guides;          // descriptions of the text; at most one applies
   std::vector<std::string> warnings;  // about what cannot be enforced
+  std::vector<std::pair<std::string, std::string>> headers;  // of the response
   infer::AttentionTraceOptions trace;
 };
 
@@ -52,11 +54,35 @@ struct ChatRequest : GenerationRequest {
   static constexpr const char* kPath = "/v1/chat/completions";
   Json messages, tools, documents, tool_choice, template_variables = Json::object();
   ChatEnding ending;
-  bool functions = false;  // calls in the older form of OpenAI's API
-  bool logprobs = false;   // options.logprobs is the number of alternatives
-  bool parallel_calls = true;    // a message may have several calls
-  bool split_reasoning = true;   // reasoning is no part of the content
-  std::optional<int64_t> reasoning_tokens;  // the maximum number of tokens of reasoning; -1 = no limit
+  bool functions = false;       // calls in the older form of OpenAI's API
+  bool logprobs = false;        // options.logprobs is the number of alternatives
+  bool parallel_calls = true;   // a message may have several calls
+  bool split_reasoning = true;  // reasoning is no part of the content
+  std::optional<int64_t>
+      reasoning_tokens;  // the maximum number of tokens of reasoning; -1 = no limit
+};
+
+// In the form of OpenAI's Responses API, from which messages and tools are made.
+struct ResponsesRequest : ChatRequest {
+  static constexpr const char* kPath = "/v1/responses";
+  Json input, instructions, given_tools = Json::array(), allowed_tools, reasoning, text_format,
+                            metadata;
+  std::string effort;      // of reasoning; empty = as the chat template has it
+  bool summary = false;    // reasoning is returned as a summary
+  bool encrypted = false;  // and in a form that can be sent back
+  std::map<std::string, std::string> namespaces;  // of functions
+};
+
+// In Anthropic's form, from which messages and tools are made.
+struct AnthropicRequest : ChatRequest {
+  static constexpr const char* kPath = "/v1/messages";
+  Json given_messages, given_tools = Json::array(), system;
+  std::optional<bool> thinking;  // unset: as the chat template has it
+  bool shows_reasoning = true;
+  std::string effort;
+};
+struct AnthropicCountRequest : AnthropicRequest {
+  static constexpr const char* kPath = "/v1/messages/count_tokens";
 };
 
 // What the chats and generated texts of Ollama share. The messages are in OpenAI's form.

@@ -34,10 +34,12 @@ std::string& next(std::string& list) {
 }  // namespace
 
 Json TokenCounts::json() const {
-  return {{"prompt_tokens", prompt},
-          {"completion_tokens", generated},
-          {"total_tokens", prompt + generated},
-          {"prompt_tokens_details", {{"cached_tokens", cached}}}};
+  Json usage = {{"prompt_tokens", prompt},
+                {"completion_tokens", generated},
+                {"total_tokens", prompt + generated},
+                {"prompt_tokens_details", {{"cached_tokens", cached}}}};
+  if (reasoning > 0) usage["completion_tokens_details"] = {{"reasoning_tokens", reasoning}};
+  return usage;
 }
 
 LogprobList::LogprobList(std::optional<text::Tokenizer> tokenizer, LogprobStyle style)

@@ -11,7 +11,8 @@ namespace fovea::serve {
 
 struct TokenCounts {
   int64_t prompt = 0, cached = 0, generated = 0;
-  Json json() const;  // the value of "usage"
+  int64_t reasoning = 0;  // of the generated ones
+  Json json() const;      // the value of "usage"
 };
 
 // Formats of the log-probabilities of tokens: those of OpenAI's API, and the list alone.

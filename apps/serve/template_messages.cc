@@ -117,8 +117,8 @@ std::string text_of_calls(const Json& message) {
 void add_result(const Json& message, Json& all) {
   const std::string begin = "<tool_response>\n";
   const std::string text = begin + content_of(message) + "\n</tool_response>";
-  const bool more = !all.empty() && all.back()["role"] == "user" &&
-                    content_of(all.back()).starts_with(begin);
+  const bool more =
+      !all.empty() && all.back()["role"] == "user" && content_of(all.back()).starts_with(begin);
   if (more)
     all.back()["content"] = content_of(all.back()) + "\n" + text;
   else

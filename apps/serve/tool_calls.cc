@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <random>
+
+#include "fovea/core/excerpt.h"
 
 namespace fovea::serve {
 namespace {
@@ -29,10 +32,29 @@ std::vector<text::CallableFunction> functions_of(const Json& tools) {
     const Json function = tool.is_object() ? tool.value("function", Json()) : Json();
     const Json name = function.is_object() ? function.value("name", Json()) : Json();
     if (!name.is_string() || name.get_ref<const std::string&>().empty()) continue;
-    functions.push_back({name, parameters_of(function).dump(),
-                         function.value("strict", Json()) == true});
+    functions.push_back(
+        {name, parameters_of(function).dump(), function.value("strict", Json()) == true});
   }
   return functions;
+}
+
+void name_left_out_tools(const std::vector<std::string>& types, ChatRequest& request) {
+  // A header has visible ASCII only.
+  std::string names;
+  for (const std::string& type : types) {
+    std::string name = excerpt(type, 64);
+    std::erase_if(name, [](char c) { return c <= ' ' || c > '~' || c == ','; });
+    if (names.size() < 512) names += (names.empty() ? "" : ", ") + name;
+  }
+  request.headers.emplace_back("fovea-left-out", names);
+  request.warnings.push_back("tools that the server does not run are left out: " + names);
+  const Json choice =
+      request.tool_choice.is_object()
+          ? request.tool_choice.value("function", Json::object()).value("name", Json())
+          : Json();
+  if (choice.is_string() && std::ranges::count(types, choice.get<std::string>()) > 0)
+    throw ApiError{400, "tool_choice: the server does not run this tool; expected a function",
+                   "tool_choice", "invalid_value"};
 }
 
 std::string new_call_id(bool short_id) {
@@ -65,8 +87,7 @@ void add_part(Message& message, const text::MessagePart& part, bool short_ids) {
   }
 }
 
-Message message_of(const std::string& generated, const text::MessageRules& rules,
-                   bool short_ids) {
+Message message_of(const std::string& generated, const text::MessageRules& rules, bool short_ids) {
   Message message;
   text::MessageReader reader(rules);
   for (const text::MessagePart& part : reader.add(generated)) add_part(message, part, short_ids);
@@ -94,12 +115,12 @@ Json json_or_discarded(std::string_view text) {
 std::string call_schema(const std::vector<text::CallableFunction>& functions) {
   Json any = Json::array();
   for (const text::CallableFunction& function : functions)
-    any.push_back({{"type", "object"},
-                   {"properties",
-                    {{"name", {{"const", function.name}}},
-                     {"arguments", Json::parse(function.parameters)}}},
-                   {"required", {"name", "arguments"}},
-                   {"additionalProperties", false}});
+    any.push_back(
+        {{"type", "object"},
+         {"properties",
+          {{"name", {{"const", function.name}}}, {"arguments", Json::parse(function.parameters)}}},
+         {"required", {"name", "arguments"}},
+         {"additionalProperties", false}});
   return Json{{"anyOf", any}}.dump();
 }
 

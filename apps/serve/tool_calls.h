@@ -11,6 +11,10 @@ namespace fovea::serve {
 // The functions in a request's tools. Throws ApiError if the parameters of one are no schema.
 std::vector<text::CallableFunction> functions_of(const Json& tools);
 
+// Names the types of tools that the server does not run in a header of the response and in a
+// warning. Throws ApiError if tool_choice names one of them.
+void name_left_out_tools(const std::vector<std::string>& types, ChatRequest& request);
+
 // Returns a new id of a call: nine letters and digits, which all known templates take, or a longer
 // one.
 std::string new_call_id(bool short_id);

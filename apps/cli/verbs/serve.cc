@@ -15,10 +15,10 @@
 
 #include "base/stop.h"
 #include "cli/command.h"
-#include "fovea/text/calls.h"
 #include "fovea/core/error.h"
 #include "fovea/core/machine.h"
 #include "fovea/model/hub.h"
+#include "fovea/text/calls.h"
 #include "fovea/text/text_lines.h"
 #include "http/http_server.h"
 #include "options/common_options.h"
@@ -111,10 +111,11 @@ class ServeCommand : public Command {
                               "format of calls of tools, such as hermes; unset: that of the chat "
                               "template",
                               tool_format_)));
-    table.add(as("N", integer("--reasoning-budget", {},
-                              "maximum tokens of reasoning, after which its end is forced, unless a "
-                              "request has another; -1 = no limit",
-                              reasoning_tokens_, -1, 1 << 30)));
+    table.add(
+        as("N", integer("--reasoning-budget", {},
+                        "maximum tokens of reasoning, after which its end is forced, unless a "
+                        "request has another; -1 = no limit",
+                        reasoning_tokens_, -1, 1 << 30)));
     table.add(mmproj_option(mmproj_));
     declare_network(table);
     declare_engine(table);

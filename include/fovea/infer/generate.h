@@ -90,7 +90,7 @@ struct GenerateOptions {
   // Beam search: texts that every hypothesis contains (dynamic beam allocation, Post and Vilar
   // 2018). If the maximum number of tokens is too small for them, those that fit.
   std::vector<std::string> required;
-  bool keep_special = false;  // keep special tokens in the text
+  bool keep_special = false;          // keep special tokens in the text
   std::vector<int32_t> kept_special;  // those that are kept in any case, such as marks of calls
   // The tokens with which the output begins.
   std::vector<int32_t> forced;
@@ -142,7 +142,7 @@ struct Generation {
   int64_t cached_tokens = 0;   // prompt tokens found in the cache
   int64_t speculative_tokens = 0, accepted_tokens = 0;  // numbers of those checked, and accepted
   double prompt_seconds = 0, generation_seconds = 0;
-  int32_t end_id = -1;  // the token that ended the generation; -1 = no token did
+  int32_t end_id = -1;    // the token that ended the generation; -1 = no token did
   std::string stop = {};  // the stop string that ended it
 };
 

@@ -49,9 +49,9 @@ struct CallableFunction {
 struct MessagePart {
   enum Kind : uint8_t { reasoning, content, call } kind = content;
   std::string text;
-  size_t call_index = 0;   // counted from 0
-  std::string name = {};   // of a call: the function
-  bool begins = false;     // the first part of a call
+  size_t call_index = 0;  // counted from 0
+  std::string name = {};  // of a call: the function
+  bool begins = false;    // the first part of a call
 };
 
 // What a message may consist of.
@@ -66,8 +66,8 @@ struct MessageRules {
   std::string begun = {};  // the part of the message that the prompt has: the mark of a call
 };
 
-// Sets what the end of a prompt, rendered by a chat template, has of the message: `in_reasoning` and
-// `begun`.
+// Sets what the end of a prompt, rendered by a chat template, has of the message: `in_reasoning`
+// and `begun`.
 void read_prompt(std::string_view prompt, MessageRules& rules);
 
 // Splits the text of a generated message into reasoning, content and calls, as soon as each

@@ -178,11 +178,11 @@ class Arguments {
     // Rules for the pairs from a property on: as the first of all, and after others.
     Symbol first = rules_.one_of({{}}), later = first;
     for (auto each = properties.rbegin(); each != properties.rend(); ++each) {
-      const Sequence pair = rules_.text(each->name) + rules_.text(sign) +
-                            (format_.style == ArgumentStyle::keywords
-                                 ? keyword_value(*each->schema)
-                                 : brace_value(*each->schema, depth + 1)) +
-                            Sequence{later};
+      const Sequence pair =
+          rules_.text(each->name) + rules_.text(sign) +
+          (format_.style == ArgumentStyle::keywords ? keyword_value(*each->schema)
+                                                    : brace_value(*each->schema, depth + 1)) +
+          Sequence{later};
       std::vector<Sequence> at_first = {pair}, after = {rules_.text(comma) + pair};
       if (!each->required) {
         at_first.push_back({first});
@@ -197,7 +197,9 @@ class Arguments {
   Sequence keywords() { return pairs(function_.parameters, "=", ", ", 0); }
 
   Sequence keyword_value(const ordered_json& given) {
-    const ordered_json type = resolved(given).is_object() ? resolved(given).value("type", ordered_json()) : ordered_json();
+    const ordered_json type = resolved(given).is_object()
+                                  ? resolved(given).value("type", ordered_json())
+                                  : ordered_json();
     if (type == "boolean") return {rules_.one_of({rules_.text("True"), rules_.text("False")})};
     if (type == "null") return rules_.text("None");
     return {schema(given)};
@@ -228,23 +230,22 @@ class Arguments {
 
   // The values of an enum or a const, if they are texts.
   static std::vector<std::string> texts_of_all(const ordered_json& schema) {
-    const ordered_json values = schema.value("enum", schema.contains("const")
-                                                 ? ordered_json::array({schema["const"]})
-                                                 : ordered_json::array());
-    const bool texts = std::ranges::all_of(values, [](const ordered_json& each) { return each.is_string(); });
+    const ordered_json values =
+        schema.value("enum", schema.contains("const") ? ordered_json::array({schema["const"]})
+                                                      : ordered_json::array());
+    const bool texts =
+        std::ranges::all_of(values, [](const ordered_json& each) { return each.is_string(); });
     return texts ? values.get<std::vector<std::string>>() : std::vector<std::string>();
   }
 
   Sequence brace_list(const ordered_json& schema, int depth) {
     check(schema.contains("items"), "items is missing");
     const Sequence item = brace_value(schema["items"], depth + 1);
-    const auto most = schema.contains("maxItems")
-                          ? std::optional(schema["maxItems"].get<int64_t>())
-                          : std::nullopt;
+    const auto most = schema.contains("maxItems") ? std::optional(schema["maxItems"].get<int64_t>())
+                                                  : std::nullopt;
     const auto least = schema.value("minItems", int64_t{0});
     return rules_.text("[") +
-           Sequence{rules_.repeated(item, rules_.text(",") + item, least, most)} +
-           rules_.text("]");
+           Sequence{rules_.repeated(item, rules_.text(",") + item, least, most)} + rules_.text("]");
   }
 
   const CallFormat& format_;
@@ -297,9 +298,8 @@ class Calls {
   }
 
   Symbol id() {
-    const Sequence one = {rules_.one_of({{grammar_.range('0', '9')},
-                                         {grammar_.range('a', 'z')},
-                                         {grammar_.range('A', 'Z')}})};
+    const Sequence one = {rules_.one_of(
+        {{grammar_.range('0', '9')}, {grammar_.range('a', 'z')}, {grammar_.range('A', 'Z')}})};
     return rules_.repeated(one, one, 9, 9);
   }
 
@@ -339,9 +339,9 @@ class Calls {
 
 }  // namespace
 
-SchemaGrammar call_grammar(const CallFormat& format,
-                           const std::vector<CallableFunction>& functions, bool only_one,
-                           const Grammar::Bytes& usable, std::vector<std::string>& warnings) {
+SchemaGrammar call_grammar(const CallFormat& format, const std::vector<CallableFunction>& functions,
+                           bool only_one, const Grammar::Bytes& usable,
+                           std::vector<std::string>& warnings) {
   auto grammar = std::make_shared<Grammar>(usable);
   const Symbol root = Calls(format, *grammar).section(functions, only_one, warnings);
   grammar->finish();

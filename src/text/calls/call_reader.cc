@@ -123,8 +123,8 @@ bool CallReader::expect(std::string_view text, std::string_view part, Phase next
   return true;
 }
 
-// Skips members of the object of a call after its arguments, such as an id. Returns false if the text
-// ends within one.
+// Skips members of the object of a call after its arguments, such as an id. Returns false if the
+// text ends within one.
 bool CallReader::skip_members(std::string_view text, bool ended) {
   while (true) {
     size_t at = after_space(text, at_);
@@ -210,9 +210,12 @@ bool CallReader::json_arguments(std::string_view text, std::vector<MessagePart>&
   for (; scanned_ < text.size() && !complete; ++scanned_) {
     const char c = text[scanned_];
     if (in_string_) {
-      if (escaped_) escaped_ = false;
-      else if (c == '\\') escaped_ = true;
-      else if (c == '"') in_string_ = false;
+      if (escaped_)
+        escaped_ = false;
+      else if (c == '\\')
+        escaped_ = true;
+      else if (c == '"')
+        in_string_ = false;
     } else if (c == '"') {
       in_string_ = true;
     } else if (c == '{' || c == '[') {
@@ -254,7 +257,8 @@ bool CallReader::tagged_argument(std::string_view text, std::vector<MessagePart>
   size_t value_end = end;
   if (last.starts_with('\n') && value_end > begin && text[value_end - 1] == '\n') --value_end;
   const std::string value(text.substr(begin, value_end - begin));
-  add_argument(name, function_->takes_text(name) ? ordered_json(value) : value_of(without_space(value)),
+  add_argument(name,
+               function_->takes_text(name) ? ordered_json(value) : value_of(without_space(value)),
                parts);
   at_ = scanned_ = end + end_mark.size();
   return true;
@@ -284,8 +288,10 @@ bool CallReader::keyword_arguments(std::string_view text, bool ended,
     at = after_space(text, at);
     if (at == text.size()) return false;
     arguments[name] = *std::move(value);
-    if (text[at] == ',') at = after_space(text, at + 1);
-    else if (text[at] != ')') return phase_ = Phase::failed, false;
+    if (text[at] == ',')
+      at = after_space(text, at + 1);
+    else if (text[at] != ')')
+      return phase_ = Phase::failed, false;
   }
   if (at >= text.size()) return false;
   for (const auto& [name, value] : arguments.items()) add_argument(name, value, parts);

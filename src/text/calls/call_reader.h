@@ -39,8 +39,8 @@ class CallReader {
 
   bool failed() const { return phase_ == Phase::failed; }  // the rest is no call
   bool done() const { return phase_ == Phase::done; }
-  size_t end() const { return at_; }        // in the text: after what was read
-  size_t calls() const { return calls_; }   // the number of complete calls
+  size_t end() const { return at_; }       // in the text: after what was read
+  size_t calls() const { return calls_; }  // the number of complete calls
   bool in_call() const { return phase_ == Phase::arguments; }
 
  private:

@@ -14,12 +14,13 @@ using Marks = std::span<const std::string_view>;
 
 // Marks before and after JSON objects with calls.
 constexpr std::array<std::string_view, 16> kOpening = {
-    "<tool_call>",     "<|tool_call|>", "[TOOL_CALLS]", "functools", "<TOOLCALL>",
-    "<|python_tag|>", "<|START_ACTION|>", "<tool_calls>", "<function_call>",
-    "<|function_call|>", "<|action_start|>", "<|plugin|>", "Action:", "```json", "```tool_call",
-    "```"};
+    "<tool_call>",     "<|tool_call|>",     "[TOOL_CALLS]",     "functools",
+    "<TOOLCALL>",      "<|python_tag|>",    "<|START_ACTION|>", "<tool_calls>",
+    "<function_call>", "<|function_call|>", "<|action_start|>", "<|plugin|>",
+    "Action:",         "```json",           "```tool_call",     "```"};
 constexpr std::array<std::string_view, 7> kClosing = {
-    "</tool_call>", "<|/tool_call|>", "</TOOLCALL>", "<|END_ACTION|>", "</tool_calls>", "<|action_end|>", "```"};
+    "</tool_call>",  "<|/tool_call|>", "</TOOLCALL>", "<|END_ACTION|>",
+    "</tool_calls>", "<|action_end|>", "```"};
 
 // Marks up to this size, and "Action:", occur in ordinary texts.
 constexpr size_t kOrdinary = 7;
@@ -42,8 +43,8 @@ const Signature* function_of(const ordered_json& call, const std::vector<Signatu
   for (const char* key : {"name", "tool_name"}) {
     const auto name = call.find(key);
     if (name == call.end() || !name->is_string()) continue;
-    const auto found = std::ranges::find(functions, name->get_ref<const std::string&>(),
-                                         &Signature::name);
+    const auto found =
+        std::ranges::find(functions, name->get_ref<const std::string&>(), &Signature::name);
     if (found != functions.end()) return &*found;
   }
   return nullptr;
@@ -115,8 +116,10 @@ FoundCalls find_in(const CallFormat& format, std::string_view text,
   if (reader.calls() == 0) return found;
   for (MessagePart& part : parts) {
     if (part.call_index >= reader.calls()) break;
-    if (part.begins) found.parts.push_back(std::move(part));
-    else found.parts.back().text += part.text;
+    if (part.begins)
+      found.parts.push_back(std::move(part));
+    else
+      found.parts.back().text += part.text;
   }
   found.end = reader.end();
   return found;

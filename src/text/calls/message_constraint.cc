@@ -30,8 +30,7 @@ class Watcher {
     const CallFormat& format = *rules_.format.calls;
     SchemaGrammar grammar = call_grammar(format, rules_.functions, limits_.one_call,
                                          vocabulary_->tokens().usable, warnings);
-    calls_.emplace(vocabulary_, std::move(grammar), "tools",
-                   format.style == ArgumentStyle::json);
+    calls_.emplace(vocabulary_, std::move(grammar), "tools", format.style == ArgumentStyle::json);
     const std::string_view trigger = format.trigger;
     trigger_ = trigger.empty() ? format.head() : std::string(trigger);
     only_first_ = trigger.empty();
@@ -43,7 +42,8 @@ class Watcher {
     size_t name = 0;
     for (const CallableFunction& function : rules_.functions)
       name = std::max(name, function.name.size());
-    longest_ = std::max(longest_, trigger_.size() + name + std::string_view(format.arguments).size());
+    longest_ =
+        std::max(longest_, trigger_.size() + name + std::string_view(format.arguments).size());
   }
 
   void operator()(Generated generated, std::span<float> logits) {
@@ -112,9 +112,12 @@ class Watcher {
   void begin_content(Track& track, size_t begin) {
     track.begin = begin;
     track.text.clear();
-    if (limits_.content) track.phase = Phase::guided;
-    else if (limits_.calls_required && calls_) track.phase = Phase::calls;
-    else track.phase = Phase::content;
+    if (limits_.content)
+      track.phase = Phase::guided;
+    else if (limits_.calls_required && calls_)
+      track.phase = Phase::calls;
+    else
+      track.phase = Phase::content;
   }
 
   void read(Track& track, std::string_view bytes) {
@@ -196,17 +199,16 @@ class Watcher {
   }
 
   static void shorten(Track& track, size_t longest) {
-    if (track.text.size() > 2 * longest + 64)
-      track.text.erase(0, track.text.size() - longest);
+    if (track.text.size() > 2 * longest + 64) track.text.erase(0, track.text.size() - longest);
   }
 
   void limit_reasoning(const Track& track, std::span<float> logits) const {
     if (limits_.reasoning_tokens < 0 || track.reasoning < limits_.reasoning_tokens) return;
     // The part of the closing mark that is written.
     size_t written = std::min(closing_.size() - 1, track.generated.size());
-    while (written > 0 && !std::equal(closing_.begin(),
-                                      closing_.begin() + static_cast<std::ptrdiff_t>(written),
-                                      track.generated.end() - static_cast<std::ptrdiff_t>(written)))
+    while (written > 0 &&
+           !std::equal(closing_.begin(), closing_.begin() + static_cast<std::ptrdiff_t>(written),
+                       track.generated.end() - static_cast<std::ptrdiff_t>(written)))
       --written;
     const auto next = static_cast<size_t>(closing_[written]);
     for (size_t id = 0; id < logits.size(); ++id)
@@ -220,8 +222,8 @@ class Watcher {
   std::optional<GrammarConstraint> calls_;
   std::string trigger_;  // the text from which on the grammar of calls applies
   bool only_first_ = false, names_first_ = false;
-  size_t longest_ = 0;             // the bytes that decide how content begins
-  std::optional<int32_t> opening_;  // the token of the mark that opens reasoning
+  size_t longest_ = 0;                     // the bytes that decide how content begins
+  std::optional<int32_t> opening_;         // the token of the mark that opens reasoning
   std::map<size_t, Constraint> contents_;  // of guided content, by the number of tokens before
   std::vector<Track> tracks_;
 };
@@ -234,8 +236,7 @@ MessageConstraint message_constraint(std::shared_ptr<const JsonVocabulary> vocab
   MessageConstraint made;
   const bool calls = rules.enforced && rules.format.calls != nullptr && !rules.functions.empty();
   if (!calls && limits.reasoning_tokens < 0 && !limits.content) return made;
-  const auto watcher =
-      std::make_shared<Watcher>(std::move(vocabulary), tokenizer, rules, limits);
+  const auto watcher = std::make_shared<Watcher>(std::move(vocabulary), tokenizer, rules, limits);
   if (calls) watcher->add_calls(made.warnings);
   made.constrain = [watcher](Generated generated, std::span<float> logits) {
     (*watcher)(generated, logits);

@@ -10,7 +10,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr const char *kProbeName = "probe_name", *kProbeKey = "probe_key", *kProbeValue = "probe_value";
+constexpr const char *kProbeName = "probe_name", *kProbeKey = "probe_key",
+                     *kProbeValue = "probe_value";
 
 // Returns a conversation with one call as the template shows it, or "" if it shows none.
 std::string probe(const ChatFormat& chat) {
@@ -23,7 +24,8 @@ std::string probe(const ChatFormat& chat) {
       {"function",
        {{"name", kProbeName},
         {"arguments", habits.text_arguments ? ordered_json(object.dump()) : object}}}};
-  const ordered_json schema = {{"type", "object"}, {"properties", {{kProbeKey, {{"type", "string"}}}}}};
+  const ordered_json schema = {{"type", "object"},
+                               {"properties", {{kProbeKey, {{"type", "string"}}}}}};
   const ordered_json tool = {
       {"type", "function"},
       {"function", {{"name", kProbeName}, {"description", "probe"}, {"parameters", schema}}}};
@@ -34,10 +36,14 @@ std::string probe(const ChatFormat& chat) {
                ? ordered_json::array({{{"type", "text"}, {"text", text}}})
                : text;
   };
-  const ordered_json messages = {
-      {{"role", "user"}, {"content", part("probe_user")}},
-      {{"role", "assistant"}, {"content", part(content)}, {"tool_calls", ordered_json::array({call})}},
-      {{"role", "tool"}, {"tool_call_id", id}, {"name", kProbeName}, {"content", part("probe_result")}}};
+  const ordered_json messages = {{{"role", "user"}, {"content", part("probe_user")}},
+                                 {{"role", "assistant"},
+                                  {"content", part(content)},
+                                  {"tool_calls", ordered_json::array({call})}},
+                                 {{"role", "tool"},
+                                  {"tool_call_id", id},
+                                  {"name", kProbeName},
+                                  {"content", part("probe_result")}}};
   ChatRequest request;
   request.messages = ChatValue::of(messages);
   request.tools = ChatValue::of(ordered_json::array({tool}));
@@ -51,7 +57,8 @@ std::string probe(const ChatFormat& chat) {
 bool is_probe(const MessagePart& part) {
   size_t at = 0;
   const auto arguments = lenient_value(part.text, at);
-  return part.name == kProbeName && arguments && *arguments == ordered_json{{kProbeKey, kProbeValue}};
+  return part.name == kProbeName && arguments &&
+         *arguments == ordered_json{{kProbeKey, kProbeValue}};
 }
 
 // Returns whether the text begins with the call of the probe in this format.
@@ -78,8 +85,8 @@ bool begins_in(const CallFormat& format, std::string_view text,
   return key && (mark == end.npos || text.find(end.substr(mark), found.end) != text.npos);
 }
 
-// Returns the format in which the template shows a call. Of formats that differ in white space only,
-// the one whose text the template has.
+// Returns the format in which the template shows a call. Of formats that differ in white space
+// only, the one whose text the template has.
 const CallFormat* shown_format(const ChatFormat& chat) {
   const std::string text = probe(chat);
   const std::vector<Signature> functions = {{kProbeName, ordered_json::object()}};
@@ -137,9 +144,8 @@ std::vector<int32_t> mark_ids(const MessageFormat& format, bool with_calls,
   std::vector<std::string> texts = {format.reasoning_begin, format.reasoning_end};
   const auto add = [&](const CallFormat& row) {
     if (with_calls)
-      for (const char* text :
-           {row.trigger, row.begin, row.call, row.arguments, row.call_end, row.separator, row.end,
-            row.key, row.value, row.value_end})
+      for (const char* text : {row.trigger, row.begin, row.call, row.arguments, row.call_end,
+                               row.separator, row.end, row.key, row.value, row.value_end})
         texts.emplace_back(text);
     texts.insert(texts.end(), row.frames.begin(), row.frames.end());
   };
@@ -163,8 +169,8 @@ std::vector<int32_t> mark_ids(const MessageFormat& format, bool with_calls,
 void read_prompt(std::string_view prompt, MessageRules& rules) {
   const std::string& mark = rules.format.reasoning_begin;
   const size_t begin = mark.empty() ? std::string_view::npos : prompt.rfind(mark);
-  rules.in_reasoning = begin != std::string_view::npos &&
-                       after_space(prompt, begin + mark.size()) == prompt.size();
+  rules.in_reasoning =
+      begin != std::string_view::npos && after_space(prompt, begin + mark.size()) == prompt.size();
   const CallFormat* const calls = rules.format.calls;
   if (calls != nullptr && *calls->trigger != '\0' && prompt.ends_with(calls->trigger))
     rules.begun = calls->trigger;

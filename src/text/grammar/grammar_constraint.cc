@@ -49,8 +49,8 @@ void GrammarConstraint::restrict(const std::string& head, std::span<const int32_
   const int32_t state = track.state;
   const bool dead = state == GrammarAutomaton::kDead;
   const bool limited = most >= 0 && most >= track.need + 1;
-  const int64_t left = limited ? most - static_cast<int64_t>(generated.size())
-                               : std::numeric_limits<int64_t>::max();
+  const int64_t left =
+      limited ? most - static_cast<int64_t>(generated.size()) : std::numeric_limits<int64_t>::max();
   const std::vector<bool> none;
   const std::vector<bool>& ids = dead ? none : allowed(state, left).ids;
   const auto known = std::min(vocabulary, static_cast<int64_t>(ids.size()));
@@ -70,7 +70,8 @@ void GrammarConstraint::restrict(const std::string& head, std::span<const int32_
 
 // Forbids the tokens that would end a key which the object has already, unless no token remains:
 // a limit on the length comes first.
-void GrammarConstraint::forbid_repeated_keys(const Track& track, float* logits, int64_t vocabulary) const {
+void GrammarConstraint::forbid_repeated_keys(const Track& track, float* logits,
+                                             int64_t vocabulary) const {
   std::vector<std::pair<int32_t, float>> forbidden;
   for (const size_t rank : tokens_.quoting) {
     const int32_t id = tokens_.ids[rank];
@@ -90,8 +91,7 @@ void GrammarConstraint::forbid_repeated_keys(const Track& track, float* logits, 
 void GrammarConstraint::forget() {
   GrammarAutomaton fresh(grammar_.grammar, grammar_.root);
   for (Track& track : tracks_) {
-    if (track.state != GrammarAutomaton::kDead)
-      track.state = fresh.adopt(automaton_, track.state);
+    if (track.state != GrammarAutomaton::kDead) track.state = fresh.adopt(automaton_, track.state);
   }
   automaton_ = std::move(fresh);
   masks_.clear();

@@ -53,8 +53,8 @@ namespace {
 
 Constraint constraint_of(std::shared_ptr<const JsonVocabulary> vocabulary, SchemaGrammar grammar,
                          int64_t most_tokens, const char* name, bool of_json = false) {
-  auto constraint = std::make_shared<GrammarConstraint>(std::move(vocabulary),
-                                                        std::move(grammar), name, of_json);
+  auto constraint =
+      std::make_shared<GrammarConstraint>(std::move(vocabulary), std::move(grammar), name, of_json);
   return [constraint, most_tokens](std::span<const int32_t> generated, std::span<float> logits) {
     constraint->restrict("", generated, most_tokens, logits);
   };

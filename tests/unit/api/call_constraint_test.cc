@@ -1,6 +1,6 @@
-// Calls that a model with random probabilities generates under message_constraint(): in each format,
-// of random functions. FOVEA_TOOL_CALLS=N generates calls of N sets of functions in each format, and
-// writes them to $FOVEA_TOOL_CALLS_FILE for tools/testing/tool_calls.py.
+// Calls that a model with random probabilities generates under message_constraint(): in each
+// format, of random functions. FOVEA_TOOL_CALLS=N generates calls of N sets of functions in each
+// format, and writes them to $FOVEA_TOOL_CALLS_FILE for tools/testing/tool_calls.py.
 
 #include <gtest/gtest.h>
 
@@ -30,9 +30,9 @@ class RandomFunctions {
     std::vector<CallableFunction> functions;
     const size_t count = 1 + below(4);
     for (size_t i = 0; i < count; ++i)
-      functions.push_back({"tool_" + std::string(1, static_cast<char>('a' + i)) +
-                               (i % 2 == 0 ? "" : "-b.c"),
-                           object(0).dump(), true});
+      functions.push_back(
+          {"tool_" + std::string(1, static_cast<char>('a' + i)) + (i % 2 == 0 ? "" : "-b.c"),
+           object(0).dump(), true});
     return functions;
   }
 
@@ -158,7 +158,8 @@ TEST_F(CallConstraintTest, CallsOfRandomFunctionsAreValid) {
       for (const ReadCall& call : message.calls) {
         const Json arguments = Json::parse(call.arguments, nullptr, false);
         ASSERT_TRUE(arguments.is_object()) << name << "\n" << generated.text;
-        const auto function = std::ranges::find(rules.functions, call.name, &CallableFunction::name);
+        const auto function =
+            std::ranges::find(rules.functions, call.name, &CallableFunction::name);
         ASSERT_NE(function, rules.functions.end());
         const Json schema = Json::parse(function->parameters);
         for (const Json& key : schema["required"])
@@ -166,11 +167,13 @@ TEST_F(CallConstraintTest, CallsOfRandomFunctionsAreValid) {
         for (const auto& [key, value] : arguments.items())
           EXPECT_TRUE(schema["properties"].contains(key)) << name << generated.text;
         if (path != nullptr)
-          file << Json{{"format", name}, {"schema", schema}, {"arguments", arguments}}.dump() << "\n";
+          file << Json{{"format", name}, {"schema", schema}, {"arguments", arguments}}.dump()
+               << "\n";
       }
     }
     EXPECT_LE(cut * 20, sets) << name << ": too many texts are cut off";
-    if (path != nullptr) file << Json{{"format", name}, {"sets", sets}, {"cut", cut}}.dump() << "\n";
+    if (path != nullptr)
+      file << Json{{"format", name}, {"sets", sets}, {"cut", cut}}.dump() << "\n";
   }
 }
 
@@ -225,9 +228,8 @@ TEST_F(CallConstraintTest, NamesSchemasThatCannotBeEnforced) {
   ASSERT_EQ(made.warnings.size(), 1u);
   EXPECT_NE(made.warnings[0].find("\"f\""), std::string::npos);
   rules.functions[0].strict = true;
-  expect_error(ErrorKind::InvalidArgument, {"\"f\""}, [&] {
-    message_constraint(vocabulary_, tokenizer_, rules, limits);
-  });
+  expect_error(ErrorKind::InvalidArgument, {"\"f\""},
+               [&] { message_constraint(vocabulary_, tokenizer_, rules, limits); });
 }
 
 }  // namespace

@@ -86,7 +86,8 @@ void expect_calls(const Case& each, const Message& message) {
   EXPECT_EQ(given.value("text", ""), "line 1\n  line \"2\" it's <b> & \\ end");
   EXPECT_EQ(given.value("flag", false), true);
   EXPECT_EQ(given.value("list", ordered_json()), ordered_json::parse(R"([1, "a", {"b": false}])"));
-  EXPECT_EQ(given.value("object", ordered_json()), ordered_json::parse(R"({"k": 1.5, "s": "x, y"})"));
+  EXPECT_EQ(given.value("object", ordered_json()),
+            ordered_json::parse(R"({"k": 1.5, "s": "x, y"})"));
   EXPECT_EQ(given.value("number", 0.0), -0.0025);
   EXPECT_EQ(given.value("code", ""), "007");
 }
@@ -113,10 +114,14 @@ std::string template_of(const CallFormat& format) {
   const auto literal = [](std::string text, const char* digits) {
     std::string out;
     for (const char c : text) {
-      if (c == CallFormat::kDigits) out += std::string("' ~ ") + digits + " ~ '";
-      else if (c == CallFormat::kId) out += "' ~ call.id ~ '";
-      else if (c == '\n') out += "\\n";
-      else out += c;
+      if (c == CallFormat::kDigits)
+        out += std::string("' ~ ") + digits + " ~ '";
+      else if (c == CallFormat::kId)
+        out += "' ~ call.id ~ '";
+      else if (c == '\n')
+        out += "\\n";
+      else
+        out += c;
     }
     return "{{ '" + out + "' }}";
   };

@@ -24,9 +24,10 @@ MessageRules rules_of(const char* format = nullptr, bool thinks = false) {
 TEST(MessageReader, FindsCommonFormats) {
   const MessageRules rules = rules_of();
   EXPECT_EQ(whole_message(rules, R"( {"name": "f", "parameters": {}})").calls.size(), 1u);
-  EXPECT_EQ(whole_message(rules, R"([{"name": "f", "arguments": "{}"}, {"name": "g", "arguments": {}}])")
-                .calls.size(),
-            2u);
+  EXPECT_EQ(
+      whole_message(rules, R"([{"name": "f", "arguments": "{}"}, {"name": "g", "arguments": {}}])")
+          .calls.size(),
+      2u);
   const Message after =
       whole_message(rules, R"([Note] <tool_call>{"name": "f", "arguments": {}}</tool_call>)");
   EXPECT_EQ(after.calls.size(), 1u);
@@ -35,7 +36,8 @@ TEST(MessageReader, FindsCommonFormats) {
 
 // {"name": "Alice", "parameters": ...} was a call of Alice, and the arguments of a call could be 0.
 TEST(MessageReader, LeavesOtherTextsAsTheyAre) {
-  for (const char* const format : {static_cast<const char*>(nullptr), "hermes", "llama3", "pythonic"})
+  for (const char* const format :
+       {static_cast<const char*>(nullptr), "hermes", "llama3", "pythonic"})
     for (const std::string& text :
          {std::string("{\"a\": 1}"), std::string("[]"), std::string("{\"name\": \"f\""),
           std::string("<tool_call>h</tool_call>"), std::string("<tool_call>"), std::string("hello"),
@@ -82,9 +84,9 @@ TEST(MessageReader, PassesOnArgumentsOfEnforcedCalls) {
 }
 
 TEST(MessageReader, SplitsReasoning) {
-  const Message message = whole_message(rules_of("hermes", true),
-                                        "<think>\nWhy?\n</think>\n\nSo.\n<tool_call>\n" +
-                                            std::string(kCall) + "\n</tool_call>");
+  const Message message =
+      whole_message(rules_of("hermes", true), "<think>\nWhy?\n</think>\n\nSo.\n<tool_call>\n" +
+                                                  std::string(kCall) + "\n</tool_call>");
   EXPECT_EQ(message.reasoning, "Why?");
   EXPECT_EQ(message.content, "So.");
   ASSERT_EQ(message.calls.size(), 1u);
@@ -114,8 +116,8 @@ TEST(MessageReader, DropsFrames) {
 }
 
 TEST(MessageReader, KeepsACallThatWasCutOff) {
-  const Message cut = whole_message(
-      rules_of("hermes"), "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": [1, ");
+  const Message cut = whole_message(rules_of("hermes"),
+                                    "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": [1, ");
   ASSERT_EQ(cut.calls.size(), 1u);
   EXPECT_EQ(cut.calls[0].arguments, "{\"a\": [1, ");
   EXPECT_EQ(cut.content, "");
@@ -124,17 +126,55 @@ TEST(MessageReader, KeepsACallThatWasCutOff) {
 // Texts made of the pieces of all formats give the same message however they are divided.
 TEST(MessageReader, DoesNotDependOnTheDivision) {
   const std::vector<std::string> pieces = {
-      "<tool_call>", "</tool_call>", "\n", " ", "{\"name\": \"f\", \"arguments\": ", "{\"a\": 1}", "}",
-      "<think>", "</think>", "text", "[f(a=1)", "]", ", ", "g()", "<function=f>\n", "<parameter=a>\n",
-      "x\n</parameter>\n", "</function>\n", "```json\n", "```", "[TOOL_CALLS]", "f[ARGS]", ">>>", "all\n",
-      "f\n", "<|channel|>analysis<|message|>", "<|end|>", "<|start|>assistant", "{", "\"", "[", "f", "Zü",
-      "<|channel|>final<|message|>", "<|channel|>commentary to=functions.f <|constrain|>json<|message|>",
-      "<|tool_call>call:f", "{a:<|\"|>x<|\"|>}", "<tool_call|>", "<arg_key>a</arg_key>\n", "f(a=\"b\")",
-      "<arg_value>1</arg_value>\n", "<|python_tag|>", "; ", "(", ")"};
+      "<tool_call>",
+      "</tool_call>",
+      "\n",
+      " ",
+      "{\"name\": \"f\", \"arguments\": ",
+      "{\"a\": 1}",
+      "}",
+      "<think>",
+      "</think>",
+      "text",
+      "[f(a=1)",
+      "]",
+      ", ",
+      "g()",
+      "<function=f>\n",
+      "<parameter=a>\n",
+      "x\n</parameter>\n",
+      "</function>\n",
+      "```json\n",
+      "```",
+      "[TOOL_CALLS]",
+      "f[ARGS]",
+      ">>>",
+      "all\n",
+      "f\n",
+      "<|channel|>analysis<|message|>",
+      "<|end|>",
+      "<|start|>assistant",
+      "{",
+      "\"",
+      "[",
+      "f",
+      "Zü",
+      "<|channel|>final<|message|>",
+      "<|channel|>commentary to=functions.f <|constrain|>json<|message|>",
+      "<|tool_call>call:f",
+      "{a:<|\"|>x<|\"|>}",
+      "<tool_call|>",
+      "<arg_key>a</arg_key>\n",
+      "f(a=\"b\")",
+      "<arg_value>1</arg_value>\n",
+      "<|python_tag|>",
+      "; ",
+      "(",
+      ")"};
   std::mt19937 random(1);
-  for (const char* const name : {static_cast<const char*>(nullptr), "hermes", "qwen3_coder", "glm45",
-                                 "llama3", "pythonic", "mistral_v13", "harmony", "functionary_v32",
-                                 "gemma4", "lfm2", "olmo3", "json_list"}) {
+  for (const char* const name :
+       {static_cast<const char*>(nullptr), "hermes", "qwen3_coder", "glm45", "llama3", "pythonic",
+        "mistral_v13", "harmony", "functionary_v32", "gemma4", "lfm2", "olmo3", "json_list"}) {
     for (int i = 0; i < 400; ++i) {
       MessageRules rules = rules_of(name, i % 2 == 0);
       if (name != nullptr && name == std::string_view("harmony"))
@@ -147,7 +187,8 @@ TEST(MessageReader, DoesNotDependOnTheDivision) {
       const Message whole = whole_message(rules, text);
       for (const size_t size : {size_t{1}, size_t{2}, size_t{5}})
         ASSERT_EQ(whole, divided_message(rules, text, size))
-            << (name != nullptr ? name : "any") << " " << size << "\n" << text;
+            << (name != nullptr ? name : "any") << " " << size << "\n"
+            << text;
     }
   }
 }

@@ -1,0 +1,75 @@
+#include "serve/responses.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "serve/generation.h"
+#include "serve/handlers.h"
+#include "serve/prompts.h"
+#include "serve/reasoning.h"
+#include "serve/tool_calls.h"
+
+namespace fovea::serve {
+namespace {
+
+using ExchangePtr = std::shared_ptr<http::Exchange>;
+
+bool generates_responses(const ServedModel& model) {
+  return model.find<TextGenerator>() != nullptr;
+}
+
+// Keeps the functions that tool_choice names as allowed.
+void keep_allowed(ResponsesRequest& request) {
+  if (request.allowed_tools.is_null()) return;
+  Json kept = Json::array();
+  for (const Json& tool : request.tools)
+    for (const Json& allowed : request.allowed_tools)
+      if (allowed.is_object() && allowed.value("name", Json()) == tool["function"]["name"])
+        kept.push_back(tool);
+  request.tools = std::move(kept);
+}
+
+// Completes a request: messages and tools of a chat, and the amount of reasoning.
+void complete_response(ResponsesRequest& request, const ServedModel& model) {
+  request.messages = messages_of_items(request.instructions, request.input, request.warnings);
+  std::vector<std::string> left_out;
+  request.tools = tools_of_responses(request.given_tools, left_out, request.namespaces);
+  if (!left_out.empty()) name_left_out_tools(left_out, request);
+  keep_allowed(request);
+  if (!request.effort.empty()) set_effort(request.effort, "reasoning.effort", model, request);
+}
+
+void answer_response(Api& api, const http::Request& http_request, const ExchangePtr& exchange) {
+  auto [model, request] =
+      api.read_body<ResponsesRequest>(parse_body(http_request.body), generates_responses,
+                                      [](ResponsesRequest& defaults, ServedModel& served) {
+                                        apply_defaults(defaults, served, -1);
+                                      });
+  complete_response(request, *model);
+  auto format = responses_format(request, model->facts.name);
+  const PreparedPrompts prompts = prepare(request, *model);
+  for (const std::string& warning : request.warnings)
+    api.warn_once(fmt::format("{}: {}", ResponsesRequest::kPath, warning));
+  std::make_shared<GenerationJob>(std::move(request), std::move(format), model, exchange,
+                                  api.metrics())
+      ->start(prompts);
+}
+
+}  // namespace
+
+void add_responses_route(http::Router& router, Api& api, size_t most_chat) {
+  http::Route route = guarded_route(
+      "POST", ResponsesRequest::kPath,
+      [&api](const http::Request& request, const ExchangePtr& exchange) {
+        answer_response(api, request, exchange);
+      },
+      ErrorShape::openai);
+  for (const auto& model : api.models())
+    if (const auto* generator = model->find<TextGenerator>();
+        generator != nullptr && generator->image_prompt)
+      route.most_body = most_chat;
+  router.add(std::move(route));
+}
+
+}  // namespace fovea::serve
