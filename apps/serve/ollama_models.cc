@@ -49,7 +49,7 @@ std::string short_count(int64_t parameters) {
 
 Json ollama_details(const ModelFacts& facts) {
   return {{"parent_model", facts.parent},
-          {"format", "safetensors"},
+          {"format", ""},  // of the files, which the server does not report
           {"family", kArchitecture},
           {"families", {kArchitecture}},
           {"parameter_size", short_count(facts.parameters)},

@@ -30,6 +30,8 @@ class ServeLimits(ServeTest):
                   "/v1/chat/completions": '{"messages": [{"role": "user", "content": "a"}], "max_tokens": 2, "top_p": %s}',
                   "/embed": '{"inputs": "a", "dimensions": %s}', "/v1/embeddings": '{"input": "a", "dimensions": %s}',
                   "/rerank": '{"query": "a", "texts": ["b"], "raw_scores": %s}', "/tokenize": '{"content": "a", "add_special": %s}',
+                  "/api/chat": '{"messages": [{"role": "user", "content": "a"}], "stream": false, "options": {"num_predict": 2, "top_p": %s}}',
+                  "/api/embed": '{"input": "a", "dimensions": %s}',
                   "/translate": '{"q": "a", "source": "de", "target": "en", "alternatives": %s}'}
         for path, body in bodies.items():
             for value in ("NaN", "Infinity", "-Infinity", "1e400", "-1e400", "9" * 400, "1" + "0" * 400 + ".5", "-9223372036854775809",
