@@ -19,6 +19,7 @@ bool generates(const ServedModel& model) { return model.find<TextGenerator>() !=
 // Completes a request: messages and tools in OpenAI's form, and the switches of reasoning.
 void complete_request(AnthropicRequest& request, const ServedModel& model) {
   request.max_tokens_given = true;
+  if (!is_neutral(request.system)) request.messages_field = "messages and system";
   request.messages = messages_of_anthropic(request.system, request.given_messages);
   if (request.messages.empty())
     throw ApiError{400, "messages: expected at least one message", "messages", "invalid_value"};

@@ -85,9 +85,10 @@ std::string conversation(const ChatRequest& request, bool with_tools, ServedMode
   const auto& generator = model.needs<TextGenerator>();
   if (!generator.chat) {
     throw ApiError{400,
-                   "messages: the model has no chat template; use /v1/completions, or start the "
-                   "server with --chat-template",
-                   "messages", "no_chat_template"};
+                   request.messages_field +
+                       ": the model has no chat template; use /v1/completions, or start the "
+                       "server with --chat-template",
+                   request.messages_field, "no_chat_template"};
   }
   text::ChatRequest chat;
   const bool reads_images = generator.image_prompt != nullptr;
@@ -113,7 +114,8 @@ std::string conversation(const ChatRequest& request, bool with_tools, ServedMode
     std::string text = rendered(generator, model.needs_tokenizer(), chat, messages);
     return request.ending.continue_final ? until_end(std::move(text)) : text;
   } catch (const Error& error) {
-    throw ApiError{400, std::string("messages: ") + error.what(), "messages", "template_error"};
+    throw ApiError{400, request.messages_field + ": " + error.what(), request.messages_field,
+                   "template_error"};
   }
 }
 
@@ -271,7 +273,7 @@ std::vector<int32_t> prompt_ids(const Prompt& prompt, const CompletionRequest& r
 }
 
 // Returns the maximum number of tokens that fit after a prompt, which is in the field `param`.
-int64_t room_after(const std::vector<int32_t>& ids, const ServedModel& model, const char* param) {
+int64_t room_after(const std::vector<int32_t>& ids, const ServedModel& model, const std::string& param) {
   const auto length = static_cast<int64_t>(ids.size());
   const int64_t context = model.facts.context;
   if (context == 0 || length < context) return context - length;
@@ -285,7 +287,7 @@ int64_t room_after(const std::vector<int32_t>& ids, const ServedModel& model, co
 }
 
 void bound_length(GenerationRequest& request, const PreparedPrompts& prompts, ServedModel& model,
-                  const char* param) {
+                  const std::string& param) {
   int64_t& most = request.options.max_tokens;
   for (const std::vector<int32_t>& ids : prompts.ids) {
     int64_t room = room_after(ids, model, param);
@@ -378,13 +380,14 @@ void read_conversation(const ChatRequest& request, bool with_tools, ServedModel&
     prompts.ids.push_back(std::move(prompt.ids));
     prompts.images = std::move(prompt.images);
   } catch (const Error& error) {
-    throw ApiError{400, std::string("messages: ") + error.what(), "messages", "invalid_image"};
+    throw ApiError{400, request.messages_field + ": " + error.what(), request.messages_field,
+                   "invalid_image"};
   }
 }
 
 // What follows once the prompts, which are in the field `param`, are tokenised.
 void limit(GenerationRequest& request, const PreparedPrompts& prompts, ServedModel& model,
-           const char* param, int64_t echoed) {
+           const std::string& param, int64_t echoed) {
   bound_length(request, prompts, model, param);
   bound_responses(request, prompts, model.facts, echoed);
   if (!request.seed_given) request.options.sampling.seed = std::random_device{}();
@@ -403,9 +406,9 @@ PreparedPrompts prepare(ChatRequest& request, ServedModel& model) {
     prompts.message = message_rules(request, choice, model);
   }
   read_conversation(request, !choice.none, model, prompts);
-  if (prompts.ids[0].empty()) bad_value("messages", "at least one character");
+  if (prompts.ids[0].empty()) bad_value(request.messages_field, "at least one character");
   request.options.kept_special = choice.none ? generator.reasoning_marks : generator.marks;
-  limit(request, prompts, model, "messages", 0);
+  limit(request, prompts, model, request.messages_field, 0);
   constrain_message(request, choice, prompts.message, model);
   return prompts;
 }

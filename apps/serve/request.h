@@ -53,6 +53,7 @@ struct GenerationRequest : ModelRequest {
 struct ChatRequest : GenerationRequest {
   static constexpr const char* kPath = "/v1/chat/completions";
   Json messages, tools, documents, tool_choice, template_variables = Json::object();
+  std::string messages_field = "messages";  // from which the messages are made, for errors
   ChatEnding ending;
   bool functions = false;       // calls in the older form of OpenAI's API
   bool logprobs = false;        // options.logprobs is the number of alternatives

@@ -32,6 +32,7 @@ void keep_allowed(ResponsesRequest& request) {
 
 // Completes a request: messages and tools of a chat, and the amount of reasoning.
 void complete_response(ResponsesRequest& request, const ServedModel& model) {
+  request.messages_field = is_neutral(request.instructions) ? "input" : "input and instructions";
   request.messages = messages_of_items(request.instructions, request.input, request.warnings);
   std::vector<std::string> left_out;
   request.tools = tools_of_responses(request.given_tools, left_out, request.namespaces);
