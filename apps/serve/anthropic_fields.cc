@@ -30,7 +30,7 @@ void put_thinking(const Json& value, Messages& request) {
     refuse_value("thinking.type", "enabled, disabled or adaptive");
   if (!budget.is_null() && (!budget.is_number_integer() || budget.get<int64_t>() < 0))
     refuse_value("thinking.budget_tokens", "a number of tokens");
-  if (type != "adaptive") request.thinking = type == "enabled";
+  request.thinking = type == "adaptive" ? std::nullopt : std::optional(type == "enabled");
   if (type != "disabled" && !budget.is_null()) request.reasoning_tokens = budget.get<int64_t>();
   request.shows_reasoning = type != "disabled";
 }
@@ -92,7 +92,7 @@ Fields<Messages> anthropic_fields(bool counts) {
           {{"tool_choice", FieldType::object, 0, 16, "auto",
             "{\"type\": auto, any, tool (with name) or none}, disable_parallel_tool_use"},
            put_anthropic_choice},
-          {{"thinking", FieldType::object, 0, 16, "as the chat template has it",
+          {{"thinking", FieldType::object, 0, 16, "disabled",
             "{\"type\": enabled, disabled or adaptive}, with budget_tokens"},
            put_thinking},
           {{"output_config", FieldType::object, 0, 16, "none",

@@ -78,8 +78,8 @@ struct ResponsesRequest : ChatRequest {
 struct AnthropicRequest : ChatRequest {
   static constexpr const char* kPath = "/v1/messages";
   Json given_messages, given_tools = Json::array(), system;
-  std::optional<bool> thinking;  // unset: as the chat template has it
-  bool shows_reasoning = true;
+  std::optional<bool> thinking = false;  // unset: as the chat template has it
+  bool shows_reasoning = false;
   std::string effort;
 };
 struct AnthropicCountRequest : AnthropicRequest {

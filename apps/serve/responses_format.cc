@@ -57,14 +57,17 @@ class ResponsesFormat : public GenerationFormat {
   }
 
   std::string begin_choice(size_t, LogprobList&) override {
-    return event("response.created", {{"response", response_}}) +
-           event("response.in_progress", {{"response", response_}});
+    std::string events = event("response.created", {{"response", response_}});
+    events += event("response.in_progress", {{"response", response_}});
+    return events;
   }
 
   std::string piece(const TextPiece& piece) override {
     std::string events;
-    if (!item_ || piece.kind != kind_ || piece.begins_call)
-      events = end_item("completed") + begin_item(piece);
+    if (!item_ || piece.kind != kind_ || piece.begins_call) {
+      events = end_item("completed");
+      events += begin_item(piece);
+    }
     if (piece.text.empty()) return events;
     text_ += piece.text;
     Json data = position();
@@ -187,7 +190,8 @@ class ResponsesFormat : public GenerationFormat {
     if (kind_ == Kind::reasoning && !summary_) item["content"] = Json::array();
     std::string events = event("response.output_item.added",
                                {{"output_index", response_["output"].size()}, {"item", item}});
-    return kind_ == Kind::call ? events : events + part_event("added", "");
+    if (kind_ != Kind::call) events += part_event("added", "");
+    return events;
   }
 
   Json item(const char* status) const {
@@ -227,8 +231,8 @@ class ResponsesFormat : public GenerationFormat {
       events = event(kind_ == Kind::content ? "response.output_text.done"
                      : summary              ? "response.reasoning_summary_text.done"
                                             : "response.reasoning_text.done",
-                     data) +
-               part_event("done", text_);
+                     data);
+      events += part_event("done", text_);
     }
     const Json done = item(status);
     events += event("response.output_item.done",
