@@ -280,7 +280,7 @@ const Fields<Completion>& fields_of() {
           {{"suffix", FieldType::text, 0, kMostText, "none",
             "the text after the generated one, for models whose tokenizer has tokens for it"},
            [](const Json& v, Completion& r) { r.suffix = v; }},
-          {{"parse_special", FieldType::boolean, 0, 0, "false",
+          {{"parse_special", FieldType::boolean, 0, 0, "true",
             "parse names of special tokens in the text as special tokens"},
            [](const Json& v, Completion& r) { r.special = special_tokens(v); }},
       });

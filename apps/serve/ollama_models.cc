@@ -20,7 +20,7 @@ namespace {
 using ExchangePtr = std::shared_ptr<http::Exchange>;
 // The version of Ollama whose API the routes follow: clients compare it with the one that they
 // need.
-constexpr const char* kOllamaVersion = "0.12.6";
+constexpr const char* kOllamaVersion = "0.14.0";
 constexpr const char* kArchitecture = "fovea";  // the prefix of a model's figures
 
 // Ollama's names have a tag.

@@ -107,7 +107,9 @@ struct CompletionRequest : GenerationRequest {
   std::string suffix;  // the text after the generated one
   bool echo = false;
   int64_t best_of = 0;  // 0 = the number of choices
-  text::SpecialTokens special = text::SpecialTokens::as_text;
+  // Names of special tokens in a prompt are these tokens, as on other servers: the prompt is all
+  // that the model reads.
+  text::SpecialTokens special = text::SpecialTokens::parsed;
 };
 
 struct TokenizeRequest : ModelRequest {

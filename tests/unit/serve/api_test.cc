@@ -148,7 +148,7 @@ TEST_F(ApiTest, ParsesNamesOfSpecialTokensOnRequest) {
   };
   EXPECT_EQ(tokens({{"parse_special", true}}), 2);
   EXPECT_GT(tokens({{"parse_special", false}}), 2);
-  EXPECT_EQ(tokens(Json::object()), tokens({{"parse_special", false}}));
+  EXPECT_EQ(tokens(Json::object()), tokens({{"parse_special", true}}));
 }
 
 TEST_F(ApiTest, ReturnsStatus429IfTheEngineIsFull) {
