@@ -172,8 +172,13 @@ std::string GenerationJob::whole_choice(size_t index, const infer::Generation& g
 
 ChoiceEnd GenerationJob::end_of(size_t index, const infer::Generation& generation,
                                 Members extras) {
-  return {index, std::move(choices_[index].message), generation.finish, generation.stop,
-          std::move(extras)};
+  return {index,
+          std::move(choices_[index].message),
+          generation.finish,
+          generation.stop,
+          std::move(extras),
+          {generation.prompt_tokens, generation.cached_tokens, std::ssize(generation.ids)},
+          timings_json(generation)};
 }
 
 void GenerationJob::begin_choice(size_t index) {
