@@ -13,6 +13,7 @@
 #include "serve/generation.h"
 #include "serve/handlers.h"
 #include "serve/info.h"
+#include "serve/llama_routes.h"
 #include "serve/ollama_models.h"
 #include "serve/ollama_routes.h"
 #include "serve/openai_format.h"
@@ -322,6 +323,21 @@ void Api::detokenize(const http::Request& request, const ExchangePtr& exchange) 
   exchange->send(json_response({{"content", text}}));
 }
 
+void Api::decode(const http::Request& request, const ExchangePtr& exchange) {
+  const auto [model, parsed] = read<DecodeRequest>(request, reads_text);
+  exchange->send(json_response(decoded_texts(parsed, model->needs_tokenizer())));
+}
+
+// As text-embeddings-inference does: what the model is for.
+void Api::vectors_or_labels(const http::Request& request, const ExchangePtr& exchange) {
+  const auto model = this->model(parse_body(request.body), [](const ServedModel& served) {
+    return is<ServedSparseEmbedder>(served) || scores(served) || labels(served);
+  });
+  if (is<ServedSparseEmbedder>(*model)) return embed_sparse(request, exchange);
+  if (reranks(*model)) return rerank(request, exchange);
+  return labels(*model) ? predict(request, exchange) : embed(request, exchange);
+}
+
 http::Router Api::router(size_t most_chat) {
   http::Router router;
   const auto route_of = [&](const char* method, const char* path, RouteFunction function,
@@ -345,12 +361,15 @@ http::Router Api::router(size_t most_chat) {
   router.add({"GET", "/metrics", true, metrics, true});
   add_page(router);
   add("GET", "/v1/models", &Api::list_models);
+  if (options_.lists_models) add("GET", "/models", &Api::list_models);
   add("GET", "/v1/models/{id}", &Api::one_model);
-  add("POST", "/v1/completions", &Api::complete);
+  for (const char* path : {"/v1/completions", "/completions"}) add("POST", path, &Api::complete);
   http::Route chats = route_of("POST", "/v1/chat/completions", &Api::chat);
   for (const auto& model : models())
     if (const auto* generator = model->find<TextGenerator>(); generator && generator->image_prompt)
       chats.most_body = most_chat;
+  router.add(chats);
+  chats.path = "/chat/completions";
   router.add(std::move(chats));
   add("POST", "/v1/embeddings", &Api::openai_embeddings);
   add("POST", "/embed", &Api::embed, ErrorShape::embeddings);
@@ -360,13 +379,17 @@ http::Router Api::router(size_t most_chat) {
   for (const char* path : {"/classify", "/v1/classify"}) add("POST", path, &Api::classify);
   add("POST", "/predict", &Api::predict, ErrorShape::embeddings);
   for (const char* path : {"/score", "/v1/score"}) add("POST", path, &Api::score);
-  for (const char* path : {"/v1/rerank", "/v2/rerank"}) add("POST", path, &Api::ranks);
+  for (const char* path : {"/v1/rerank", "/v2/rerank", "/reranking", "/v1/reranking"})
+    add("POST", path, &Api::ranks);
   add("POST", "/similarity", &Api::similarity, ErrorShape::embeddings);
   add("GET", "/info", &Api::info);
   add("POST", "/translate", &Api::translate, ErrorShape::translate);
   add("GET", "/languages", &Api::languages, ErrorShape::translate);
   add("POST", "/tokenize", &Api::tokenize);
   add("POST", "/detokenize", &Api::detokenize);
+  add("POST", "/decode", &Api::decode, ErrorShape::embeddings);
+  add("POST", "/", &Api::vectors_or_labels, ErrorShape::embeddings);
+  add_llama_routes(router, *this);
   add_responses_route(router, *this, most_chat);
   add_anthropic_routes(router, *this, most_chat);
   add_ollama_routes(router, *this, most_chat);

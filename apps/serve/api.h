@@ -18,8 +18,9 @@ namespace fovea::serve {
 
 // What the options of the program allow. Set it before requests arrive.
 struct ApiOptions {
-  bool any_model = false;   // any name is that of the only model
-  bool allow_pull = false;  // requests may fetch models from the Hub
+  bool any_model = false;    // any name is that of the only model
+  bool allow_pull = false;   // requests may fetch models from the Hub
+  bool lists_models = true;  // GET /models lists the served models
   // Opens a model that was fetched: the model, followed by others that share its weights.
   std::function<std::vector<std::shared_ptr<ServedModel>>(const std::string& name,
                                                           const std::string& path)>
@@ -91,6 +92,8 @@ class Api {
   void languages(const http::Request& request, const ExchangePtr& exchange);
   void tokenize(const http::Request& request, const ExchangePtr& exchange);
   void detokenize(const http::Request& request, const ExchangePtr& exchange);
+  void decode(const http::Request& request, const ExchangePtr& exchange);
+  void vectors_or_labels(const http::Request& request, const ExchangePtr& exchange);
 
   template <class Request, class Prepare>
   Read<Request> read(const http::Request& request, Able able, const Prepare& prepare) const {

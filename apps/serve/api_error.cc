@@ -126,7 +126,7 @@ ApiError api_error(const std::exception_ptr& thrown) {
 ApiError unknown_model(const std::string& name) {
   constexpr size_t kMostName = 100;
   return {404,
-          fmt::format("model: \"{}\" is not served; GET /v1/models lists the models",
+          fmt::format("model: \"{}\" was not found; GET /v1/models lists the models",
                       excerpt(name, kMostName)),
           "model", "model_not_found"};
 }

@@ -72,19 +72,34 @@ std::vector<Prompt> prompts_of(const Json& value) {
 }
 
 const std::vector<RouteFields>& routes_with_fields() {
-  static const std::vector<RouteFields> routes = {
-      route_with_fields<ChatRequest>(),        route_with_fields<CompletionRequest>(),
-      route_with_fields<TokenizeRequest>(),    route_with_fields<DetokenizeRequest>(),
-      route_with_fields<OpenAIEmbedRequest>(), route_with_fields<EmbedRequest>(),
-      route_with_fields<SparseEmbedRequest>(), route_with_fields<TokenEmbedRequest>(),
-      route_with_fields<RerankRequest>(),      route_with_fields<ClassifyRequest>(),
-      route_with_fields<PredictRequest>(),     route_with_fields<ScoreRequest>(),
-      route_with_fields<RankRequest>(),        route_with_fields<SimilarityRequest>(),
-      route_with_fields<TranslateRequest>(),   route_with_fields<FineTuningRequest>(),
-      route_with_fields<OllamaChatRequest>(),  route_with_fields<OllamaGenerateRequest>(),
-      route_with_fields<OllamaEmbedRequest>(), route_with_fields<OllamaEmbeddingsRequest>(),
-      route_with_fields<AnthropicRequest>(),   route_with_fields<AnthropicCountRequest>(),
-      route_with_fields<ResponsesRequest>()};
+  static const std::vector<RouteFields> routes = {route_with_fields<ChatRequest>(),
+                                                  route_with_fields<CompletionRequest>(),
+                                                  route_with_fields<TokenizeRequest>(),
+                                                  route_with_fields<DetokenizeRequest>(),
+                                                  route_with_fields<OpenAIEmbedRequest>(),
+                                                  route_with_fields<EmbedRequest>(),
+                                                  route_with_fields<SparseEmbedRequest>(),
+                                                  route_with_fields<TokenEmbedRequest>(),
+                                                  route_with_fields<RerankRequest>(),
+                                                  route_with_fields<ClassifyRequest>(),
+                                                  route_with_fields<PredictRequest>(),
+                                                  route_with_fields<ScoreRequest>(),
+                                                  route_with_fields<RankRequest>(),
+                                                  route_with_fields<SimilarityRequest>(),
+                                                  route_with_fields<TranslateRequest>(),
+                                                  route_with_fields<FineTuningRequest>(),
+                                                  route_with_fields<OllamaChatRequest>(),
+                                                  route_with_fields<OllamaGenerateRequest>(),
+                                                  route_with_fields<OllamaEmbedRequest>(),
+                                                  route_with_fields<OllamaEmbeddingsRequest>(),
+                                                  route_with_fields<LlamaCompletionRequest>(),
+                                                  route_with_fields<InfillRequest>(),
+                                                  route_with_fields<ApplyTemplateRequest>(),
+                                                  route_with_fields<LlamaEmbedRequest>(),
+                                                  route_with_fields<DecodeRequest>(),
+                                                  route_with_fields<ResponsesRequest>(),
+                                                  route_with_fields<AnthropicRequest>(),
+                                                  route_with_fields<AnthropicCountRequest>()};
   return routes;
 }
 

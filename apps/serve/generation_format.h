@@ -41,6 +41,8 @@ struct ChoiceEnd {
   infer::FinishReason finish;
   std::string stop = {};  // the stop string that ended it
   Members extras = {};
+  TokenCounts counts = {};
+  Json timings = {};
 };
 
 struct GenerationTotals {

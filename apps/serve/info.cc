@@ -42,6 +42,18 @@ Json info_json(const ServedModel& model) {
           {"version", version()}};
 }
 
+Json decoded_texts(const DecodeRequest& request, const text::Tokenizer& tokenizer) {
+  Json texts = Json::array();
+  int64_t bytes = 0;
+  for (const Prompt& prompt : request.ids) {
+    const auto& ids = std::get<std::vector<int32_t>>(prompt);
+    for (const int32_t id : ids) bytes += std::ssize(tokenizer.text_of(id));
+    check_response_bytes(bytes, "ids", "with fewer tokens");
+    texts.push_back(tokenizer.decode(ids, request.skip_special));
+  }
+  return texts;
+}
+
 std::string token_lists(const TokenizeRequest& request, const text::Tokenizer& tokenizer) {
   text::EncodingOptions options;
   options.add_special_tokens = request.special_of_inputs;

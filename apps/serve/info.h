@@ -14,4 +14,7 @@ Json info_json(const ServedModel& model);
 // positions in characters. Throws ApiError 400 if the response would be too large.
 std::string token_lists(const TokenizeRequest& request, const text::Tokenizer& tokenizer);
 
+// /decode: ["text", ...]. Throws ApiError 400 if the response would be too large.
+Json decoded_texts(const DecodeRequest& request, const text::Tokenizer& tokenizer);
+
 }  // namespace fovea::serve

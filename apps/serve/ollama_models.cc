@@ -96,7 +96,7 @@ Json capabilities(const ServedModel& model) {
     if (generator->chat && generator->chat->knows_tools) all.push_back("tools");
     if (generator->chat && !generator->message.reasoning_end.empty()) all.push_back("thinking");
     if (generator->image_prompt) all.push_back("vision");
-    if (model.tokenizer && fills_middle(*model.tokenizer)) all.push_back("insert");
+    if (model.tokenizer && middle_tokens(*model.tokenizer)) all.push_back("insert");
   }
   if (model.find<ServedEmbedder>()) all.push_back("embedding");
   return all;

@@ -14,9 +14,10 @@ namespace {
 
 // `model`: see Engine::submit().
 TextEngine text_engine(const std::shared_ptr<infer::Engine>& engine, size_t model,
-                       int64_t most_waiting) {
+                       const infer::EngineOptions& limits) {
   TextEngine text;
-  text.most_waiting = most_waiting;
+  text.most_waiting = limits.most_waiting;
+  text.most_sequences = limits.most_sequences;
   text.submit = [engine, model](const infer::ImagePrompt& prompt,
                                 const infer::GenerateOptions& options, infer::Engine::Sink sink,
                                 const infer::AttentionTraceOptions& trace) {
@@ -168,7 +169,7 @@ void open_writer(const std::string& folder, const ServedOptions& options, const 
   const auto engine = std::make_shared<infer::Engine>(model, engine_options);
   const std::shared_ptr<ServedModel> base = all.front();
   auto& generator = base->needs<TextGenerator>();
-  generator.engine = text_engine(engine, 0, engine_options.most_waiting);
+  generator.engine = text_engine(engine, 0, engine_options);
   generator.open_adapter = [model, folder, options, engine](const std::string& name,
                                                             const model::AdapterUse& use) {
     const model::Model adapted = model.with_adapters({use});
@@ -182,7 +183,7 @@ void open_writer(const std::string& folder, const ServedOptions& options, const 
       if (auto chat = text::chat_format(use.folder, options.template_file, served->tokenizer))
         set_chat(own, std::move(chat), call_format_of(options), served->tokenizer);
     }
-    own.engine = text_engine(engine, engine->add(adapted), options.engine.most_waiting);
+    own.engine = text_engine(engine, engine->add(adapted), options.engine);
     return served;
   };
   for (const auto& [name, use] : options.adapters) all.push_back(generator.open_adapter(name, use));

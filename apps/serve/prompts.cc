@@ -219,27 +219,6 @@ void constrain_message(ChatRequest& request, const ToolChoice& choice,
   }
 }
 
-// The special tokens around the parts of a text whose middle is generated (Bavarian et al. 2022).
-struct MiddleTokens {
-  int32_t prefix, suffix, middle;
-};
-
-std::optional<MiddleTokens> middle_tokens(const text::Tokenizer& tokenizer) {
-  // StarCoder and Refact, Qwen and Codestral Mamba, CodeLlama, DeepSeek, CodeGemma.
-  static constexpr const char* kNames[][3] = {
-      {"<fim_prefix>", "<fim_suffix>", "<fim_middle>"},
-      {"<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"},
-      {"▁<PRE>", "▁<SUF>", "▁<MID>"},
-      {"<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"},
-      {"[PREFIX]", "[SUFFIX]", "[MIDDLE]"}};
-  for (const auto& [prefix, suffix, middle] : kNames) {
-    const auto p = tokenizer.id_of(prefix), s = tokenizer.id_of(suffix),
-               m = tokenizer.id_of(middle);
-    if (p && s && m) return MiddleTokens{*p, *s, *m};
-  }
-  return std::nullopt;
-}
-
 // Returns prefix token, prompt, suffix token, suffix, middle token.
 std::vector<int32_t> ids_with_suffix(const Prompt& prompt, const CompletionRequest& request,
                                      const text::Tokenizer& tokenizer) {
@@ -439,7 +418,32 @@ PreparedPrompts prepare(CompletionRequest& request, ServedModel& model,
   return prompts;
 }
 
-bool fills_middle(const text::Tokenizer& tokenizer) { return middle_tokens(tokenizer).has_value(); }
+std::optional<MiddleTokens> middle_tokens(const text::Tokenizer& tokenizer) {
+  // StarCoder and Refact, Qwen and Codestral Mamba, CodeLlama, DeepSeek, CodeGemma.
+  static constexpr const char* kNames[][3] = {
+      {"<fim_prefix>", "<fim_suffix>", "<fim_middle>"},
+      {"<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"},
+      {"▁<PRE>", "▁<SUF>", "▁<MID>"},
+      {"<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"},
+      {"[PREFIX]", "[SUFFIX]", "[MIDDLE]"}};
+  for (const auto& [prefix, suffix, middle] : kNames) {
+    const auto p = tokenizer.id_of(prefix), s = tokenizer.id_of(suffix),
+               m = tokenizer.id_of(middle);
+    if (p && s && m) return MiddleTokens{*p, *s, *m};
+  }
+  return std::nullopt;
+}
+
+std::string rendered_chat(const ChatRequest& request, ServedModel& model) {
+  constexpr std::string_view kGuard = "\xEF\xB7\x90";  // of Tokenizer::guarded()
+  const ToolChoice choice = tool_choice(request);
+  if (const auto& chat = model.needs<TextGenerator>().chat) check_shown(request, *chat);
+  std::vector<ChatImage> images;
+  std::string text = conversation(request, !choice.none, model, images);
+  for (size_t at = text.find(kGuard); at != text.npos; at = text.find(kGuard, at))
+    text.erase(at, kGuard.size());
+  return text;
+}
 
 std::vector<std::string> echoed_prompts(const CompletionRequest& request,
                                         const ServedModel& model) {

@@ -28,7 +28,14 @@ std::vector<int32_t> prompt_of(const ChatRequest& request, ServedModel& model);
 // `echo`, else nothing.
 std::vector<std::string> echoed_prompts(const CompletionRequest& request, const ServedModel& model);
 
-// Returns whether the tokenizer has tokens to fill in the middle of a text.
-bool fills_middle(const text::Tokenizer& tokenizer);
+// Returns the text that the chat template makes of a conversation.
+std::string rendered_chat(const ChatRequest& request, ServedModel& model);
+
+// The special tokens around the parts of a text whose middle is generated (Bavarian et al. 2022).
+struct MiddleTokens {
+  int32_t prefix, suffix, middle;
+};
+// Returns those of a tokenizer, or nothing if it has none.
+std::optional<MiddleTokens> middle_tokens(const text::Tokenizer& tokenizer);
 
 }  // namespace fovea::serve

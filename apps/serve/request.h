@@ -112,6 +112,19 @@ struct CompletionRequest : GenerationRequest {
   text::SpecialTokens special = text::SpecialTokens::parsed;
 };
 
+// In the format of llama.cpp's server.
+struct LlamaCompletionRequest : CompletionRequest {
+  static constexpr const char* kPath = "/completion";
+};
+struct InfillRequest : LlamaCompletionRequest {
+  static constexpr const char* kPath = "/infill";
+  std::string before, after, beginning;  // the text around the generated one, and its beginning
+  Json files = Json::array();            // [{"filename", "text"}, ...]: before all
+};
+struct ApplyTemplateRequest : ChatRequest {
+  static constexpr const char* kPath = "/apply-template";
+};
+
 struct TokenizeRequest : ModelRequest {
   static constexpr const char* kPath = "/tokenize";
   std::string text;
@@ -128,6 +141,13 @@ struct DetokenizeRequest : ModelRequest {
   bool skip_special = false;
 };
 
+// In the format of text-embeddings-inference.
+struct DecodeRequest : ModelRequest {
+  static constexpr const char* kPath = "/decode";
+  std::vector<Prompt> ids;
+  bool skip_special = true;
+};
+
 // What the routes of vectors share.
 struct VectorRequest : ModelRequest {
   std::vector<Prompt> inputs;
@@ -136,6 +156,11 @@ struct VectorRequest : ModelRequest {
 struct OpenAIEmbedRequest : VectorRequest {
   static constexpr const char* kPath = "/v1/embeddings";
   bool base64 = false;
+};
+// In the format of llama.cpp's server.
+struct LlamaEmbedRequest : VectorRequest {
+  static constexpr const char* kPath = "/embedding";
+  const char* field = "content";  // that has the texts
 };
 struct OllamaEmbedRequest : VectorRequest {
   static constexpr const char* kPath = "/api/embed";

@@ -31,6 +31,8 @@ class ServeLimits(ServeTest):
                   "/embed": '{"inputs": "a", "dimensions": %s}', "/v1/embeddings": '{"input": "a", "dimensions": %s}',
                   "/rerank": '{"query": "a", "texts": ["b"], "raw_scores": %s}', "/tokenize": '{"content": "a", "add_special": %s}',
                   "/api/chat": '{"messages": [{"role": "user", "content": "a"}], "stream": false, "options": {"num_predict": 2, "top_p": %s}}',
+                  "/completion": '{"prompt": "The", "n_predict": 2, "top_p": %s}', "/embedding": '{"content": "a", "embd_normalize": %s}',
+                  "/decode": '{"ids": [1], "skip_special_tokens": %s}', "/apply-template": '{"messages": [], "top_p": %s}',
                   "/api/embed": '{"input": "a", "dimensions": %s}',
                   "/translate": '{"q": "a", "source": "de", "target": "en", "alternatives": %s}'}
         for path, body in bodies.items():
@@ -94,7 +96,7 @@ class ServeLimits(ServeTest):
         routes = re.findall(r"`(GET|POST) (/\S*?)`", documented.split("## Routes")[1].split("\n\n")[1])
         self.assertGreater(len(routes), 11)
         for method, path in routes:
-            self.assertEqual(self.ask(method, path)[0], 200 if path in ("/", "/health") else 401, path)
+            self.assertEqual(self.ask(method, path)[0], 200 if path == "/health" or (method, path) == ("GET", "/") else 401, path)
 
     def test_prompts_are_isolated(self):
         self.serve("--parallel", 8, context=512)

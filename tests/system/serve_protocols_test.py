@@ -3,6 +3,7 @@ import base64
 import importlib.util
 import json
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -145,6 +146,42 @@ class ServeProtocols(ServeTest):
         self.stop()
         self.serve(SENTENCES, "--any-model")
         self.assertEqual(self.post("/v1/chat/completions", {**CHAT, "model": "gpt-4"})[0], 404, "several models")
+
+
+    def test_completions_of_llama_equal_those_of_openai(self):
+        self.serve(SENTENCES)
+        ask = {"prompt": "The eye", "n_predict": 12, "temperature": 0, "ignore_eos": True}
+        expected = self.good("/v1/completions", {"prompt": "The eye", "max_tokens": 12, "temperature": 0, "ignore_eos": True})["choices"][0]["text"]
+        whole = self.good("/completion", ask)
+        self.assertEqual((whole["content"], whole["stop_type"], whole["tokens_predicted"]), (expected, "limit", 12))
+        stream = [json.loads(line[6:]) for line in self.good("/completion", {**ask, "stream": True}).decode().split("\n\n") if line]
+        self.assertEqual("".join(event["content"] for event in stream), expected)
+        self.assertEqual([event["stop"] for event in stream], [False] * (len(stream) - 1) + [True])
+        self.assertEqual(sum(len(event["tokens"]) for event in stream), 12)
+        word = self.good("/completion", {**ask, "stop": [expected[4:6]]})
+        self.assertEqual((word["stop_type"], word["stopping_word"]), ("word", expected[4:6]))
+        rendered = self.good("/apply-template", CHAT)["prompt"]
+        self.assertIn("<|im_start|>user\nThe eye", rendered)
+        chat = self.good("/chat/completions", {**CHAT, "max_tokens": 8, "temperature": 0})["choices"][0]["message"]["content"]
+        self.assertEqual(self.good("/completion", {"prompt": rendered, "parse_special": True, "n_predict": 8, "temperature": 0})["content"], chat)
+        vector = self.good("/embedding", {"content": "the eye"})[0]["embedding"][0]
+        self.assertEqual(self.good("/", {"inputs": "the eye"}), [vector])
+        self.assertEqual(self.good("/embeddings", {"input": "the eye"})["object"], "list")
+        ids = self.good("/tokenize", {"content": "The eye"})["tokens"]
+        self.assertEqual(self.good("/decode", {"ids": ids}), ["The eye"])
+        self.assertEqual(self.post("/infill", {"input_prefix": "a"})[0], 400)
+        self.assertEqual(self.ask("GET", "/props")[2]["total_slots"], len(self.ask("GET", "/slots")[2]))
+        self.assertEqual(self.ask("GET", "/models")[2], self.ask("GET", "/v1/models")[2])
+        self.expect_healthy()
+
+    def test_all_routes_of_the_documents_are_described(self):
+        self.serve()
+        described = self.ask("GET", "/openapi.json")[2]
+        self.assertEqual(described["openapi"], "3.1.0")
+        table = (ROOT / "docs/serve.md").read_text().split("## Routes")[1].split("\n\n")[1]
+        for method, path in re.findall(r"`(GET|POST) (/\S*?)`", table):
+            if not path.startswith("/models/"):
+                self.assertIn(method.lower(), described["paths"][path], path)
 
 
 if __name__ == "__main__":

@@ -66,7 +66,7 @@ class ServeSpeechTest(ServeTest):
                  ([("language", "klingon")], 400, "language: 'klingon' is unknown"),
                  ([("chunking_strategy", "auto")], 400, "chunking_strategy: is not supported"),
                  ([("timestamp_granularities[]", "letter")], 400, "timestamp_granularities: expected word or segment"),
-                 ([("model", "other")], 404, "model: \"other\" is not served"),
+                 ([("model", "other")], 404, "model: \"other\" was not found"),
                  ([("prompt", "a"), ("prompt", "b")], 400, "prompt: occurs twice"))
         for fields, code, text in cases:
             status, _, answer = self.transcribe(*fields)

@@ -30,6 +30,7 @@
 #include "serve/fields.h"
 #include "serve/model_routes.h"
 #include "serve/open_served.h"
+#include "serve/openapi.h"
 #include "serve/speech.h"
 #include "serve/tuning_routes.h"
 #include "terminal/signals.h"
@@ -488,6 +489,7 @@ class ServeCommand : public Command {
       serve::add_tuning_routes(router, *jobs, max_upload_);
     }
     if (!models_folder_.empty()) serve::add_model_routes(router, api, folder);
+    serve::add_openapi_route(router);
     return router;
   }
 
@@ -498,7 +500,7 @@ class ServeCommand : public Command {
     const serve::ModelFolder folder{
         models_folder_,
         [this](const std::string& name, const std::string& path) { return load(name, path); }};
-    api.options() = {any_model_, allow_pull_, folder.open};
+    api.options() = {any_model_, allow_pull_, models_folder_.empty(), folder.open};
     api.set_warn([](const std::string& warning) { warn({warning}); });
     std::optional<tuning::FineTuning> jobs;
     http_.log = [&](const http::AccessRecord& record) {

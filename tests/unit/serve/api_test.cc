@@ -427,6 +427,11 @@ Json valid_body(const std::string& path) {
       {"/v1/responses", {{"input", "hi"}}},
       {"/v1/messages", {{"messages", messages}, {"max_tokens", 5}}},
       {"/v1/messages/count_tokens", {{"messages", messages}}},
+      {"/completion", {{"prompt", "a"}}},
+      {"/infill", {{"input_prefix", "a"}}},
+      {"/apply-template", {{"messages", messages}}},
+      {"/embedding", {{"model", "second/model"}, {"content", "a"}}},
+      {"/decode", {{"ids", {1}}}},
       {"/api/chat", {{"messages", messages}}},
       {"/api/generate", {{"prompt", "hi"}}},
       {"/api/embed", {{"model", "second/model"}, {"input", "a"}}},
@@ -438,6 +443,7 @@ TEST_F(ApiTest, ChecksTypeAndLimitsOfEveryField) {
   int count = 0;
   for (const auto& [path, fields] : routes_with_fields()) {
     if (path == std::string(FineTuningRequest::kPath)) continue;  // see tuning_routes_test.cc
+    if (path == std::string(InfillRequest::kPath)) continue;      // see llama_test.cc
     for (const FieldInfo& field : fields) {
       Json body = valid_body(path);
       EXPECT_EQ(post(path, body)->response.status, 200) << path;
@@ -460,8 +466,9 @@ TEST_F(ApiTest, ChecksTypeAndLimitsOfEveryField) {
       }
       if (names_model) continue;  // a different model would respond
       // Or prompt or inputs, of which one is required.
-      const bool required = field.required || (path == std::string(TokenizeRequest::kPath) &&
-                                               field.name == "content");
+      const bool one_of = path == std::string(TokenizeRequest::kPath) ||
+                          path == std::string(LlamaEmbedRequest::kPath);
+      const bool required = field.required || (one_of && field.name == "content");
       const auto as_expected = [&] {
         const int status = post(path, body)->response.status;
         return required ? status == 400 || status == 422 : status == 200;
@@ -484,6 +491,7 @@ TEST_F(ApiTest, AcceptsNumbersAtTheirLimitsOnly) {
   const std::set<std::string> bounded = {"best_of",
                                          "seed",
                                          "dimensions",
+                                         "embd_normalize",
                                          "options.num_ctx",
                                          "options.seed",
                                          "fovea.attention.layer",
@@ -491,7 +499,7 @@ TEST_F(ApiTest, AcceptsNumbersAtTheirLimitsOnly) {
                                          "fovea.hidden_states.layer"};
   for (const auto& [route, fields] : routes_with_fields()) {
     const std::string path = route;
-    if (path == FineTuningRequest::kPath) continue;
+    if (path == FineTuningRequest::kPath || path == InfillRequest::kPath) continue;
     for (const FieldInfo& field : fields) {
       const bool whole = field.type == FieldType::integer;
       if ((!whole && field.type != FieldType::number) || bounded.contains(field.name)) continue;
