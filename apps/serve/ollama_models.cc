@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
+#include <algorithm>
 
 #include "base/sha256.h"
 #include "fovea/core/excerpt.h"
@@ -173,9 +173,16 @@ model::HubName hub_name(const std::string& name) {
   return *found;
 }
 
+bool is_known(const Api& api, const std::string& name) {
+  const Api::Models models = api.models();
+  return std::any_of(models.begin(), models.end(),
+                     [&](const auto& model) { return model->facts.name == name; });
+}
+
 // Fetches a model, and serves it by `name`.
 void fetch_model(Api& api, const std::string& name, PullReport& report,
                  const http::HandlerPool& pool) {
+  if (is_known(api, name)) return;  // since the pull before
   report.tell({{"status", "pulling manifest"}});
   const model::HubPlan plan = model::plan_pull(hub_name(name));
   const auto progress = [&](const model::PullProgress& done) {
@@ -202,8 +209,7 @@ void pull_model(Api& api, const http::Request& request, const ExchangePtr& excha
   if (!stream.is_null() && !stream.is_boolean())
     throw ApiError{400, "stream: expected true or false", "stream", "invalid_type"};
   PullReport report(exchange, stream != false);
-  for (const auto& model : api.models())
-    if (model->facts.name == name) return report.succeed();
+  if (is_known(api, name)) return report.succeed();
   if (!api.options().open)
     throw ApiError{501, "pull: this server fetches no models", "", "unsupported"};
   static_cast<void>(hub_name(name));  // before the request waits
@@ -211,6 +217,10 @@ void pull_model(Api& api, const http::Request& request, const ExchangePtr& excha
     try {
       fetch_model(api, name, report, *pool);
       report.succeed();
+    } catch (const Error& error) {
+      const Error shown = without_folder(error, model::hub_settings().cache);
+      const bool missing = error.kind() == ErrorKind::BadFile;
+      report.fail({missing ? 404 : status_of(error.kind()), shown.what(), "", ""});
     } catch (...) {
       report.fail(api_error(std::current_exception()));
     }
