@@ -199,9 +199,6 @@ void fetch_model(Api& api, const std::string& name, PullReport& report,
 
 void pull_model(Api& api, const http::Request& request, const ExchangePtr& exchange,
                 const std::shared_ptr<http::HandlerPool>& worker) {
-  if (!api.options().allow_pull)
-    throw ApiError{403, "pull: not allowed; the server must be started with --allow-pull", "",
-                   "not_allowed"};
   const Json body = parse_body(request.body);
   const std::string name = ollama_name(api, body);
   if (name.empty()) throw ApiError{400, "model: is missing; expected a name", "model", "missing"};
@@ -259,10 +256,15 @@ void add_ollama_model_routes(http::Router& router, Api& api) {
   add("POST", "/api/show", show_model);
   // One pull at a time, on a thread of its own.
   constexpr size_t kMostWaiting = 16;
-  const auto worker = std::make_shared<http::HandlerPool>(1, kMostWaiting);
+  const auto worker = api.options().allow_pull
+                          ? std::make_shared<http::HandlerPool>(1, kMostWaiting)
+                          : std::shared_ptr<http::HandlerPool>();
   router.add(guarded_route(
       "POST", "/api/pull",
       [&api, worker](const http::Request& request, const ExchangePtr& exchange) {
+        if (!worker)
+          throw ApiError{403, "pull: not allowed; the server must be started with --allow-pull", "",
+                         "not_allowed"};
         pull_model(api, request, exchange, worker);
       },
       ErrorShape::translate));
