@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
+#include <algorithm>
 
 #include "base/sha256.h"
 #include "fovea/core/excerpt.h"
@@ -173,9 +173,16 @@ model::HubName hub_name(const std::string& name) {
   return *found;
 }
 
+bool is_known(const Api& api, const std::string& name) {
+  const Api::Models models = api.models();
+  return std::any_of(models.begin(), models.end(),
+                     [&](const auto& model) { return model->facts.name == name; });
+}
+
 // Fetches a model, and serves it by `name`.
 void fetch_model(Api& api, const std::string& name, PullReport& report,
                  const http::HandlerPool& pool) {
+  if (is_known(api, name)) return;  // since the pull before
   report.tell({{"status", "pulling manifest"}});
   const model::HubPlan plan = model::plan_pull(hub_name(name));
   const auto progress = [&](const model::PullProgress& done) {
@@ -192,9 +199,6 @@ void fetch_model(Api& api, const std::string& name, PullReport& report,
 
 void pull_model(Api& api, const http::Request& request, const ExchangePtr& exchange,
                 const std::shared_ptr<http::HandlerPool>& worker) {
-  if (!api.options().allow_pull)
-    throw ApiError{403, "pull: not allowed; the server must be started with --allow-pull", "",
-                   "not_allowed"};
   const Json body = parse_body(request.body);
   const std::string name = ollama_name(api, body);
   if (name.empty()) throw ApiError{400, "model: is missing; expected a name", "model", "missing"};
@@ -202,8 +206,7 @@ void pull_model(Api& api, const http::Request& request, const ExchangePtr& excha
   if (!stream.is_null() && !stream.is_boolean())
     throw ApiError{400, "stream: expected true or false", "stream", "invalid_type"};
   PullReport report(exchange, stream != false);
-  for (const auto& model : api.models())
-    if (model->facts.name == name) return report.succeed();
+  if (is_known(api, name)) return report.succeed();
   if (!api.options().open)
     throw ApiError{501, "pull: this server fetches no models", "", "unsupported"};
   static_cast<void>(hub_name(name));  // before the request waits
@@ -211,6 +214,10 @@ void pull_model(Api& api, const http::Request& request, const ExchangePtr& excha
     try {
       fetch_model(api, name, report, *pool);
       report.succeed();
+    } catch (const Error& error) {
+      const Error shown = without_folder(error, model::hub_settings().cache);
+      const bool missing = error.kind() == ErrorKind::BadFile;
+      report.fail({missing ? 404 : status_of(error.kind()), shown.what(), "", ""});
     } catch (...) {
       report.fail(api_error(std::current_exception()));
     }
@@ -249,10 +256,15 @@ void add_ollama_model_routes(http::Router& router, Api& api) {
   add("POST", "/api/show", show_model);
   // One pull at a time, on a thread of its own.
   constexpr size_t kMostWaiting = 16;
-  const auto worker = std::make_shared<http::HandlerPool>(1, kMostWaiting);
+  const auto worker = api.options().allow_pull
+                          ? std::make_shared<http::HandlerPool>(1, kMostWaiting)
+                          : std::shared_ptr<http::HandlerPool>();
   router.add(guarded_route(
       "POST", "/api/pull",
       [&api, worker](const http::Request& request, const ExchangePtr& exchange) {
+        if (!worker)
+          throw ApiError{403, "pull: not allowed; the server must be started with --allow-pull", "",
+                         "not_allowed"};
         pull_model(api, request, exchange, worker);
       },
       ErrorShape::translate));

@@ -10,6 +10,7 @@ import sys
 import unittest
 import zlib
 
+import hub_server
 from serving import CHAT, ServeTest
 from support import ROOT
 
@@ -147,6 +148,26 @@ class ServeProtocols(ServeTest):
         self.serve(SENTENCES, "--any-model")
         self.assertEqual(self.post("/v1/chat/completions", {**CHAT, "model": "gpt-4"})[0], 404, "several models")
 
+
+    def test_a_model_is_pulled_and_served(self):
+        files = {path.name: path.read_bytes() for path in self.served_model().iterdir() if path.is_file()}
+        hub = hub_server.Hub({"you/small": hub_server.Repository(files)})
+        self.addCleanup(hub.close)
+        self.serve("--allow-pull", env={"HF_ENDPOINT": hub.address, "HF_HUB_CACHE": str(self.folder / "cache"), "HF_HOME": str(self.folder / "home")})
+        name = "hf.co/you/small"
+        self.assertEqual(self.post("/api/chat", {**CHAT, "model": name})[0], 404)
+        lines = self.lines("/api/pull", {"model": name})
+        self.assertEqual((lines[0], lines[-1]), ({"status": "pulling manifest"}, {"status": "success"}))
+        progress = [line for line in lines if "total" in line]
+        self.assertTrue(progress and progress[-1]["completed"] <= progress[-1]["total"], lines)
+        whole = self.good("/api/chat", {**CHAT, "model": name, "stream": False, "options": {"num_predict": 5, "temperature": 0}})
+        same = self.good("/api/chat", {**CHAT, "model": "model", "stream": False, "options": {"num_predict": 5, "temperature": 0}})
+        self.assertEqual((whole["model"], whole["message"]), (name, same["message"]))
+        self.assertEqual(len(self.ask("GET", "/api/tags")[2]["models"]), 2)
+        self.assertEqual(self.good("/api/pull", {"model": name, "stream": False}), {"status": "success"})
+        self.assertEqual(self.post("/api/pull", {"model": "you/none", "stream": False})[0], 404)
+        self.assertIn("error", self.lines("/api/pull", {"model": "you/none"})[-1])
+        self.expect_healthy()
 
     def test_completions_of_llama_equal_those_of_openai(self):
         self.serve(SENTENCES)

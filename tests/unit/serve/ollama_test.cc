@@ -409,6 +409,7 @@ TEST_F(OllamaTest, ChangesNoModels) {
 
 TEST_F(OllamaTest, PullsOnlyNamesOfTheHub) {
   api_.options().allow_pull = true;
+  router_ = api_.router();
   EXPECT_EQ(lines(post("/api/pull", {{"model", "first:latest"}})),
             (std::vector<Json>{{{"status", "success"}}}));
   EXPECT_EQ(parsed(post("/api/pull", {{"name", "first"}, {"stream", false}})),
