@@ -45,6 +45,7 @@ std::unique_ptr<Command> make_learn();
 std::unique_ptr<Command> make_check();
 std::unique_ptr<Command> make_plan();
 std::unique_ptr<Command> make_serve();
+std::unique_ptr<Command> make_launch();
 std::unique_ptr<Command> make_tokenize();
 std::unique_ptr<Command> make_embed();
 std::unique_ptr<Command> make_rerank();

@@ -50,6 +50,7 @@ const std::vector<Verb>& verbs() {
       {"rerank", "sort lines by relevance to a query", make_rerank},
       {"search", "search text files by meaning", make_search},
       {"serve", "serve models over HTTP with OpenAI's API", make_serve},
+      {"launch", "start a coding agent with a served model", make_launch},
       {"pull", "fetch models from the Hugging Face Hub", make_pull, "Models on this disk"},
       {"models", "list, remove and verify models, or suggest some", make_models},
       {"eval", "measure loss, perplexity and other metrics of a model on data", make_eval,

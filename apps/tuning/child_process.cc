@@ -45,7 +45,7 @@ bool redirect(const char* path, int flags, int descriptor) {
   setpgid(0, 0);
   signal(SIGHUP, SIG_DFL);
   prctl(PR_SET_PDEATHSIG, SIGHUP);
-  setpriority(PRIO_PROCESS, 0, kNiceness);
+  if (command.low_priority) setpriority(PRIO_PROCESS, 0, kNiceness);
   const bool ready = chdir(command.folder.c_str()) == 0 &&
                      redirect("/dev/null", O_RDONLY, STDIN_FILENO) &&
                      redirect(command.output.c_str(), kWrite, STDOUT_FILENO) &&

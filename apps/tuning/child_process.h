@@ -14,9 +14,10 @@ struct ChildCommand {
   std::vector<std::string> arguments;
   std::string folder;          // working directory
   std::string output, errors;  // files for standard output and standard error; replaced
+  bool low_priority = true;
 };
 
-// A running program of low priority. It inherits no file descriptor, receives no signal of the
+// A running program. It inherits no file descriptor, receives no signal of the
 // terminal, and is asked to stop (SIGHUP) if the thread that started it ends.
 class ChildProcess {
  public:
