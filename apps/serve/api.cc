@@ -19,6 +19,7 @@
 #include "serve/openai_format.h"
 #include "serve/page.h"
 #include "serve/prompts.h"
+#include "serve/reasoning.h"
 #include "serve/response_json.h"
 #include "serve/response_limits.h"
 #include "serve/responses.h"
@@ -167,7 +168,8 @@ std::shared_ptr<ServedModel> Api::model(const Json& body, Able able) const {
 void Api::list_models(const http::Request&, const ExchangePtr& exchange) {
   Json data = Json::array();
   for (const auto& model : models()) data.push_back(model_json(*model));
-  exchange->send(json_response({{"object", "list"}, {"data", data}}));
+  // Codex expects a list of models with its own prompts for each; it has such prompts itself.
+  exchange->send(json_response({{"object", "list"}, {"data", data}, {"models", Json::array()}}));
 }
 
 void Api::one_model(const http::Request& request, const ExchangePtr& exchange) {
@@ -206,6 +208,9 @@ void Api::chat(const http::Request& request, const ExchangePtr& exchange) {
   constexpr int64_t kTokens = -1;  // as many as the context has room for
   auto [model, parsed] =
       read<ChatRequest>(request, is<TextGenerator>, generation_defaults(kTokens));
+  const Json effort = parsed.template_variables.value("reasoning_effort", Json());
+  if (effort.is_string() && is_effort(effort))
+    set_effort(effort, "reasoning_effort", *model, parsed);
   const PreparedPrompts prompts = prepare(parsed, *model);
   for (const std::string& warning : parsed.warnings) warn_once(warning);
   auto format = openai_chat(parsed, model->facts.name);

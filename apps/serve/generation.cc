@@ -174,8 +174,7 @@ std::string GenerationJob::whole_choice(size_t index, const infer::Generation& g
   return format_->whole_choice(end_of(index, generation, extras(choice, generation.ids)));
 }
 
-ChoiceEnd GenerationJob::end_of(size_t index, const infer::Generation& generation,
-                                Members extras) {
+ChoiceEnd GenerationJob::end_of(size_t index, const infer::Generation& generation, Members extras) {
   return {index,
           std::move(choices_[index].message),
           generation.finish,

@@ -68,6 +68,11 @@ void put_reasoning_format(const Json& value, Chat& request) {
   request.split_reasoning = value != "none";
 }
 
+Field<Chat> budget_field(const char* name, const char* help) {
+  return {{name, FieldType::integer, -1, kMostTokens, "-1", help},
+          [](const Json& v, Chat& r) { r.reasoning_tokens = v; }};
+}
+
 void put_stream_options(const Json& value, Generation& request) {
   const auto found = value.find("include_usage");
   if (found == value.end() || found->is_null()) return;
@@ -231,13 +236,10 @@ const Fields<Chat>& fields_of() {
             "auto or deepseek = reasoning is returned in reasoning_content; none = it is a part of "
             "the content"},
            put_reasoning_format},
-          {{"thinking_token_budget", FieldType::integer, -1, kMostTokens, "-1",
-            "the maximum number of tokens of reasoning, after which its end is forced; -1 = no "
-            "limit"},
-           [](const Json& v, Chat& r) { r.reasoning_tokens = v; }},
-          {{"reasoning_budget", FieldType::integer, -1, kMostTokens, "-1",
-            "alias of thinking_token_budget"},
-           [](const Json& v, Chat& r) { r.reasoning_tokens = v; }},
+          budget_field("thinking_token_budget",
+                       "the maximum number of tokens of reasoning, after which its end is forced; "
+                       "-1 = no limit"),
+          budget_field("reasoning_budget", "alias of thinking_token_budget"),
           {{"functions", FieldType::array, 0, 128, "none",
             "older form of tools: the functions alone; the message has one function_call"},
            put_functions},
@@ -249,7 +251,10 @@ const Fields<Chat>& fields_of() {
           {{"chat_template_kwargs", FieldType::object, 0, 64, "none",
             "additional variables of the chat template, such as enable_thinking"},
            [](const Json& v, Chat& r) { r.template_variables.update(v); }},
-          {{"reasoning_effort", FieldType::text, 0, 64, "none", "a variable of the chat template"},
+          {{"reasoning_effort", FieldType::text, 0, 64, "as the chat template has it",
+            "none, minimal, low, medium, high, xhigh or max; another word is a variable of the "
+            "chat "
+            "template"},
            [](const Json& v, Chat& r) { r.template_variables["reasoning_effort"] = v; }},
           {{"add_generation_prompt", FieldType::boolean, 0, 0, "true",
             "end the prompt with the start of the assistant's message"},

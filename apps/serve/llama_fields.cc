@@ -90,7 +90,8 @@ Fields<Llama> llama_fields() {
            }},
           {{"return_tokens", FieldType::boolean, 0, 0, "false", "return the generated token ids"},
            [](const Json& v, Llama& r) { r.return_ids = v; }},
-          {{"n_cmpl", FieldType::integer, 1, kMostCompletions, "1", "number of independent choices"},
+          {{"n_cmpl", FieldType::integer, 1, kMostCompletions, "1",
+            "number of independent choices"},
            [](const Json& v, Llama& r) { r.options.generations = v; }},
           {{"repeat_last_n", FieldType::integer, -1, kMostNumber, "-1",
             "-1 = the penalties apply to all earlier tokens, which other numbers do not change; 0 "

@@ -252,7 +252,8 @@ std::vector<int32_t> prompt_ids(const Prompt& prompt, const CompletionRequest& r
 }
 
 // Returns the maximum number of tokens that fit after a prompt, which is in the field `param`.
-int64_t room_after(const std::vector<int32_t>& ids, const ServedModel& model, const std::string& param) {
+int64_t room_after(const std::vector<int32_t>& ids, const ServedModel& model,
+                   const std::string& param) {
   const auto length = static_cast<int64_t>(ids.size());
   const int64_t context = model.facts.context;
   if (context == 0 || length < context) return context - length;

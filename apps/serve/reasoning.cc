@@ -47,13 +47,17 @@ void switch_reasoning(bool on, const ServedModel& model, ChatRequest& request) {
         "reasoning cannot be switched: the chat template has no variable for it");
 }
 
+bool is_effort(const std::string& word) {
+  return std::ranges::count(kEfforts, word, &Effort::word) > 0;
+}
+
 void set_effort(const std::string& effort, const std::string& field, const ServedModel& model,
                 ChatRequest& request) {
   const auto known = std::ranges::find(kEfforts, effort, &Effort::word);
   if (known == kEfforts.end())
     refuse_value(field, "none, minimal, low, medium, high, xhigh or max");
-  if (!reasons(model)) return;
-  if (effort == "none") return switch_reasoning(false, model, request);
+  if (!reasons(model) && !template_has(model, "reasoning_effort")) return;
+  if (effort == "none" && reasons(model)) return switch_reasoning(false, model, request);
   if (template_has(model, "reasoning_effort")) {
     request.template_variables["reasoning_effort"] = effort;
   } else if (!request.reasoning_tokens && known->tokens >= 0) {

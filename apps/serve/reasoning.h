@@ -10,6 +10,8 @@ namespace fovea::serve {
 // model's template reads none.
 void switch_reasoning(bool on, const ServedModel& model, ChatRequest& request);
 
+// Returns whether a word is one of those of set_effort().
+bool is_effort(const std::string& word);
 // Sets the amount of reasoning by a word: none, minimal, low, medium, high, xhigh or max. Without a
 // variable of the template, it limits the number of tokens. Throws ApiError, naming `field`, for
 // another word.

@@ -80,11 +80,36 @@ void put_truncation(const Json& value, Responses&) {
   if (value != "disabled") refuse_value("truncation", "disabled: messages are never dropped");
 }
 
-}  // namespace
+// The fields that the server refuses, and those that change nothing.
+Fields<Responses> left_out_fields() {
+  return {
+      refused_field<Responses>("previous_response_id", "a stored response",
+                               "send the whole conversation, since nothing is stored"),
+      refused_field<Responses>("conversation", "a stored conversation",
+                               "send the whole conversation, since nothing is stored"),
+      refused_field<Responses>("background", "a response that is fetched later", "use stream"),
+      refused_field<Responses>("prompt", "a stored prompt", "send the messages in input"),
+      refused_field<Responses>("max_tool_calls", "a limit of calls of built-in tools",
+                               "use parallel_tool_calls"),
+      refused_field<Responses>("top_logprobs", "log-probabilities", "use /v1/chat/completions"),
+      {{"prompt_cache_key", FieldType::any, 0, 0, "none",
+        "requests with the same key go to the same one of several servers; see docs/deploy.md"},
+       [](const Json&, Responses&) {}},
+      {{"client_metadata", FieldType::any, 0, 0, "none", "about the client; changes nothing"},
+       [](const Json&, Responses&) {}},
+      {{"stream_options", FieldType::any, 0, 0, "none", "changes nothing"},
+       [](const Json&, Responses&) {}},
+      {{"user", FieldType::any, 0, 0, "none", "about the user; changes nothing"},
+       [](const Json&, Responses&) {}},
+      {{"safety_identifier", FieldType::any, 0, 0, "none", "about the user; changes nothing"},
+       [](const Json&, Responses&) {}},
+      {{"service_tier", FieldType::any, 0, 0, "none", "changes nothing"},
+       [](const Json&, Responses&) {}},
+  };
+}
 
-template <>
-const Fields<Responses>& fields_of() {
-  static const Fields<Responses> all = joined<Responses>(
+Fields<Responses> responses_fields() {
+  Fields<Responses> all = joined<Responses>(
       {model_field(),
        {{"input", FieldType::any, 0, 0, "", "the conversation: a text or a list of items", true},
         [](const Json& v, Responses& r) { r.input = v; }},
@@ -130,29 +155,16 @@ const Fields<Responses>& fields_of() {
           {{"truncation", FieldType::text, 0, 16, "disabled", "only disabled"}, put_truncation},
           {{"metadata", FieldType::any, 0, 0, "none", "returned as it is"},
            [](const Json& v, Responses& r) { r.metadata = v; }},
-          refused_field<Responses>("previous_response_id", "a stored response",
-                                   "send the whole conversation, since nothing is stored"),
-          refused_field<Responses>("conversation", "a stored conversation",
-                                   "send the whole conversation, since nothing is stored"),
-          refused_field<Responses>("background", "a response that is fetched later", "use stream"),
-          refused_field<Responses>("prompt", "a stored prompt", "send the messages in input"),
-          refused_field<Responses>("max_tool_calls", "a limit of calls of built-in tools",
-                                   "use parallel_tool_calls"),
-          refused_field<Responses>("top_logprobs", "log-probabilities", "use /v1/chat/completions"),
-          {{"prompt_cache_key", FieldType::any, 0, 0, "none",
-            "requests with the same key go to the same one of several servers; see docs/deploy.md"},
-           [](const Json&, Responses&) {}},
-          {{"client_metadata", FieldType::any, 0, 0, "none", "about the client; changes nothing"},
-           [](const Json&, Responses&) {}},
-          {{"stream_options", FieldType::any, 0, 0, "none", "changes nothing"},
-           [](const Json&, Responses&) {}},
-          {{"user", FieldType::any, 0, 0, "none", "about the user; changes nothing"},
-           [](const Json&, Responses&) {}},
-          {{"safety_identifier", FieldType::any, 0, 0, "none", "about the user; changes nothing"},
-           [](const Json&, Responses&) {}},
-          {{"service_tier", FieldType::any, 0, 0, "none", "changes nothing"},
-           [](const Json&, Responses&) {}},
       });
+  for (const Field<Responses>& field : left_out_fields()) all.push_back(field);
+  return all;
+}
+
+}  // namespace
+
+template <>
+const Fields<Responses>& fields_of() {
+  static const Fields<Responses> all = responses_fields();
   return all;
 }
 

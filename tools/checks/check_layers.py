@@ -28,6 +28,7 @@ FAMILIES = re.compile(r"\b(gpt2|llama(?!\.cpp)|bert|roberta|distilbert|mpnet|t5|
                       r"bloom|opt|vit|whisper(?!\.cpp)|modernbert|electra|olmo\d?|gpt_neox)\b", re.IGNORECASE)
 FAMILY_PLACES = ("src/model/families/", "src/model/formats/", "src/model/open/", "src/model/loading/", "tests/", "docs/", "bench/", "src/model/spec/presets.cc", "src/train/loop/presets.cc", "include/fovea/model/spec.h", "apps/",
                  "src/text/chat/builtin_templates.cc",  # the names of its templates
+                 "src/text/calls/call_formats.cc",  # the names of its formats
                  "src/media/image/processor.cc",  # the names of classes in preprocessor_config.json
                  "src/core/base/gguf.h", "src/text/tokenizer/formats/gguf_", "include/fovea/model/gguf.h")  # the last three: keys of GGUF
 OWNED = {r"dnnl|oneapi": ("bench/",),

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -222,9 +223,9 @@ class LaunchCommand : public Command {
     std::vector<std::string> all = {program};
     all.insert(all.end(), launch.arguments.begin(), launch.arguments.end());
     all.insert(all.end(), words_.begin() + 2, words_.end());
-    std::vector<char*> arguments;
-    for (std::string& argument : all) arguments.push_back(argument.data());
-    arguments.push_back(nullptr);
+    std::vector<char*> words;
+    for (std::string& argument : all) words.push_back(argument.data());
+    words.push_back(nullptr);
     // The client handles the signals of the terminal.
     std::signal(SIGINT, SIG_IGN);
     std::signal(SIGQUIT, SIG_IGN);
@@ -238,7 +239,7 @@ class LaunchCommand : public Command {
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
     pid_t child = 0;
     const int error =
-        posix_spawn(&child, program.c_str(), nullptr, &attributes, arguments.data(), environ);
+        posix_spawn(&child, program.c_str(), nullptr, &attributes, words.data(), environ);
     posix_spawnattr_destroy(&attributes);
     if (error != 0)
       throw Error(ErrorKind::Failed,

@@ -13,11 +13,25 @@ using enum ArgumentStyle;
 constexpr const char *kNameKey = "{\"name\": \"", *kArgumentsKey = "\", \"arguments\": ",
                      *kParametersKey = "\", \"parameters\": ";
 
-}  // namespace
+CallFormat framed(CallFormat format, std::vector<std::string> frames) {
+  format.frames = std::move(frames);
+  return format;
+}
 
-// Formats whose marks contain those of others precede them.
-const std::vector<CallFormat>& call_formats() {
-  static const std::vector<CallFormat> all = {
+// A call that is a message of its own, in gpt-oss's format.
+CallFormat alone(const char* name, const char* call, const char* arguments,
+                 const char* generated = "") {
+  CallFormat format = {name, call, "", call, arguments, "", "", "", json};
+  format.many = false;
+  format.generated = generated;
+  if (*generated != '\0') return format;
+  return framed(std::move(format), {"<|start|>assistant", "<|channel|>final<|message|>",
+                                    "<|channel|>commentary<|message|>", "<|return|>", "<|end|>"});
+}
+
+// Formats with tags or words as marks.
+std::vector<CallFormat> formats_between_tags() {
+  return {
       // Qwen3-Coder, Qwen 3.5, Nemotron 3.
       {"qwen3_coder", "<tool_call>", "", "<tool_call>\n<function=", ">\n",
        "</function>\n</tool_call>", "\n", "", tagged, "<parameter=", ">\n", "\n</parameter>\n"},
@@ -38,12 +52,23 @@ const std::vector<CallFormat>& call_formats() {
       {"functools", "functools[", "functools[", kNameKey, kArgumentsKey, "}", ", ", "]", json},
       {"nemotron", "<TOOLCALL>", "<TOOLCALL>[", kNameKey, kArgumentsKey, "}", ", ", "]</TOOLCALL>",
        json},
+  };
+}
+
+std::vector<CallFormat> formats_of_mistral() {
+  return {
       // Mistral up to v7, v11 (Small 3.2), and later ones.
       {"mistral_v3", "[TOOL_CALLS]", "[TOOL_CALLS] [", kNameKey, kArgumentsKey, "}", ", ", "]",
        json},
       {"mistral", "[TOOL_CALLS]", "[TOOL_CALLS][", kNameKey, kArgumentsKey, "}", ", ", "]", json},
       {"mistral_v11", "[TOOL_CALLS]", "", "[TOOL_CALLS]", "[CALL_ID]\2[ARGS]", "", "", "", json},
       {"mistral_v13", "[TOOL_CALLS]", "", "[TOOL_CALLS]", "[ARGS]", "", "", "", json},
+  };
+}
+
+// Formats whose calls are in sections, or in messages of their own.
+std::vector<CallFormat> formats_of_sections() {
+  return {
       {"deepseek_r1", "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁begin｜>",
        "<｜tool▁call▁begin｜>function<｜tool▁sep｜>", "\n```json\n", "\n```<｜tool▁call▁end｜>",
        "\n", "<｜tool▁calls▁end｜>", json},
@@ -52,65 +77,21 @@ const std::vector<CallFormat>& call_formats() {
       {"kimi", "<|tool_calls_section_begin|>", "<|tool_calls_section_begin|>",
        "<|tool_call_begin|>functions.", ":\1<|tool_call_argument_begin|>", "<|tool_call_end|>", "",
        "<|tool_calls_section_end|>", json},
-      {"harmony",
-       "<|channel|>commentary to=functions.",
-       "",
-       "<|channel|>commentary to=functions.",
-       " <|constrain|>json<|message|>",
-       "",
-       "",
-       "",
-       json,
-       "",
-       "",
-       "",
-       false,
-       {"<|start|>assistant", "<|channel|>final<|message|>", "<|channel|>commentary<|message|>",
-        "<|return|>", "<|end|>"}},
-      {"harmony_recipient",
-       "to=functions.",
-       "",
-       "to=functions.",
-       "<|channel|>commentary json<|message|>",
-       "",
-       "",
-       "",
-       json,
-       "",
-       "",
-       "",
-       false,
-       {},
-       "harmony"},
-      {"harmony_constrained",
-       "to=functions.",
-       "",
-       "to=functions.",
-       "<|channel|>commentary <|constrain|>json<|message|>",
-       "",
-       "",
-       "",
-       json,
-       "",
-       "",
-       "",
-       false,
-       {},
-       "harmony"},
-      {"command_r7b",
-       "<|START_ACTION|>",
-       "<|START_ACTION|>[\n",
-       "    {\"tool_call_id\": \"\1\", \"tool_name\": \"",
-       kParametersKey,
-       "}",
-       ",\n",
-       "\n]<|END_ACTION|>",
-       json,
-       "",
-       "",
-       "",
-       true,
-       {"<|START_RESPONSE|>", "<|END_RESPONSE|>"}},
+      alone("harmony", "<|channel|>commentary to=functions.", " <|constrain|>json<|message|>"),
+      alone("harmony_recipient", "to=functions.", "<|channel|>commentary json<|message|>",
+            "harmony"),
+      alone("harmony_constrained", "to=functions.",
+            "<|channel|>commentary <|constrain|>json<|message|>", "harmony"),
+      framed({"command_r7b", "<|START_ACTION|>", "<|START_ACTION|>[\n",
+              "    {\"tool_call_id\": \"\1\", \"tool_name\": \"", kParametersKey, "}", ",\n",
+              "\n]<|END_ACTION|>", json},
+             {"<|START_RESPONSE|>", "<|END_RESPONSE|>"}),
+  };
+}
+
+// Formats that fewer models share.
+std::vector<CallFormat> rarer_formats() {
+  return {
       {"minimax", "<minimax:tool_call>", "<minimax:tool_call>\n", "<invoke name=\"", "\">\n",
        "</invoke>\n", "", "</minimax:tool_call>", tagged, "<parameter name=\"", "\">",
        "</parameter>\n"},
@@ -123,6 +104,12 @@ const std::vector<CallFormat>& call_formats() {
        "\n</tool_calls>", json},
       {"function_call", "<function_call>", "", "<function_call> {\"name\": \"", kArgumentsKey, "}",
        "\n", "", json},
+  };
+}
+
+// Further ones; those without a mark are the last.
+std::vector<CallFormat> further_formats() {
+  return {
       {"gigachat", "<|function_call|>", "", "<|function_call|>{\"name\": \"", kArgumentsKey, "}",
        "", "", json},
       {"internlm", "<|action_start|><|plugin|>", "", "<|action_start|><|plugin|>\n{\"name\": \"",
@@ -144,7 +131,7 @@ const std::vector<CallFormat>& call_formats() {
       {"qwen3_coder_unopened", "<function=", "", "<function=", ">\n", "</function>\n</tool_call>",
        "\n", "", tagged, "<parameter=", ">\n", "\n</parameter>\n"},
       {"functionary_v31", "<function=", "", "<function=", ">", "</function>", "", "", json},
-      {"functionary_v32", ">>>", "", ">>>", "\n", "", "", "", json, "", "", "", true, {">>>all\n"}},
+      framed({"functionary_v32", ">>>", "", ">>>", "\n", "", "", "", json}, {">>>all\n"}),
       {"llama3_python_tag", "<|python_tag|>", "<|python_tag|>", kNameKey, kParametersKey, "}", "; ",
        "", json},
       // xLAM.
@@ -155,6 +142,19 @@ const std::vector<CallFormat>& call_formats() {
       // Llama 3.2, ToolACE, Gemma 3.
       {"pythonic", "", "[", "", "(", ")", ", ", "]", keywords},
   };
+}
+
+}  // namespace
+
+// Formats whose marks contain those of others precede them.
+const std::vector<CallFormat>& call_formats() {
+  static const std::vector<CallFormat> all = [] {
+    std::vector<CallFormat> joined = formats_between_tags();
+    for (const auto& more :
+         {formats_of_mistral(), formats_of_sections(), rarer_formats(), further_formats()})
+      joined.insert(joined.end(), more.begin(), more.end());
+    return joined;
+  }();
   return all;
 }
 

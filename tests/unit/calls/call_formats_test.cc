@@ -19,7 +19,8 @@ using nlohmann::ordered_json;
 const std::vector<CallableFunction>& functions() {
   static const std::vector<CallableFunction> all = {
       {"get_weather",
-       R"({"type": "object", "properties": {"location": {"type": "string"}, "days": {"type": "integer"}}})"},
+       R"({"type": "object", "properties": {"location": {"type": "string"},
+           "days": {"type": "integer"}}})"},
       {"now", ""},
       {"save_note",
        R"({"type": "object", "properties": {"text": {"type": "string"}, "flag": {"type": "boolean"},

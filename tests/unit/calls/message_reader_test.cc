@@ -123,9 +123,9 @@ TEST(MessageReader, KeepsACallThatWasCutOff) {
   EXPECT_EQ(cut.content, "");
 }
 
-// Texts made of the pieces of all formats give the same message however they are divided.
-TEST(MessageReader, DoesNotDependOnTheDivision) {
-  const std::vector<std::string> pieces = {
+// The pieces of all formats.
+const std::vector<std::string>& pieces() {
+  static const std::vector<std::string> all = {
       "<tool_call>",
       "</tool_call>",
       "\n",
@@ -171,6 +171,11 @@ TEST(MessageReader, DoesNotDependOnTheDivision) {
       "; ",
       "(",
       ")"};
+  return all;
+}
+
+// Texts made of the pieces give the same message however they are divided.
+TEST(MessageReader, DoesNotDependOnTheDivision) {
   std::mt19937 random(1);
   for (const char* const name :
        {static_cast<const char*>(nullptr), "hermes", "qwen3_coder", "glm45", "llama3", "pythonic",
@@ -183,7 +188,7 @@ TEST(MessageReader, DoesNotDependOnTheDivision) {
       rules.in_reasoning = i % 8 == 0;
       rules.enforced = name != nullptr && i % 3 != 0;
       std::string text;
-      for (int n = 0; n < 1 + i % 12; ++n) text += pieces[random() % pieces.size()];
+      for (int n = 0; n < 1 + i % 12; ++n) text += pieces()[random() % pieces().size()];
       const Message whole = whole_message(rules, text);
       for (const size_t size : {size_t{1}, size_t{2}, size_t{5}})
         ASSERT_EQ(whole, divided_message(rules, text, size))

@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""Sends the requests of transcripts to `fovea serve` again, one after another.
+
+    replay.py FOVEA TRANSCRIPTS GOLDENS
+
+writes a transcript with the responses of now into the folder GOLDENS for each one in TRANSCRIPTS, whose long texts are replaced by their
+lengths: prompts of other programs are not kept. tests/system/clients_test.py compares the goldens with the responses of the program."""
+import http.client
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+import scripted_model
+import transcript
+
+LONGEST = 160  # characters of a text in a golden
+
+# Numbers that depend on the requests before, whose prefixes the server keeps.
+CACHED = re.compile(r'("(?:cached_tokens|cache_read_input_tokens|input_tokens|prompt_eval_count|cache_n|prompt_n)": ?)\d+')
+
+
+def without_texts(value):
+    """Replaces long texts within a JSON value by their lengths."""
+    if isinstance(value, str):
+        return value if len(value) <= LONGEST else f"[{len(value)} characters]"
+    if isinstance(value, list):
+        return [without_texts(each) for each in value]
+    return {key: without_texts(each) for key, each in value.items()} if isinstance(value, dict) else value
+
+
+def start(fovea, folder, log):
+    """Starts a server with the scripted model. Returns the process and the port."""
+    model = pathlib.Path(folder, "model")
+    scripted_model.make(model)
+    process = subprocess.Popen([fovea, "serve", model, "--alias", "scripted", "--port", "0", "--json"], stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=log, text=True)
+    port = json.loads(process.stdout.readline())["port"]
+    return process, port
+
+
+def send(port, exchange):
+    """Returns the exchange with the response of the server."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    body = "" if exchange["body"] == "" else json.dumps(exchange["body"])
+    connection.request(exchange["method"], exchange["path"], body, exchange["headers"])
+    response = connection.getresponse()
+    answered = {"method": exchange["method"], "path": exchange["path"], "headers": exchange["headers"], "body": body, "status": response.status,
+                "response_headers": dict(response.getheaders()), "response": response.read().decode()}
+    connection.close()
+    return answered
+
+
+def replay(port, exchanges):
+    """Returns the requests with the responses of now, cleaned."""
+    cleaner = transcript.Cleaner()
+    done = []
+    for exchange in exchanges:
+        one = transcript.cleaned(send(port, exchange), cleaner)
+        one["response"] = json.loads(CACHED.sub(r"\g<1>0", json.dumps(one["response"])))
+        done.append({**exchange, "status": one["status"], "type": one["type"], "response": one["response"]})
+    return done
+
+
+def main():
+    fovea, transcripts, goldens = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
+    goldens.mkdir(parents=True, exist_ok=True)
+    for path in sorted(transcripts.glob("*.jsonl")):
+        with tempfile.TemporaryDirectory() as folder:
+            process, port = start(fovea, folder, subprocess.DEVNULL)
+            exchanges = replay(port, [{**one, "body": without_texts(one["body"])} for one in transcript.read(path)])
+            process.terminate()
+            process.wait()
+        transcript.write_cleaned(goldens / path.name, exchanges)
+        print(path.name, len(exchanges))
+
+
+if __name__ == "__main__":
+    main()
