@@ -22,10 +22,14 @@ class Command {
   // Returns whether the ranks started by mpirun can share the work.
   virtual bool runs_on_ranks(const OptionTable&) const { return false; }
 
+  // Returns whether the arguments after "--" are those of a program that the command starts.
+  virtual bool passes_arguments() const { return false; }
+
   const std::string& usage() const { return usage_; }
   const std::string& summary() const { return summary_; }
   bool json = false;                   // --json
   std::vector<std::string> arguments;  // as typed, after the verb
+  std::vector<std::string> passed;     // those after "--", see passes_arguments()
 
  private:
   std::string usage_, summary_;

@@ -238,6 +238,11 @@ int run_verb(const Verb& verb, std::vector<std::string> arguments) {
   Common common;
   OptionTable table = table_of(*command, common);
   HelpRequest help;
+  if (const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
+      dashes != arguments.end() && command->passes_arguments()) {
+    command->passed.assign(dashes + 1, arguments.end());
+    arguments.erase(dashes, arguments.end());
+  }
   help.section = take_section(arguments, table);
   table.parse(arguments);
   help.all = table.given("--help-all");

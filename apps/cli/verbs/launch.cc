@@ -159,25 +159,27 @@ class LaunchCommand : public Command {
                 "settings stay as they are. The server ends with the client.") {}
 
   void declare(OptionTable& table) override {
-    table.add(positionals("CLIENT", {},
-                          "codex, claude or opencode; then MODEL, and after -- the "
-                          "arguments of the client",
-                          words_));
+    table.add(positional("CLIENT", {}, "codex, claude or opencode", client_));
+    table.add(positional("MODEL", {}, "a model that generates text", model_));
     table.add(as("OPTIONS", text("--serve", {}, "options of fovea serve, separated by spaces",
                                  serve_options_)));
   }
 
+  bool passes_arguments() const override { return true; }
+
   int run(const OptionTable&) override {
-    if (words_.size() < 2)
-      throw UsageError("CLIENT and MODEL are needed, such as fovea launch codex model");
-    const Client& client = client_named(words_[0]);
+    if (model_.empty())
+      throw UsageError(
+          "MODEL: not given; expected a client and a model, as in fovea launch codex "
+          "model");
+    const Client& client = client_named(client_);
     const std::string program = find_program(client.program);
     if (program.empty())
       throw Error(ErrorKind::Failed,
                   fmt::format("{0}: not found in $PATH; expected the program, which npm install -g "
                               "{1} installs",
                               client.program, client.package));
-    const std::string model = model::find_model(words_[1]);
+    const std::string model = model::find_model(model_);
     const Scratch scratch;
     tuning::ChildProcess server(server_command(model, scratch.path));
     const int port = wait_for(server, scratch.path);
@@ -222,7 +224,7 @@ class LaunchCommand : public Command {
     for (const auto& [name, value] : launch.variables) setenv(name.c_str(), value.c_str(), 1);
     std::vector<std::string> all = {program};
     all.insert(all.end(), launch.arguments.begin(), launch.arguments.end());
-    all.insert(all.end(), words_.begin() + 2, words_.end());
+    all.insert(all.end(), passed.begin(), passed.end());
     std::vector<char*> words;
     for (std::string& argument : all) words.push_back(argument.data());
     words.push_back(nullptr);
@@ -250,7 +252,7 @@ class LaunchCommand : public Command {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
 
-  std::vector<std::string> words_;
+  std::string client_, model_;
   std::string serve_options_;
 };
 
