@@ -6,8 +6,10 @@
 #include <iterator>
 
 #include "fuzz.h"
+#include "serve/anthropic.h"
 #include "serve/fields.h"
 #include "serve/response_limits.h"
+#include "serve/responses.h"
 #include "serve/tool_calls.h"
 
 namespace fovea::serve {
@@ -33,13 +35,50 @@ void use_as(const Json& body) {
       require(id >= 0 && id < 100, "a token id is in the vocabulary");
 }
 
-constexpr void (*kRequests[])(const Json&) = {
-    use_as<ChatRequest>,        use_as<CompletionRequest>,  use_as<TokenizeRequest>,
-    use_as<DetokenizeRequest>,  use_as<OpenAIEmbedRequest>, use_as<EmbedRequest>,
-    use_as<SparseEmbedRequest>, use_as<TokenEmbedRequest>,  use_as<RerankRequest>,
-    use_as<ClassifyRequest>,    use_as<PredictRequest>,     use_as<ScoreRequest>,
-    use_as<RankRequest>,        use_as<SimilarityRequest>,  use_as<TranslateRequest>,
-    use_as<FineTuningRequest>};
+// The messages and tools of other protocols become those of a chat, which are valid.
+void check_chat(const Json& messages, const Json& tools) {
+  const FieldInfo field{"messages", FieldType::messages, 0, 1e9};
+  checked_value({{"messages", messages}}, field, 0);
+  functions_of(tools);
+}
+
+void use_as_items(const Json& body) {
+  use_as<ResponsesRequest>(body);
+  std::vector<std::string> warnings, left_out;
+  std::map<std::string, std::string> namespaces;
+  const Json tools = body.value("tools", Json::array());
+  check_chat(messages_of_items(body.value("instructions", Json()), body["input"], warnings),
+             tools_of_responses(tools, left_out, namespaces));
+}
+
+void use_as_blocks(const Json& body) {
+  use_as<AnthropicRequest>(body);
+  std::vector<std::string> left_out;
+  check_chat(messages_of_anthropic(body.value("system", Json()), body["messages"]),
+             tools_of_anthropic(body.value("tools", Json::array()), left_out));
+}
+
+constexpr void (*kRequests[])(const Json&) = {use_as<ChatRequest>,
+                                              use_as<CompletionRequest>,
+                                              use_as<TokenizeRequest>,
+                                              use_as<DetokenizeRequest>,
+                                              use_as<OpenAIEmbedRequest>,
+                                              use_as<EmbedRequest>,
+                                              use_as<SparseEmbedRequest>,
+                                              use_as<TokenEmbedRequest>,
+                                              use_as<RerankRequest>,
+                                              use_as<ClassifyRequest>,
+                                              use_as<PredictRequest>,
+                                              use_as<ScoreRequest>,
+                                              use_as<RankRequest>,
+                                              use_as<SimilarityRequest>,
+                                              use_as<TranslateRequest>,
+                                              use_as<FineTuningRequest>,
+                                              use_as_items,
+                                              use_as_blocks,
+                                              use_as<OllamaChatRequest>,
+                                              use_as<OllamaGenerateRequest>,
+                                              use_as<LlamaCompletionRequest>};
 
 void use_as_call(const std::string& text) {
   const Json json = json_or_discarded(text);
@@ -48,9 +87,9 @@ void use_as_call(const std::string& text) {
   require(json.is_discarded() || parse_ordered_json(json.dump(), "again") == json,
           "a value is the same after writing and reading");
   // A message is the same however its text is divided.
-  for (const text::CallFormat* format : {static_cast<const text::CallFormat*>(nullptr),
-                                         text::find_call_format("hermes"),
-                                         text::find_call_format("harmony")}) {
+  for (const text::CallFormat* format :
+       {static_cast<const text::CallFormat*>(nullptr), text::find_call_format("hermes"),
+        text::find_call_format("harmony")}) {
     text::MessageRules rules;
     rules.format = {format, "<think>", "</think>"};
     rules.functions = {{"f", ""}, {"get_weather", ""}};

@@ -39,47 +39,62 @@ struct Launch {
   std::map<std::string, std::string> variables;  // of its environment
 };
 
+struct ServedName {
+  std::string url, model;
+  int64_t context = 0;  // in tokens; 0 = unknown
+};
+
 struct Client {
   const char* name;
   const char* program;
   const char* package;  // of npm
-  Launch (*launch)(const std::string& url, const std::string& model);
+  Launch (*launch)(const ServedName& served);
 };
 
 // Codex reads settings from arguments; the name of the provider is free.
-Launch launch_codex(const std::string& url, const std::string& model) {
+Launch launch_codex(const ServedName& served) {
   const auto quoted = [](const std::string& text) { return Json(text).dump(); };  // as in TOML
-  return {
-      {"-c", "model_provider=\"fovea\"", "-c",
-       fmt::format("model_providers.fovea={{name=\"fovea\", base_url={}, wire_api=\"responses\"}}",
-                   quoted(url + "/v1")),
-       "-c", "model=" + quoted(model)},
-      {}};
+  Launch launch;
+  launch.arguments = {
+      "-c",
+      "model_provider=\"fovea\"",
+      "-c",
+      fmt::format("model_providers.fovea={{name=\"fovea\", base_url={}, wire_api=\"responses\"}}",
+                  quoted(served.url + "/v1")),
+      "-c",
+      "model=" + quoted(served.model)};
+  if (served.context > 0)
+    for (const std::string& word :
+         {std::string("-c"), fmt::format("model_context_window={}", served.context)})
+      launch.arguments.push_back(word);
+  return launch;
 }
 
-Launch launch_claude(const std::string& url, const std::string& model) {
+Launch launch_claude(const ServedName& served) {
   Launch launch;
-  launch.variables = {{"ANTHROPIC_BASE_URL", url},
+  launch.variables = {{"ANTHROPIC_BASE_URL", served.url},
                       {"ANTHROPIC_AUTH_TOKEN", "fovea"},
                       {"ANTHROPIC_API_KEY", ""},
                       {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"}};
   for (const char* which :
        {"ANTHROPIC_MODEL", "ANTHROPIC_SMALL_FAST_MODEL", "ANTHROPIC_DEFAULT_HAIKU_MODEL",
         "ANTHROPIC_DEFAULT_SONNET_MODEL", "ANTHROPIC_DEFAULT_OPUS_MODEL"})
-    launch.variables[which] = model;
+    launch.variables[which] = served.model;
   return launch;
 }
 
-Launch launch_opencode(const std::string& url, const std::string& model) {
-  const Json config = {
-      {"model", "fovea/" + model},
-      {"small_model", "fovea/" + model},
-      {"provider",
-       {{"fovea",
-         {{"npm", "@ai-sdk/openai-compatible"},
-          {"name", "fovea"},
-          {"options", {{"baseURL", url + "/v1"}, {"apiKey", "fovea"}}},
-          {"models", {{model, {{"name", model}, {"tool_call", true}, {"reasoning", true}}}}}}}}}};
+Launch launch_opencode(const ServedName& served) {
+  Json settings = {{"name", served.model}, {"tool_call", true}, {"reasoning", true}};
+  if (served.context > 0)
+    settings["limit"] = {{"context", served.context}, {"output", served.context / 4}};
+  const Json config = {{"model", "fovea/" + served.model},
+                       {"small_model", "fovea/" + served.model},
+                       {"provider",
+                        {{"fovea",
+                          {{"npm", "@ai-sdk/openai-compatible"},
+                           {"name", "fovea"},
+                           {"options", {{"baseURL", served.url + "/v1"}, {"apiKey", "fovea"}}},
+                           {"models", {{served.model, settings}}}}}}}};
   return {{}, {{"OPENCODE_CONFIG_CONTENT", config.dump()}}};
 }
 
@@ -112,24 +127,36 @@ std::string text_of_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Returns the status of the server's /health, 0 if it does not answer.
-int health(int port) {
+// Returns the response of the server of this machine to a GET; empty if it does not answer.
+std::string get(int port, const std::string& path) {
   const int connection = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (connection < 0) return 0;
+  if (connection < 0) return {};
   sockaddr_in address = {};
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<uint16_t>(port));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   const std::string request =
-      "GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-  int status = 0;
+      "GET " + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+  std::string response;
   if (connect(connection, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
       send(connection, request.data(), request.size(), MSG_NOSIGNAL) > 0) {
-    char line[16] = {};
-    if (recv(connection, line, sizeof line - 1, MSG_WAITALL) > 12) status = std::atoi(line + 9);
+    char part[4096];
+    for (ssize_t read; (read = recv(connection, part, sizeof part, 0)) > 0;)
+      response.append(part, static_cast<size_t>(read));
   }
   close(connection);
-  return status;
+  return response;
+}
+
+bool is_ready(int port) { return get(port, "/health").starts_with("HTTP/1.1 200"); }
+
+// Returns the context of the served model in tokens; 0 = unknown.
+int64_t context_of(int port) {
+  const std::string response = get(port, "/v1/models");
+  const Json body =
+      Json::parse(response.substr(std::min(response.find('{'), response.size())), nullptr, false);
+  const Json models = body.is_object() ? body.value("data", Json()) : Json();
+  return models.is_array() && !models.empty() ? models[0].value("max_model_len", int64_t{0}) : 0;
 }
 
 // A folder for the output of the server, which is removed at the end.
@@ -185,8 +212,8 @@ class LaunchCommand : public Command {
     const int port = wait_for(server, scratch.path);
     const std::string name = std::filesystem::path(model).filename().string();
     note(printable(fmt::format("{} uses {} at http://127.0.0.1:{}\n", client.name, name, port)));
-    const int code =
-        run_client(program, client.launch(fmt::format("http://127.0.0.1:{}", port), name));
+    const int code = run_client(
+        program, client.launch({fmt::format("http://127.0.0.1:{}", port), name, context_of(port)}));
     server.stop();
     for (int i = 0; i < 100 && !server.exit_code(); ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -215,7 +242,7 @@ class LaunchCommand : public Command {
         throw Error(ErrorKind::Failed, "the server ended: " + text_of_file(folder + "/errors"));
       const Json line = Json::parse(text_of_file(folder + "/output"), nullptr, false);
       const int port = line.is_object() ? line.value("port", 0) : 0;
-      if (port > 0 && health(port) == 200) return port;
+      if (port > 0 && is_ready(port)) return port;
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
     }
   }

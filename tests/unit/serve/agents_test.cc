@@ -1,0 +1,227 @@
+// The routes that coding agents use: OpenAI's Responses and Anthropic's Messages.
+
+#include <gtest/gtest.h>
+
+#include "api_fixture.h"
+#include "serve/anthropic.h"
+#include "serve/responses.h"
+
+namespace fovea::serve {
+namespace {
+
+class AgentsTest : public ApiTest {
+ protected:
+  void SetUp() override {
+    ApiTest::SetUp();
+    model_->facts.context = 512;
+    generator().message = {text::find_call_format("hermes"), "<think>", "</think>"};
+    pieces_ = {"<think>Hm.", "</think>Loo",
+               "k.\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\"", ": 1}}\n</tool_call>"};
+  }
+
+  struct NamedEvent {
+    std::string name;
+    Json data;
+  };
+  // "event: NAME\ndata: {...}\n\n"
+  std::vector<NamedEvent> named_events(const std::shared_ptr<http::FakeExchange>& exchange) {
+    std::string all;
+    for (const std::string& piece : exchange->pieces) all += piece;
+    std::vector<NamedEvent> events;
+    for (size_t at = 0; at < all.size();) {
+      const size_t line = all.find('\n', at), end = all.find("\n\n", at);
+      EXPECT_EQ(all.substr(at, 7), "event: ");
+      EXPECT_EQ(all.substr(line + 1, 6), "data: ");
+      events.push_back(
+          {all.substr(at + 7, line - at - 7), Json::parse(all.substr(line + 7, end - line - 7))});
+      EXPECT_EQ(events.back().data["type"], events.back().name);
+      at = end + 2;
+    }
+    return events;
+  }
+  static std::vector<std::string> names_of(const std::vector<NamedEvent>& events) {
+    std::vector<std::string> names;
+    for (const NamedEvent& event : events)
+      if (names.empty() || names.back() != event.name) names.push_back(event.name);
+    return names;
+  }
+
+  const std::string kResponses = "/v1/responses", kMessages = "/v1/messages";
+  const Json function_ = {
+      {"type", "function"},
+      {"name", "f"},
+      {"parameters", {{"type", "object"}, {"properties", {{"a", {{"type", "integer"}}}}}}}};
+  const Json messages_ = {{{"role", "user"}, {"content", "hi"}}};
+  const Json tool_ = {{"name", "f"}, {"input_schema", {{"type", "object"}}}};
+};
+
+TEST_F(AgentsTest, AResponseHasItsItems) {
+  const Json response = parsed(post(kResponses, {{"input", "hi"}, {"tools", {function_}}}));
+  EXPECT_EQ(response["status"], "completed");
+  ASSERT_EQ(response["output"].size(), 3u);
+  EXPECT_EQ(response["output"][0]["content"][0]["text"], "Hm.");
+  EXPECT_EQ(response["output"][1]["content"][0]["text"], "Look.");
+  EXPECT_EQ(response["output"][2]["name"], "f");
+  EXPECT_EQ(response["output"][2]["arguments"], "{\"a\": 1}");
+  EXPECT_GT(response["usage"]["output_tokens_details"]["reasoning_tokens"].get<int>(), 0);
+}
+
+TEST_F(AgentsTest, AStreamedResponseHasTheEventsOfItsItems) {
+  const auto events =
+      named_events(post(kResponses, {{"input", "hi"}, {"tools", {function_}}, {"stream", true}}));
+  EXPECT_EQ(
+      names_of(events),
+      (std::vector<std::string>{
+          "response.created", "response.in_progress", "response.output_item.added",
+          "response.content_part.added", "response.reasoning_text.delta",
+          "response.reasoning_text.done", "response.content_part.done", "response.output_item.done",
+          "response.output_item.added", "response.content_part.added", "response.output_text.delta",
+          "response.output_text.done", "response.content_part.done", "response.output_item.done",
+          "response.output_item.added", "response.function_call_arguments.delta",
+          "response.function_call_arguments.done", "response.output_item.done",
+          "response.completed"}));
+  for (size_t i = 0; i < events.size(); ++i) EXPECT_EQ(events[i].data["sequence_number"], Json(i));
+  // The items of the last event are those of a response in one body, apart from their ids.
+  Json streamed = events.back().data["response"]["output"];
+  Json whole = parsed(post(kResponses, {{"input", "hi"}, {"tools", {function_}}}))["output"];
+  for (Json* const output : {&streamed, &whole})
+    for (Json& item : *output) {
+      item.erase("id");
+      item.erase("call_id");
+    }
+  EXPECT_EQ(streamed, whole);
+}
+
+TEST_F(AgentsTest, AResponseThatIsCutOffIsIncomplete) {
+  finish_ = infer::FinishReason::length;
+  const Json response = parsed(post(kResponses, {{"input", "hi"}}));
+  EXPECT_EQ(response["status"], "incomplete");
+  EXPECT_EQ(response["incomplete_details"]["reason"], "max_output_tokens");
+}
+
+TEST_F(AgentsTest, ItemsBecomeMessages) {
+  std::vector<std::string> warnings;
+  const Json items = Json::parse(R"([
+    {"role": "user", "content": [{"type": "input_text", "text": "a"}]},
+    {"type": "reasoning", "summary": [{"type": "summary_text", "text": "r"}]},
+    {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "b"}]},
+    {"type": "function_call", "call_id": "1", "name": "f", "arguments": "{}"},
+    {"type": "function_call_output", "call_id": "1", "output": "done"},
+    {"type": "item_reference", "id": "rs_1"}, {"type": "web_search_call", "id": "w"}])");
+  const Json messages = messages_of_items("s", items, warnings);
+  EXPECT_EQ(messages, Json::parse(R"([
+    {"role": "system", "content": "s"}, {"role": "user", "content": "a"},
+    {"role": "assistant", "content": "b", "reasoning_content": "r", "tool_calls":
+      [{"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]},
+    {"role": "tool", "tool_call_id": "1", "content": "done"}])"));
+  EXPECT_EQ(warnings.size(), 2u);
+  refused(post(kResponses, {{"input", {{{"type", "unknown"}}}}}), 400, "input[0].type");
+  EXPECT_EQ(post(kResponses, {{"input", ""}, {"max_output_tokens", 1}})->response.status, 200);
+}
+
+TEST_F(AgentsTest, EncryptedReasoningComesBack) {
+  const Json response =
+      parsed(post(kResponses, {{"input", "hi"}, {"include", {"reasoning.encrypted_content"}}}));
+  Json item = response["output"][0];
+  item.erase("content");
+  std::vector<std::string> warnings;
+  EXPECT_EQ(messages_of_items({}, Json::array({item}), warnings)[0]["reasoning_content"], "Hm.");
+}
+
+TEST_F(AgentsTest, ToolsThatTheServerDoesNotRunAreNamed) {
+  const Json search = {{"type", "web_search"}};
+  const auto exchange = post(kResponses, {{"input", "hi"}, {"tools", {function_, search}}});
+  EXPECT_EQ(exchange->response.status, 200);
+  EXPECT_EQ(exchange->response.headers.at(0),
+            (std::pair<std::string, std::string>{"fovea-left-out", "web_search"}));
+  refused(post(kResponses, {{"input", "hi"}, {"tools", {search}}, {"tool_choice", search}}), 400,
+          "tool_choice");
+  const Json space = {{"type", "namespace"}, {"name", "n"}, {"tools", {function_}}};
+  const Json response = parsed(post(kResponses, {{"input", "hi"}, {"tools", {space}}}));
+  EXPECT_EQ(response["output"][2]["namespace"], "n");
+  for (const char* field : {"store", "background"})
+    refused(post(kResponses, {{"input", "hi"}, {field, true}}), 400, field);
+  refused(post(kResponses, {{"input", "hi"}, {"previous_response_id", "resp_1"}}), 400,
+          "previous_response_id");
+}
+
+TEST_F(AgentsTest, AMessageHasItsBlocks) {
+  const Json body = {{"max_tokens", 50},
+                     {"messages", messages_},
+                     {"tools", {tool_}},
+                     {"thinking", {{"type", "adaptive"}}}};
+  const Json message = parsed(post(kMessages, body));
+  ASSERT_EQ(message["content"].size(), 3u) << message;
+  EXPECT_EQ(message["content"][0]["thinking"], "Hm.");
+  EXPECT_EQ(message["content"][1]["text"], "Look.");
+  EXPECT_EQ(message["content"][2]["input"], (Json{{"a", 1}}));
+  EXPECT_EQ(message["stop_reason"], "tool_use");
+  Json streaming = body;
+  streaming["stream"] = true;
+  const auto events = named_events(post(kMessages, streaming));
+  EXPECT_EQ(names_of(events),
+            (std::vector<std::string>{
+                "message_start", "ping", "content_block_start", "content_block_delta",
+                "content_block_stop", "content_block_start", "content_block_delta",
+                "content_block_stop", "content_block_start", "content_block_delta",
+                "content_block_stop", "message_delta", "message_stop"}));
+  std::string json;
+  for (const NamedEvent& event : events)
+    if (event.data.contains("delta")) json += event.data["delta"].value("partial_json", "");
+  EXPECT_EQ(json, "{\"a\": 1}");
+  // Without `thinking`, reasoning is not returned.
+  Json plain = body;
+  plain.erase("thinking");
+  EXPECT_EQ(parsed(post(kMessages, plain))["content"][0]["type"], "text");
+}
+
+TEST_F(AgentsTest, BlocksBecomeMessages) {
+  const Json system = Json::parse(
+      R"([{"type": "text", "text": "x-anthropic-billing-header: 1"}, {"type": "text", "text": "s"}])");
+  const Json given = Json::parse(R"([
+    {"role": "user", "content": "a"},
+    {"role": "assistant", "content": [{"type": "thinking", "thinking": "r", "signature": "x"},
+      {"type": "text", "text": "b"}, {"type": "tool_use", "id": "1", "name": "f", "input": {"k": 2}}]},
+    {"role": "user", "content": [
+      {"type": "tool_result", "tool_use_id": "1", "content": [{"type": "text", "text": "bad"}], "is_error": true},
+      {"type": "text", "text": "go on"}]}])");
+  EXPECT_EQ(messages_of_anthropic(system, given), Json::parse(R"([
+    {"role": "system", "content": "s"}, {"role": "user", "content": "a"},
+    {"role": "assistant", "content": "b", "reasoning_content": "r", "tool_calls":
+      [{"id": "1", "type": "function", "function": {"name": "f", "arguments": "{\"k\":2}"}}]},
+    {"role": "tool", "tool_call_id": "1", "content":
+      [{"type": "text", "text": "Error:"}, {"type": "text", "text": "bad"}]},
+    {"role": "user", "content": "go on"}])"));
+}
+
+TEST_F(AgentsTest, ErrorsOfMessagesHaveAnthropicsForm) {
+  const auto exchange = post(kMessages, {{"messages", messages_}});
+  EXPECT_EQ(exchange->response.status, 400);
+  const Json error = parsed(exchange);
+  EXPECT_EQ(error["type"], "error");
+  EXPECT_EQ(error["error"]["type"], "invalid_request_error");
+  EXPECT_NE(error["error"]["message"].get<std::string>().find("max_tokens"), std::string::npos);
+  error_ = "broken";
+  const auto events =
+      named_events(post(kMessages, {{"messages", messages_}, {"max_tokens", 5}, {"stream", true}}));
+  EXPECT_EQ(events.back().data["error"]["message"], "broken");
+}
+
+TEST_F(AgentsTest, TokensOfAMessageAreCounted) {
+  const Json counted = parsed(post("/v1/messages/count_tokens", {{"messages", messages_}}));
+  parsed(post(kMessages, {{"messages", messages_}, {"max_tokens", 5}}));
+  EXPECT_EQ(counted["input_tokens"], Json(prompts_.back().size()));
+}
+
+TEST_F(AgentsTest, EffortsLimitReasoning) {
+  pieces_ = {"a"};
+  post(kResponses, {{"input", "hi"}, {"reasoning", {{"effort", "low"}}}});
+  EXPECT_TRUE(options_.constrain != nullptr);
+  post(kResponses, {{"input", "hi"}, {"reasoning", {{"effort", "high"}}}});
+  EXPECT_TRUE(options_.constrain == nullptr);
+  refused(post(kResponses, {{"input", "hi"}, {"reasoning", {{"effort", "huge"}}}}), 400,
+          "reasoning.effort");
+}
+
+}  // namespace
+}  // namespace fovea::serve
