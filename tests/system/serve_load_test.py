@@ -86,7 +86,7 @@ class ServeLoadTest(ServeTest):
     def serve_all(self, *options):
         names = [word for name in KINDS for word in ("--alias", name)]
         others = [path for name, path in KINDS.items() if name != "decoder"]
-        self.serve(*others, *names, "--cache", "64M", *options, env={"FOVEA_API_KEY": KEY})
+        self.serve(*others, *names, "--cache", "64M", "--chat-template", self.template_with_tools(), *options, env={"FOVEA_API_KEY": KEY})
 
     def ask(self, method, path, body=None, headers=None, timeout=120):
         return super().ask(method, path, body, {"Authorization": f"Bearer {KEY}", **(headers or {})}, timeout)

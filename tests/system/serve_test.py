@@ -193,7 +193,7 @@ class Serve(ServeTest):
     def test_the_openai_client_can_be_used(self):
         if subprocess.run([PEERS, "-c", "import openai"], stderr=subprocess.DEVNULL, check=False).returncode:
             self.skipTest("needs PEERS_PYTHON with openai")
-        self.serve(env={"FOVEA_API_KEY": "secret"})
+        self.serve("--chat-template", self.template_with_tools(), env={"FOVEA_API_KEY": "secret"})
         run = subprocess.run([PEERS, "-c", OPENAI, f"http://127.0.0.1:{self.port}", json.dumps(SCHEMA)], stderr=subprocess.PIPE, timeout=120,
                              check=False)
         self.assertEqual(run.returncode, 0, run.stderr.decode())

@@ -52,6 +52,10 @@ class ServeTest(FoveaTest):
                           "--seed", 7, "--dtype", "fp32"))  # the same weights on every CPU
         return out
 
+    def template_with_tools(self):
+        """Returns a chat template that knows tools, but writes nothing of them."""
+        return self.file("tools.jinja", TEMPLATE.read_text(encoding="utf-8") + "{% if tools %}{% endif %}")
+
     def serve(self, *options, context=256, env=None, **how):
         log = open(self.folder / "serve.log", "wb")
         self.addCleanup(log.close)
