@@ -177,13 +177,16 @@ TEST_F(AgentsTest, AMessageHasItsBlocks) {
 
 TEST_F(AgentsTest, BlocksBecomeMessages) {
   const Json system = Json::parse(
-      R"([{"type": "text", "text": "x-anthropic-billing-header: 1"}, {"type": "text", "text": "s"}])");
+      R"([{"type": "text", "text": "x-anthropic-billing-header: 1"},
+          {"type": "text", "text": "s"}])");
   const Json given = Json::parse(R"([
     {"role": "user", "content": "a"},
     {"role": "assistant", "content": [{"type": "thinking", "thinking": "r", "signature": "x"},
-      {"type": "text", "text": "b"}, {"type": "tool_use", "id": "1", "name": "f", "input": {"k": 2}}]},
+      {"type": "text", "text": "b"},
+      {"type": "tool_use", "id": "1", "name": "f", "input": {"k": 2}}]},
     {"role": "user", "content": [
-      {"type": "tool_result", "tool_use_id": "1", "content": [{"type": "text", "text": "bad"}], "is_error": true},
+      {"type": "tool_result", "tool_use_id": "1", "content": [{"type": "text", "text": "bad"}],
+       "is_error": true},
       {"type": "text", "text": "go on"}]}])");
   EXPECT_EQ(messages_of_anthropic(system, given), Json::parse(R"([
     {"role": "system", "content": "s"}, {"role": "user", "content": "a"},
