@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <deque>
 #include <limits>
 #include <map>
 
@@ -65,8 +66,7 @@ class Watcher {
 
  private:
   enum class Phase { reasoning, content, guided, calls };
-  struct Track {
-    std::vector<int32_t> generated = {};
+  struct State {
     Phase phase = Phase::content;
     size_t begin = 0;       // of guided content and of calls: the number of tokens before
     std::string head = {};  // of calls: their text in these tokens
@@ -76,36 +76,62 @@ class Watcher {
     bool reasoned = false;  // the reasoning has ended
     bool opened = false;    // the first token of the message has been read
   };
+  struct Track : State {
+    std::vector<int32_t> generated = {};
+    std::deque<State> earlier = {};  // the states before each of the last tokens
+  };
 
   int64_t most_after(const Track& track) const {
     if (limits_.most_tokens < 0) return -1;
     return std::max<int64_t>(0, limits_.most_tokens - static_cast<int64_t>(track.begin));
   }
 
+  // Returns the track of a generation: one that it continues, or one whose last tokens, which were
+  // speculative, it does not have. The tracks used last are the last.
   const Track& track_of(Generated generated) {
-    constexpr size_t kMostTracks = 512;
-    for (Track& track : tracks_) {
-      const size_t known = track.generated.size();
-      if (known > 0 && known <= generated.size() &&
-          std::equal(track.generated.begin(), track.generated.end(), generated.begin()))
-        return advance(track, generated);
+    for (size_t i = tracks_.size(); i-- > 0;) {
+      const size_t same = common(tracks_[i].generated, generated);
+      const size_t beyond = tracks_[i].generated.size() - same;
+      if (same == 0 || beyond > tracks_[i].earlier.size()) continue;
+      Track track = beyond == 0 ? std::move(tracks_[i]) : before(tracks_[i], beyond);
+      if (beyond == 0) tracks_.erase(tracks_.begin() + static_cast<std::ptrdiff_t>(i));
+      return add(std::move(track), generated);
     }
-    if (tracks_.size() >= kMostTracks) tracks_.erase(tracks_.begin());
-    Track& track = tracks_.emplace_back();
+    Track track;
     if (rules_.in_reasoning && !rules_.format.reasoning_end.empty())
       track.phase = Phase::reasoning;
     else
       begin_content(track, 0);
     if (track.phase == Phase::content && !rules_.begun.empty()) read_content(track, rules_.begun);
-    return advance(track, generated);
+    return add(std::move(track), generated);
   }
 
-  const Track& advance(Track& track, Generated generated) {
+  static size_t common(Generated a, Generated b) {
+    const auto differ = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
+    return static_cast<size_t>(differ.first - a.begin());
+  }
+
+  // Returns the track before its last `tokens`.
+  static Track before(const Track& track, size_t tokens) {
+    const size_t kept = track.earlier.size() - tokens;
+    Track made{track.earlier[kept]};
+    made.generated.assign(track.generated.begin(),
+                          track.generated.end() - static_cast<std::ptrdiff_t>(tokens));
+    made.earlier.assign(track.earlier.begin(),
+                        track.earlier.begin() + static_cast<std::ptrdiff_t>(kept));
+    return made;
+  }
+
+  const Track& add(Track track, Generated generated) {
+    constexpr size_t kMostSpeculative = 64, kMostTracks = 64;
     for (size_t i = track.generated.size(); i < generated.size(); ++i) {
+      if (track.earlier.size() > kMostSpeculative) track.earlier.pop_front();
+      track.earlier.push_back(track);
       track.generated.push_back(generated[i]);
       read(track, vocabulary_->tokens().bytes_of(generated[i]));
     }
-    return track;
+    if (tracks_.size() >= kMostTracks) tracks_.erase(tracks_.begin());
+    return tracks_.emplace_back(std::move(track));
   }
 
   // Content that is restricted from its first token on.

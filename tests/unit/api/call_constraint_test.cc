@@ -218,6 +218,36 @@ TEST_F(CallConstraintTest, EndsReasoningAtItsBudget) {
   }
 }
 
+// Speculative tokens that are rejected later, and other generations of the request, change nothing.
+TEST_F(CallConstraintTest, ForgetsRejectedTokens) {
+  MessageRules rules;
+  rules.format = {find_call_format("hermes"), "<think>", "</think>"};
+  rules.functions = {{"tool_a", ""}};
+  rules.enforced = true;
+  const MessageLimits limits = {.reasoning_tokens = 5, .most_tokens = 300};
+  const auto logits_after = [&](const MessageConstraint& made,
+                                const std::vector<int32_t>& written) {
+    std::vector<float> logits(static_cast<size_t>(tokenizer_.size()), 0.0f);
+    made.constrain(written, logits);
+    return logits;
+  };
+  const MessageConstraint used = message_constraint(vocabulary_, tokenizer_, rules, limits);
+  std::mt19937 random(3);
+  const std::vector<int32_t> texts[] = {
+      tokenizer_.encode("<think>abc</think>Some text <tool_call>\n{\"name\": \"tool_a\", "),
+      tokenizer_.encode("Other text </tool_call> <tool_call>\n{\"name\": \"tool_a\"")};
+  for (int i = 0; i < 400; ++i) {
+    const std::vector<int32_t>& text = texts[random() % 2];
+    std::vector<int32_t> written(
+        text.begin(), text.begin() + static_cast<std::ptrdiff_t>(random() % text.size()));
+    for (size_t n = random() % 4; n > 0; --n)
+      written.push_back(static_cast<int32_t>(random() % 300));
+    const MessageConstraint fresh = message_constraint(vocabulary_, tokenizer_, rules, limits);
+    ASSERT_EQ(logits_after(used, written), logits_after(fresh, written))
+        << tokenizer_.decode(written);
+  }
+}
+
 TEST_F(CallConstraintTest, NamesSchemasThatCannotBeEnforced) {
   MessageRules rules;
   rules.format.calls = find_call_format("hermes");
