@@ -31,7 +31,7 @@ class LineQueue {
  private:
   struct Begun {
     size_t lines;
-    uint64_t hash_after;
+    uint64_t bytes, hash_after;
     std::optional<BlockResult> result;
   };
 
@@ -49,7 +49,8 @@ class LineQueue {
   std::condition_variable changed_;
   std::map<size_t, Begun> begun_;  // blocks that are not written yet, by first line
   JobProgress written_;
-  uint64_t hash_ = 0;  // hash of all lines that were read
+  uint64_t bytes_ = 0;  // of the lines that are written
+  uint64_t hash_ = 0;   // hash of all lines that were read
   bool ended_ = false;
   std::exception_ptr error_;
 };

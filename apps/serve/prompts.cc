@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <random>
 
 #include "fovea/core/error.h"
 #include "serve/chat_images.h"
+#include "serve/response_ids.h"
 #include "serve/response_limits.h"
 #include "serve/template_messages.h"
 #include "serve/tool_calls.h"
@@ -273,7 +273,8 @@ std::vector<int32_t> prompt_ids(const Prompt& prompt, const CompletionRequest& r
 }
 
 // Returns the maximum number of tokens that fit after a prompt, which is in the field `param`.
-int64_t room_after(const std::vector<int32_t>& ids, const ServedModel& model, const std::string& param) {
+int64_t room_after(const std::vector<int32_t>& ids, const ServedModel& model,
+                   const std::string& param) {
   const auto length = static_cast<int64_t>(ids.size());
   const int64_t context = model.facts.context;
   if (context == 0 || length < context) return context - length;
@@ -390,7 +391,7 @@ void limit(GenerationRequest& request, const PreparedPrompts& prompts, ServedMod
            const std::string& param, int64_t echoed) {
   bound_length(request, prompts, model, param);
   bound_responses(request, prompts, model.facts, echoed);
-  if (!request.seed_given) request.options.sampling.seed = std::random_device{}();
+  if (!request.seed_given) request.options.sampling.seed = ResponseIds(request.identity).next();
 }
 
 }  // namespace

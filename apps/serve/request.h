@@ -47,6 +47,10 @@ struct GenerationRequest : ModelRequest {
   std::vector<Guide> guides;          // descriptions of the text; at most one applies
   std::vector<std::string> warnings;  // about what cannot be enforced
   std::vector<std::pair<std::string, std::string>> headers;  // of the response
+  // Unless empty, the response depends on the request and this text alone: the ids and the seed, if
+  // the request has none, are made from it, the time is 0, and what other requests affect (timings
+  // and cached tokens) is left out.
+  std::string identity;
   infer::AttentionTraceOptions trace;
 };
 

@@ -48,19 +48,20 @@ void use_as_call(const std::string& text) {
   require(json.is_discarded() || parse_ordered_json(json.dump(), "again") == json,
           "a value is the same after writing and reading");
   // A message is the same however its text is divided.
-  for (const text::CallFormat* format : {static_cast<const text::CallFormat*>(nullptr),
-                                         text::find_call_format("hermes"),
-                                         text::find_call_format("harmony")}) {
+  for (const text::CallFormat* format :
+       {static_cast<const text::CallFormat*>(nullptr), text::find_call_format("hermes"),
+        text::find_call_format("harmony")}) {
     text::MessageRules rules;
     rules.format = {format, "<think>", "</think>"};
     rules.functions = {{"f", ""}, {"get_weather", ""}};
     rules.enforced = format != nullptr;
     const Message whole = message_of(text, rules, true);
     Message streamed;
+    ResponseIds ids;
     text::MessageReader reader(rules);
     for (const char c : text)
-      for (const text::MessagePart& part : reader.add({&c, 1})) add_part(streamed, part, true);
-    for (const text::MessagePart& part : reader.finish()) add_part(streamed, part, true);
+      for (const text::MessagePart& part : reader.add({&c, 1})) add_part(streamed, part, true, ids);
+    for (const text::MessagePart& part : reader.finish()) add_part(streamed, part, true, ids);
     require(whole.content == streamed.content && whole.reasoning == streamed.reasoning,
             "a stream contains the whole text");
     require(whole.calls.size() == streamed.calls.size(), "a stream contains all calls");

@@ -348,13 +348,7 @@ class ServeCommand : public Command {
 
   std::string name_of(size_t i) const {
     if (i < names_.size()) return names_[i];
-    return name_of(models_[i]);
-  }
-
-  static std::string name_of(const std::string& path) {
-    const std::filesystem::path folder = std::filesystem::absolute(path).lexically_normal();
-    const std::filesystem::path last = folder.has_filename() ? folder : folder.parent_path();
-    return last.extension() == ".gguf" ? last.stem() : last.filename();
+    return serve::served_name(models_[i]);
   }
 
   // The adapters of the first model. Their names differ from one another and from the models'.
