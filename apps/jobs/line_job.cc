@@ -115,27 +115,6 @@ void serve(const Ranks& ranks, const LineJob& job, LineQueue& queue) {
   }
 }
 
-// Runs `work`, and passes its exception to the other threads.
-template <class Work>
-void or_fail(LineQueue& queue, const Work& work) {
-  try {
-    work();
-  } catch (...) {
-    queue.fail(std::current_exception());
-  }
-}
-
-// Computes blocks until there are no more, or until a signal stops the job.
-void compute_blocks(LineQueue& queue, const Compute& compute) {
-  or_fail(queue, [&] {
-    while (!cli::stop_requested()) {
-      const std::optional<LineBlock> block = queue.take();
-      if (!block) break;
-      queue.put(block->first, compute(*block));
-    }
-  });
-}
-
 }  // namespace
 
 std::optional<JobProgress> run_lines(const LineJob& job, const Compute& compute) {
@@ -159,11 +138,17 @@ std::optional<JobProgress> run_lines(const LineJob& job, const Compute& compute)
   {
     std::jthread server;
     if (ranks != nullptr)
-      server = std::jthread([&] { or_fail(queue, [&] { serve(*ranks, job, queue); }); });
+      server = std::jthread([&] {
+        try {
+          serve(*ranks, job, queue);
+        } catch (...) {
+          queue.fail(std::current_exception());
+        }
+      });
     std::vector<std::jthread> others;
     for (size_t i = 1; i < job.at_once; ++i)
-      others.emplace_back([&] { compute_blocks(queue, compute); });
-    compute_blocks(queue, compute);
+      others.emplace_back([&] { compute_blocks(queue, compute, cli::stop_requested); });
+    compute_blocks(queue, compute, cli::stop_requested);
   }
   if (!cli::stop_requested()) return queue.finish();
   if (!is_stream(job.out))

@@ -126,4 +126,17 @@ JobProgress LineQueue::finish() {
   return written_;
 }
 
+void compute_blocks(LineQueue& queue, const std::function<BlockResult(const LineBlock&)>& compute,
+                    const std::function<bool()>& stopped) {
+  try {
+    while (!stopped()) {
+      const std::optional<LineBlock> block = queue.take();
+      if (!block) return;
+      queue.put(block->first, compute(*block));
+    }
+  } catch (...) {
+    queue.fail(std::current_exception());
+  }
+}
+
 }  // namespace fovea::jobs

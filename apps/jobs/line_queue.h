@@ -55,4 +55,9 @@ class LineQueue {
   std::exception_ptr error_;
 };
 
+// Computes blocks on this thread until there are no more, or until `stopped` returns true. Passes
+// an exception to the other threads by fail().
+void compute_blocks(LineQueue& queue, const std::function<BlockResult(const LineBlock&)>& compute,
+                    const std::function<bool()>& stopped);
+
 }  // namespace fovea::jobs

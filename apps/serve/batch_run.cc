@@ -18,8 +18,13 @@ using namespace std::chrono_literals;
 
 constexpr auto kPause = 50ms;  // until stopped() is asked again
 
-// Whether a later attempt may succeed: too many requests wait, or memory is short.
-bool is_temporary(int status) { return status == 429 || status == 503; }
+// Whether a later attempt can succeed: too many requests wait, or too many large responses are
+// being made.
+bool is_temporary(const http::Response& response) {
+  return response.status == 429 ||
+         (response.status == 503 &&
+          response.body.find("\"code\":\"overloaded\"") != std::string::npos);
+}
 
 }  // namespace
 
@@ -40,16 +45,14 @@ http::Request BatchRun::request_of(const BatchLine& line, const std::string& id)
 }
 
 http::Response BatchRun::response_to(const BatchLine& line, const std::string& id) const {
-  constexpr int kMostAttempts = 10;
+  constexpr int kMostPauses = 64;
   for (int attempt = 1;; ++attempt) {
     const DirectRequest request(router, request_of(line, id));
     std::optional<http::Response> response;
     while (!(response = request.wait(kPause)))
       if (stopped()) throw Stopped();
-    // Requests that wait are answered at some time, but memory may stay short.
-    if (!is_temporary(response->status) || (response->status == 503 && attempt == kMostAttempts))
-      return *response;
-    for (int i = 0; i < std::min(1 << attempt, 64); ++i) {
+    if (!is_temporary(*response)) return *response;
+    for (int i = 0; i < std::min(1 << std::min(attempt, 10), kMostPauses); ++i) {
       if (stopped()) throw Stopped();
       std::this_thread::sleep_for(kPause);
     }
@@ -81,7 +84,7 @@ jobs::BlockResult BatchRun::answer(const jobs::LineBlock& block) const {
       std::optional<http::Response> response;
       while (!(response = request->wait(kPause)))
         if (stopped()) throw Stopped();
-      if (is_temporary(response->status)) response = response_to(line, id);
+      if (is_temporary(*response)) response = response_to(line, id);
       answer = batch_answer(line, id, *response);
     }
     result.bytes += answer.json + "\n";

@@ -84,7 +84,7 @@ const std::vector<RouteFields>& routes_with_fields() {
       route_with_fields<OllamaChatRequest>(),  route_with_fields<OllamaGenerateRequest>(),
       route_with_fields<OllamaEmbedRequest>(), route_with_fields<OllamaEmbeddingsRequest>(),
       route_with_fields<AnthropicRequest>(),   route_with_fields<AnthropicCountRequest>(),
-      route_with_fields<ResponsesRequest>()};
+      route_with_fields<ResponsesRequest>(),   route_with_fields<BatchRequest>()};
   return routes;
 }
 

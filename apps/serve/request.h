@@ -213,6 +213,12 @@ struct FineTuningRequest {
   std::vector<tuning::JobMethod> methods;  // whose options the request has
 };
 
+struct BatchRequest {
+  static constexpr const char* kPath = "/v1/batches";
+  std::string input_file, endpoint;
+  Json metadata;
+};
+
 // Returns whether a value asks for nothing, as some clients send for each field that they know:
 // null, false, an empty text, list or object.
 bool is_neutral(const Json& value);

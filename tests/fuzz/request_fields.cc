@@ -39,7 +39,7 @@ constexpr void (*kRequests[])(const Json&) = {
     use_as<SparseEmbedRequest>, use_as<TokenEmbedRequest>,  use_as<RerankRequest>,
     use_as<ClassifyRequest>,    use_as<PredictRequest>,     use_as<ScoreRequest>,
     use_as<RankRequest>,        use_as<SimilarityRequest>,  use_as<TranslateRequest>,
-    use_as<FineTuningRequest>};
+    use_as<FineTuningRequest>,  use_as<BatchRequest>};
 
 void use_as_call(const std::string& text) {
   const Json json = json_or_discarded(text);
