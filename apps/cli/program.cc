@@ -224,7 +224,8 @@ int run_command(const Verb& verb, Command& command, OptionTable& table, const Co
     throw UsageError(
         fmt::format("{}: cannot run on the {} ranks of mpirun; expected one rank, or "
                     "another verb: train, distil, eval on text, pairs or labels, embed, classify "
-                    "or translate on lines, search --build, transcribe on files, scale, or an "
+                    "or translate on lines, generate on --prompts, search --build, transcribe on "
+                    "files, scale, or an "
                     "experiment of lab",
                     verb.name, jobs::Ranks::current()->size()));
   command.apply(table);

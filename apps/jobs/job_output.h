@@ -14,6 +14,8 @@ struct JobProgress {
   int64_t lines = 0, tokens = 0;  // finished so far
   int64_t cut = 0;                // number of truncated lines
   std::string first_cut;          // name of the first truncated line: "FILE: line 7"
+  int64_t errors = 0;             // number of lines whose output is an error
+  std::string first_error;        // the first of these errors
   uint64_t lines_hash = 0;        // hash of these lines
 };
 

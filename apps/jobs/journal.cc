@@ -20,9 +20,14 @@ std::string value_of(const Json& job, const std::string& name) {
 
 Json as_json(const Journal::Entry& entry) {
   const JobProgress& p = entry.progress;
-  return {{"lines", p.lines},           {"bytes", entry.bytes},
-          {"tokens", p.tokens},         {"cut", p.cut},
-          {"first_cut", p.first_cut},   {"hash", p.lines_hash},
+  return {{"lines", p.lines},
+          {"bytes", entry.bytes},
+          {"tokens", p.tokens},
+          {"cut", p.cut},
+          {"first_cut", p.first_cut},
+          {"errors", p.errors},
+          {"first_error", p.first_error},
+          {"hash", p.lines_hash},
           {"output_hash", entry.output}};
 }
 
@@ -35,6 +40,8 @@ Journal::Entry entry_of(const Json& line) {
   p.tokens = line.at("tokens");
   p.cut = line.at("cut");
   p.first_cut = line.at("first_cut");
+  p.errors = line.value("errors", int64_t{0});
+  p.first_error = line.value("first_error", "");
   p.lines_hash = line.at("hash");
   return entry;
 }

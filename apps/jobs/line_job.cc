@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <chrono>
 #include <deque>
+#include <future>
+#include <list>
 #include <thread>
+#include <vector>
 
 #include "fovea/core/error.h"
 #include "jobs/journal.h"
@@ -17,6 +20,7 @@
 namespace fovea::jobs {
 namespace {
 
+using namespace std::chrono_literals;
 using Json = nlohmann::ordered_json;
 using Compute = std::function<BlockResult(const LineBlock&)>;
 
@@ -32,14 +36,14 @@ LineBlock block_of(const Json& json) {
 }
 
 Json as_json(const BlockResult& result) {
-  return {{"bytes", result.bytes},
-          {"tokens", result.tokens},
-          {"cut", result.cut},
-          {"first_cut", result.first_cut}};
+  return {{"bytes", result.bytes},   {"tokens", result.tokens},
+          {"cut", result.cut},       {"first_cut", result.first_cut},
+          {"errors", result.errors}, {"first_error", result.first_error}};
 }
 
 BlockResult result_of(const Json& json) {
-  return {json.at("bytes"), json.at("tokens"), json.at("cut"), json.at("first_cut")};
+  return {json.at("bytes"),     json.at("tokens"), json.at("cut"),
+          json.at("first_cut"), json.at("errors"), json.at("first_error")};
 }
 
 // Runs on ranks other than 0: requests blocks until there are no more. The first message to rank 0
@@ -55,6 +59,29 @@ void help(const Ranks& ranks, const Json& key, const Compute& compute) {
   }
 }
 
+// Does the same with `at_once` blocks at a time. Only this thread exchanges messages.
+void help_with_many(const Ranks& ranks, const Json& key, size_t at_once, const Compute& compute) {
+  std::list<std::future<Json>> begun;
+  for (size_t i = 0; i < at_once; ++i) ranks.send(0, {{"key", key}});
+  for (size_t left = at_once; left > 0;) {
+    const auto message = ranks.receive();
+    if (message && message->content.is_null()) --left;
+    if (message && !message->content.is_null())
+      begun.push_back(
+          std::async(std::launch::async, [&compute, block = block_of(message->content)] {
+            return Json{{"first", block.first}, {"result", as_json(compute(block))}};
+          }));
+    const auto finished = std::ranges::find_if(
+        begun, [](const auto& each) { return each.wait_for(0s) == std::future_status::ready; });
+    if (finished != begun.end()) {
+      ranks.send(0, finished->get());
+      begun.erase(finished);
+    } else if (!message) {
+      std::this_thread::sleep_for(1ms);
+    }
+  }
+}
+
 void check_key(const std::string& rank, const Json& theirs, const Json& ours) {
   const std::string other = difference(ours, theirs);
   if (!other.empty())
@@ -64,15 +91,15 @@ void check_key(const std::string& rank, const Json& theirs, const Json& ours) {
                             rank, other));
 }
 
-// Runs on a thread of rank 0: responds to the other ranks until each of them has finished.
-void serve(const Ranks& ranks, const Json& key, LineQueue& queue) {
+// Runs on a thread of rank 0: responds to the other ranks until none of them waits for a block.
+void serve(const Ranks& ranks, const LineJob& job, LineQueue& queue) {
   std::deque<int> waiting;
-  for (int left = ranks.size() - 1; left > 0;) {
+  for (size_t left = (static_cast<size_t>(ranks.size()) - 1) * job.at_once; left > 0;) {
     bool idle = true;
     queue.check();
     if (const auto message = ranks.receive()) {
       const Json& content = message->content;
-      if (content.contains("key")) check_key(ranks.name(message->from), content["key"], key);
+      if (content.contains("key")) check_key(ranks.name(message->from), content["key"], job.key);
       if (content.contains("first")) queue.put(content["first"], result_of(content["result"]));
       waiting.push_back(message->from);
       idle = false;
@@ -84,17 +111,7 @@ void serve(const Ranks& ranks, const Json& key, LineQueue& queue) {
       left -= block ? 0 : 1;
       idle = false;
     }
-    if (idle) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-}
-
-// Runs `work`, and passes its exception to the other threads.
-template <class Work>
-void or_fail(LineQueue& queue, const Work& work) {
-  try {
-    work();
-  } catch (...) {
-    queue.fail(std::current_exception());
+    if (idle) std::this_thread::sleep_for(1ms);
   }
 }
 
@@ -103,7 +120,10 @@ void or_fail(LineQueue& queue, const Work& work) {
 std::optional<JobProgress> run_lines(const LineJob& job, const Compute& compute) {
   Ranks* const ranks = Ranks::current();
   if (ranks != nullptr && ranks->rank() > 0) {
-    help(*ranks, job.key, compute);
+    if (job.at_once > 1)
+      help_with_many(*ranks, job.key, job.at_once, compute);
+    else
+      help(*ranks, job.key, compute);
     return std::nullopt;
   }
   if (ranks == nullptr) cli::catch_signals();
@@ -111,19 +131,24 @@ std::optional<JobProgress> run_lines(const LineJob& job, const Compute& compute)
     cli::note(
         "note: mpirun of Open MPI 5 mixes results on standard output with messages; expected "
         "--out FILE, or mpirun --output :raw\n");
-  constexpr size_t kAhead = 4;  // blocks per rank, so that ranks rarely wait for a slower one
-  LineQueue queue(job, ranks == nullptr ? 1 : kAhead * static_cast<size_t>(ranks->size()));
+  constexpr size_t kAhead = 4;  // per block at a time, so that a slow one rarely holds up others
+  const size_t count = ranks == nullptr ? 1 : static_cast<size_t>(ranks->size());
+  const bool alone = ranks == nullptr && job.at_once == 1;
+  LineQueue queue(job, alone ? 1 : kAhead * count * job.at_once);
   {
     std::jthread server;
     if (ranks != nullptr)
-      server = std::jthread([&] { or_fail(queue, [&] { serve(*ranks, job.key, queue); }); });
-    or_fail(queue, [&] {
-      while (!cli::stop_requested()) {
-        const std::optional<LineBlock> block = queue.take();
-        if (!block) break;
-        queue.put(block->first, compute(*block));
-      }
-    });
+      server = std::jthread([&] {
+        try {
+          serve(*ranks, job, queue);
+        } catch (...) {
+          queue.fail(std::current_exception());
+        }
+      });
+    std::vector<std::jthread> others;
+    for (size_t i = 1; i < job.at_once; ++i)
+      others.emplace_back([&] { compute_blocks(queue, compute, cli::stop_requested); });
+    compute_blocks(queue, compute, cli::stop_requested);
   }
   if (!cli::stop_requested()) return queue.finish();
   if (!is_stream(job.out))

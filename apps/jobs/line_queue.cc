@@ -8,6 +8,15 @@
 #include "terminal/terminal.h"
 
 namespace fovea::jobs {
+namespace {
+
+uint64_t bytes_of(const std::vector<std::string>& lines) {
+  uint64_t bytes = lines.size();  // of the line breaks
+  for (const std::string& line : lines) bytes += line.size();
+  return bytes;
+}
+
+}  // namespace
 
 LineQueue::LineQueue(const LineJob& job, size_t ahead)
     : job_(job),
@@ -20,6 +29,7 @@ LineQueue::LineQueue(const LineJob& job, size_t ahead)
   } else {
     output_->add(job.opening, {});
   }
+  if (job.report) job.report(written_, bytes_);
 }
 
 // Skips the lines that an earlier run has finished.
@@ -30,6 +40,7 @@ void LineQueue::skip_finished() {
     const std::optional<LineBlock> block = reader_.next(most);
     if (!block) break;
     hash_ = hash_lines(hash_, block->lines);
+    bytes_ += bytes_of(block->lines);
     left -= std::ssize(block->lines);
   }
   if (left > 0 || hash_ != written_.lines_hash)
@@ -63,7 +74,7 @@ std::optional<LineBlock> LineQueue::read() {
     return block;
   }
   hash_ = hash_lines(hash_, block->lines);
-  begun_[block->first] = {block->lines.size(), hash_, std::nullopt};
+  begun_[block->first] = {block->lines.size(), bytes_of(block->lines), hash_, std::nullopt};
   return block;
 }
 
@@ -84,8 +95,12 @@ void LineQueue::write(const Begun& block) {
   written_.tokens += result.tokens;
   if (written_.cut == 0) written_.first_cut = result.first_cut;
   written_.cut += result.cut;
+  if (written_.errors == 0) written_.first_error = result.first_error;
+  written_.errors += result.errors;
   written_.lines_hash = block.hash_after;
   output_->add(result.bytes, written_);
+  bytes_ += block.bytes;
+  if (job_.report) job_.report(written_, bytes_);
 }
 
 void LineQueue::fail(std::exception_ptr error) {
@@ -109,6 +124,19 @@ JobProgress LineQueue::finish() {
   rethrow();
   output_->finish(job_.beginning ? job_.beginning(written_.lines) : "");
   return written_;
+}
+
+void compute_blocks(LineQueue& queue, const std::function<BlockResult(const LineBlock&)>& compute,
+                    const std::function<bool()>& stopped) {
+  try {
+    while (!stopped()) {
+      const std::optional<LineBlock> block = queue.take();
+      if (!block) return;
+      queue.put(block->first, compute(*block));
+    }
+  } catch (...) {
+    queue.fail(std::current_exception());
+  }
 }
 
 }  // namespace fovea::jobs

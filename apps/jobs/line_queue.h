@@ -31,7 +31,7 @@ class LineQueue {
  private:
   struct Begun {
     size_t lines;
-    uint64_t hash_after;
+    uint64_t bytes, hash_after;
     std::optional<BlockResult> result;
   };
 
@@ -49,9 +49,15 @@ class LineQueue {
   std::condition_variable changed_;
   std::map<size_t, Begun> begun_;  // blocks that are not written yet, by first line
   JobProgress written_;
-  uint64_t hash_ = 0;  // hash of all lines that were read
+  uint64_t bytes_ = 0;  // of the lines that are written
+  uint64_t hash_ = 0;   // hash of all lines that were read
   bool ended_ = false;
   std::exception_ptr error_;
 };
+
+// Computes blocks on this thread until there are no more, or until `stopped` returns true. Passes
+// an exception to the other threads by fail().
+void compute_blocks(LineQueue& queue, const std::function<BlockResult(const LineBlock&)>& compute,
+                    const std::function<bool()>& stopped);
 
 }  // namespace fovea::jobs

@@ -32,8 +32,8 @@ void complete_request(AnthropicRequest& request, const ServedModel& model) {
 
 template <class Request>
 Api::Read<Request> read_request(Api& api, const http::Request& request) {
-  auto read = api.read_body<Request>(
-      parse_body(request.body), generates,
+  auto read = api.read<Request>(
+      request, generates,
       [](AnthropicRequest& defaults, ServedModel& model) { apply_defaults(defaults, model, -1); });
   complete_request(read.request, *read.model);
   return read;
@@ -44,8 +44,7 @@ void answer_messages(Api& api, const http::Request& http_request, const Exchange
   const PreparedPrompts prompts = prepare(request, *model);
   for (const std::string& warning : request.warnings)
     api.warn_once(fmt::format("{}: {}", AnthropicRequest::kPath, warning));
-  auto format =
-      anthropic_format(model->facts.name, std::ssize(prompts.ids[0]), request.shows_reasoning);
+  auto format = anthropic_format(request, model->facts.name, std::ssize(prompts.ids[0]));
   std::make_shared<GenerationJob>(std::move(request), std::move(format), model, exchange,
                                   api.metrics())
       ->start(prompts);

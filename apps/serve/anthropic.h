@@ -13,8 +13,8 @@ namespace fovea::serve {
 void add_anthropic_routes(http::Router& router, Api& api, size_t most_chat);
 
 // The format of a message of `model`, after a prompt of this many tokens.
-std::unique_ptr<GenerationFormat> anthropic_format(const std::string& model, int64_t prompt_tokens,
-                                                   bool with_reasoning);
+std::unique_ptr<GenerationFormat> anthropic_format(const AnthropicRequest& request,
+                                                   const std::string& model, int64_t prompt_tokens);
 
 // Returns the messages in OpenAI's form: `system` is a text or a list of blocks. Throws ApiError.
 Json messages_of_anthropic(const Json& system, const Json& messages);

@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <random>
-
 #include "serve/anthropic.h"
+#include "serve/response_ids.h"
 #include "serve/tool_calls.h"
 #include "serve/vectors.h"
 
@@ -23,14 +22,15 @@ std::string signature_of(const std::string& reasoning) {
 
 class AnthropicFormat : public GenerationFormat {
  public:
-  AnthropicFormat(std::string model, int64_t prompt_tokens, bool with_reasoning)
+  AnthropicFormat(const AnthropicRequest& request, std::string model, int64_t prompt_tokens)
       : GenerationFormat(LogprobStyle::list, ErrorShape::anthropic,
                          "text/event-stream; charset=utf-8"),
         model_(std::move(model)),
         prompt_tokens_(prompt_tokens),
-        with_reasoning_(with_reasoning) {
-    thread_local std::mt19937_64 generator{std::random_device{}()};
-    id_ = fmt::format("msg_{:016x}{:08x}", generator(), static_cast<uint32_t>(generator()));
+        with_reasoning_(request.shows_reasoning) {
+    ResponseIds ids(request.identity);
+    const uint64_t first = ids.next();
+    id_ = fmt::format("msg_{:016x}{:08x}", first, static_cast<uint32_t>(ids.next()));
   }
 
   std::string begin_choice(size_t, LogprobList&) override {
@@ -174,9 +174,10 @@ class AnthropicFormat : public GenerationFormat {
 
 }  // namespace
 
-std::unique_ptr<GenerationFormat> anthropic_format(const std::string& model, int64_t prompt_tokens,
-                                                   bool with_reasoning) {
-  return std::make_unique<AnthropicFormat>(model, prompt_tokens, with_reasoning);
+std::unique_ptr<GenerationFormat> anthropic_format(const AnthropicRequest& request,
+                                                   const std::string& model,
+                                                   int64_t prompt_tokens) {
+  return std::make_unique<AnthropicFormat>(request, model, prompt_tokens);
 }
 
 }  // namespace fovea::serve

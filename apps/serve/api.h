@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <concepts>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -25,6 +26,8 @@ struct ApiOptions {
   std::function<std::vector<std::shared_ptr<ServedModel>>(const std::string& name,
                                                           const std::string& path)>
       open = {};
+  // The id of an HTTP request is the identity of its response: see GenerationRequest.
+  bool stable = false;
 };
 
 // OpenAI's API and related routes over a list of models. The object must outlive its router.
@@ -62,6 +65,13 @@ class Api {
   std::shared_ptr<ServedModel> model(const Json& body, Able able) const;
   // Reads the body of a route. `prepare(request, model)` sets defaults other than the struct's.
   template <class Request, class Prepare>
+  Read<Request> read(const http::Request& request, Able able, const Prepare& prepare) const {
+    Read<Request> read = read_body<Request>(parse_body(request.body), able, prepare);
+    if constexpr (std::derived_from<Request, GenerationRequest>)
+      if (options_.stable) read.request.identity = request.id;
+    return read;
+  }
+  template <class Request, class Prepare>
   Read<Request> read_body(const Json& body, Able able, const Prepare& prepare) const {
     Read<Request> read{model(body, able), {}};
     prepare(read.request, *read.model);
@@ -95,10 +105,6 @@ class Api {
   void decode(const http::Request& request, const ExchangePtr& exchange);
   void vectors_or_labels(const http::Request& request, const ExchangePtr& exchange);
 
-  template <class Request, class Prepare>
-  Read<Request> read(const http::Request& request, Able able, const Prepare& prepare) const {
-    return read_body<Request>(parse_body(request.body), able, prepare);
-  }
   template <class Request>
   Read<Request> read(const http::Request& request, Able able) const {
     return read<Request>(request, able, [](Request&, ServedModel&) {});

@@ -99,7 +99,8 @@ const std::vector<RouteFields>& routes_with_fields() {
                                                   route_with_fields<DecodeRequest>(),
                                                   route_with_fields<ResponsesRequest>(),
                                                   route_with_fields<AnthropicRequest>(),
-                                                  route_with_fields<AnthropicCountRequest>()};
+                                                  route_with_fields<AnthropicCountRequest>(),
+                                                  route_with_fields<BatchRequest>()};
   return routes;
 }
 

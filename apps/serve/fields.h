@@ -89,6 +89,8 @@ std::vector<std::string> unknown_keys(const Json& body, const std::vector<FieldI
 
 // The fields that restrict the generated text.
 Fields<GenerationRequest> guide_fields();
+// Returns the metadata of a job or a batch. Throws ApiError if they are not short texts.
+Json checked_metadata(const Json& value);
 // Throws ApiError if a request for a job has options of another method than its own.
 void check_methods(const FineTuningRequest& request);
 

@@ -19,6 +19,7 @@ GenerationJob::GenerationJob(GenerationRequest request, std::unique_ptr<Generati
       model_(std::move(model)),
       exchange_(std::move(exchange)),
       metrics_(metrics),
+      call_ids_(request_.identity),
       submissions_(std::make_shared<Submissions>(
           [served = model_](uint64_t number) { served->cancel(number); })) {}
 
@@ -140,10 +141,11 @@ void GenerationJob::finish_choice(size_t index, const infer::Event& event) {
   const infer::Generation& generation = *event.finished;
   if (event.generation == 0) {
     totals_.counts.prompt += generation.prompt_tokens;
-    totals_.counts.cached += generation.cached_tokens;
+    if (request_.identity.empty()) totals_.counts.cached += generation.cached_tokens;
   }
   totals_.counts.generated += static_cast<int64_t>(generation.ids.size());
-  if (totals_.timings.is_null()) totals_.timings = timings_json(generation);
+  if (totals_.timings.is_null() && request_.identity.empty())
+    totals_.timings = timings_json(generation);
   if (request_.stream) {
     stream_end(index, generation);
   } else {
@@ -212,7 +214,7 @@ Members GenerationJob::extras(Choice& choice, const std::vector<int32_t>& ids) c
 void GenerationJob::read_parts(size_t index, const std::vector<text::MessagePart>& parts) {
   Choice& choice = choices_[index];
   for (const text::MessagePart& part : parts) {
-    add_part(choice.message, part, short_ids_);
+    add_part(choice.message, part, short_ids_, call_ids_);
     choice.kind = part.kind;
     if (!request_.stream) continue;
     TextPiece piece{index, part.kind, part.text};

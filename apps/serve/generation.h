@@ -9,6 +9,7 @@
 #include "serve/generation_format.h"
 #include "serve/metrics.h"
 #include "serve/prompts.h"
+#include "serve/response_ids.h"
 #include "serve/response_limits.h"
 #include "serve/submissions.h"
 
@@ -63,6 +64,7 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   std::shared_ptr<http::Exchange> exchange_;
   Metrics& metrics_;
   bool short_ids_ = true;  // of calls
+  ResponseIds call_ids_;
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
 
   // The following members are used on the engine's thread only.

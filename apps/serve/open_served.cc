@@ -315,4 +315,10 @@ std::vector<std::shared_ptr<ServedModel>> open_served(const std::string& folder,
   return all;
 }
 
+std::string served_name(const std::string& path) {
+  const std::filesystem::path folder = std::filesystem::absolute(path).lexically_normal();
+  const std::filesystem::path last = folder.has_filename() ? folder : folder.parent_path();
+  return last.extension() == ".gguf" ? last.stem() : last.filename();
+}
+
 }  // namespace fovea::serve

@@ -42,4 +42,8 @@ std::vector<std::shared_ptr<ServedModel>> open_served(
     const std::string& folder, const ServedOptions& options,
     const std::function<void(const std::string&)>& warn);
 
+// Returns the name in the API of the model at a path: that of the directory, or of a .gguf file
+// without its ending.
+std::string served_name(const std::string& path);
+
 }  // namespace fovea::serve

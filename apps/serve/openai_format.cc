@@ -2,19 +2,18 @@
 
 #include <fmt/format.h>
 
-#include <ctime>
-#include <random>
 #include <utility>
 
 #include "fovea/core/machine.h"
+#include "serve/response_ids.h"
 #include "serve/tool_calls.h"
 
 namespace fovea::serve {
 namespace {
 
-std::string new_id(const char* prefix) {
-  thread_local std::mt19937_64 generator{std::random_device{}()};
-  return fmt::format("{}-{:016x}{:08x}", prefix, generator(), static_cast<uint32_t>(generator()));
+std::string new_id(const char* prefix, ResponseIds ids) {
+  const uint64_t first = ids.next();
+  return fmt::format("{}-{:016x}{:08x}", prefix, first, static_cast<uint32_t>(ids.next()));
 }
 
 const char* finish_reason(infer::FinishReason finish) {
@@ -27,11 +26,11 @@ class OpenAIFormat : public GenerationFormat {
   OpenAIFormat(LogprobStyle style, const GenerationRequest& request, std::string model,
                const char* id, const char* kind, const char* chunk)
       : GenerationFormat(style, ErrorShape::openai, "text/event-stream; charset=utf-8"),
-        id_(new_id(id)),
+        id_(new_id(id, ResponseIds(request.identity))),
         model_(std::move(model)),
         kind_(kind),
         chunk_(chunk),
-        created_(std::time(nullptr)),
+        created_(ResponseIds(request.identity).now()),
         include_usage_(request.include_usage) {}
 
   std::string end_stream(const GenerationTotals& totals) override {
@@ -40,7 +39,7 @@ class OpenAIFormat : public GenerationFormat {
       Json object = head(chunk_);
       object["choices"] = Json::array();
       object["usage"] = totals.counts.json();
-      object["timings"] = totals.timings;
+      if (!totals.timings.is_null()) object["timings"] = totals.timings;
       events = sse_event(json_line(object));
     }
     return events + sse_event("[DONE]");
@@ -53,7 +52,7 @@ class OpenAIFormat : public GenerationFormat {
   std::string whole(std::vector<std::string> choices, const GenerationTotals& totals) override {
     Json object = head(kind_);
     object["usage"] = totals.counts.json();
-    object["timings"] = totals.timings;
+    if (!totals.timings.is_null()) object["timings"] = totals.timings;
     size_t bytes = 2;
     for (const std::string& choice : choices) bytes += choice.size() + 1;
     Members members;

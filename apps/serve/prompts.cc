@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <random>
 
 #include "fovea/core/error.h"
 #include "serve/chat_images.h"
+#include "serve/response_ids.h"
 #include "serve/response_limits.h"
 #include "serve/template_messages.h"
 #include "serve/tool_calls.h"
@@ -370,7 +370,7 @@ void limit(GenerationRequest& request, const PreparedPrompts& prompts, ServedMod
            const std::string& param, int64_t echoed) {
   bound_length(request, prompts, model, param);
   bound_responses(request, prompts, model.facts, echoed);
-  if (!request.seed_given) request.options.sampling.seed = std::random_device{}();
+  if (!request.seed_given) request.options.sampling.seed = ResponseIds(request.identity).next();
 }
 
 }  // namespace

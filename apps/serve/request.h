@@ -47,6 +47,10 @@ struct GenerationRequest : ModelRequest {
   std::vector<Guide> guides;          // descriptions of the text; at most one applies
   std::vector<std::string> warnings;  // about what cannot be enforced
   std::vector<std::pair<std::string, std::string>> headers;  // of the response
+  // Unless empty, the response depends on the request and this text alone: the ids and the seed, if
+  // the request has none, are made from it, the time is 0, and what other requests affect (timings
+  // and cached tokens) is left out.
+  std::string identity;
   infer::AttentionTraceOptions trace;
 };
 
@@ -234,6 +238,12 @@ struct FineTuningRequest {
   static constexpr const char* kPath = "/v1/fine_tuning/jobs";
   tuning::JobRequest job;
   std::vector<tuning::JobMethod> methods;  // whose options the request has
+};
+
+struct BatchRequest {
+  static constexpr const char* kPath = "/v1/batches";
+  std::string input_file, endpoint;
+  Json metadata;
 };
 
 // Returns whether a value asks for nothing, as some clients send for each field that they know:

@@ -42,11 +42,10 @@ void complete_response(ResponsesRequest& request, const ServedModel& model) {
 }
 
 void answer_response(Api& api, const http::Request& http_request, const ExchangePtr& exchange) {
-  auto [model, request] =
-      api.read_body<ResponsesRequest>(parse_body(http_request.body), generates_responses,
-                                      [](ResponsesRequest& defaults, ServedModel& served) {
-                                        apply_defaults(defaults, served, -1);
-                                      });
+  auto [model, request] = api.read<ResponsesRequest>(
+      http_request, generates_responses, [](ResponsesRequest& defaults, ServedModel& served) {
+        apply_defaults(defaults, served, -1);
+      });
   complete_response(request, *model);
   auto format = responses_format(request, model->facts.name);
   const PreparedPrompts prompts = prepare(request, *model);

@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <ctime>
-#include <random>
-
+#include "serve/response_ids.h"
 #include "serve/responses.h"
 #include "serve/vectors.h"
 
@@ -13,16 +11,12 @@ namespace {
 
 using Kind = text::MessagePart::Kind;
 
-std::string random_id(const char* prefix) {
-  thread_local std::mt19937_64 generator{std::random_device{}()};
-  return fmt::format("{}_{:016x}{:016x}", prefix, generator(), generator());
-}
-
 class ResponsesFormat : public GenerationFormat {
  public:
   ResponsesFormat(const ResponsesRequest& request, const std::string& model)
       : GenerationFormat(LogprobStyle::list, ErrorShape::openai,
                          "text/event-stream; charset=utf-8"),
+        ids_(request.identity),
         summary_(request.summary),
         encrypted_(request.encrypted),
         namespaces_(request.namespaces) {
@@ -30,9 +24,9 @@ class ResponsesFormat : public GenerationFormat {
     const Json format =
         request.text_format.is_null() ? Json{{"type", "text"}} : request.text_format;
     response_ = {
-        {"id", random_id("resp")},
+        {"id", new_id("resp")},
         {"object", "response"},
-        {"created_at", std::time(nullptr)},
+        {"created_at", ids_.now()},
         {"status", "in_progress"},
         {"background", false},
         {"error", nullptr},
@@ -109,11 +103,11 @@ class ResponsesFormat : public GenerationFormat {
     Json& output = response_["output"];
     const Message& message = end.message;
     if (!message.reasoning.empty())
-      output.push_back(reasoning_item(random_id("rs"), message.reasoning));
+      output.push_back(reasoning_item(new_id("rs"), message.reasoning));
     if (!message.content.empty() || message.calls.empty())
-      output.push_back(message_item(random_id("msg"), message.content, status));
+      output.push_back(message_item(new_id("msg"), message.content, status));
     for (const Call& call : message.calls)
-      output.push_back(call_item(random_id("fc"), call, call.arguments, status));
+      output.push_back(call_item(new_id("fc"), call, call.arguments, status));
     return {};
   }
 
@@ -123,6 +117,11 @@ class ResponsesFormat : public GenerationFormat {
   }
 
  private:
+  std::string new_id(const char* prefix) {
+    const uint64_t first = ids_.next();
+    return fmt::format("{}_{:016x}{:016x}", prefix, first, ids_.next());
+  }
+
   std::string event(const char* type, Json data) {
     Json all = {{"type", type}, {"sequence_number", sequence_++}};
     all.update(data);
@@ -183,7 +182,7 @@ class ResponsesFormat : public GenerationFormat {
     kind_ = piece.kind;
     text_.clear();
     const char* const prefix = kind_ == Kind::content ? "msg" : kind_ == Kind::call ? "fc" : "rs";
-    id_ = random_id(prefix);
+    id_ = new_id(prefix);
     if (piece.call != nullptr) call_ = {piece.call->id, piece.call->name, ""};
     Json item = this->item("in_progress");
     if (kind_ == Kind::content) item["content"] = Json::array();
@@ -241,6 +240,7 @@ class ResponsesFormat : public GenerationFormat {
     return events;
   }
 
+  ResponseIds ids_;
   const bool summary_, encrypted_;
   const std::map<std::string, std::string> namespaces_;
   Json response_;

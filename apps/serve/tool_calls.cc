@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <random>
 
 #include "fovea/core/excerpt.h"
 
@@ -57,9 +56,8 @@ void name_left_out_tools(const std::vector<std::string>& types, ChatRequest& req
                    "tool_choice", "invalid_value"};
 }
 
-std::string new_call_id(bool short_id) {
-  thread_local std::mt19937_64 generator{std::random_device{}()};
-  const std::string random = fmt::format("{:016x}", generator());
+std::string new_call_id(bool short_id, ResponseIds& ids) {
+  const std::string random = fmt::format("{:016x}", ids.next());
   return short_id ? short_call_id(random) : "call_" + random;
 }
 
@@ -76,12 +74,12 @@ std::string short_call_id(std::string_view text) {
   return id;
 }
 
-void add_part(Message& message, const text::MessagePart& part, bool short_ids) {
+void add_part(Message& message, const text::MessagePart& part, bool short_ids, ResponseIds& ids) {
   switch (part.kind) {
     case text::MessagePart::reasoning: message.reasoning += part.text; break;
     case text::MessagePart::content: message.content += part.text; break;
     case text::MessagePart::call:
-      if (part.begins) message.calls.push_back({new_call_id(short_ids), part.name, ""});
+      if (part.begins) message.calls.push_back({new_call_id(short_ids, ids), part.name, ""});
       message.calls[part.call_index].arguments += part.text;
       break;
   }
@@ -89,9 +87,11 @@ void add_part(Message& message, const text::MessagePart& part, bool short_ids) {
 
 Message message_of(const std::string& generated, const text::MessageRules& rules, bool short_ids) {
   Message message;
+  ResponseIds ids;
   text::MessageReader reader(rules);
-  for (const text::MessagePart& part : reader.add(generated)) add_part(message, part, short_ids);
-  for (const text::MessagePart& part : reader.finish()) add_part(message, part, short_ids);
+  for (const text::MessagePart& part : reader.add(generated))
+    add_part(message, part, short_ids, ids);
+  for (const text::MessagePart& part : reader.finish()) add_part(message, part, short_ids, ids);
   return message;
 }
 

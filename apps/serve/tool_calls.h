@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "serve/generation_format.h"
+#include "serve/response_ids.h"
 
 namespace fovea::serve {
 
@@ -17,12 +18,12 @@ void name_left_out_tools(const std::vector<std::string>& types, ChatRequest& req
 
 // Returns a new id of a call: nine letters and digits, which all known templates take, or a longer
 // one.
-std::string new_call_id(bool short_id);
+std::string new_call_id(bool short_id, ResponseIds& ids);
 // Returns an id of nine letters and digits, which is the same for the same text.
 std::string short_call_id(std::string_view text);
 
 // Appends a part to a message. A new call has a new id.
-void add_part(Message& message, const text::MessagePart& part, bool short_ids);
+void add_part(Message& message, const text::MessagePart& part, bool short_ids, ResponseIds& ids);
 // Returns the message that a generated text is.
 Message message_of(const std::string& generated, const text::MessageRules& rules, bool short_ids);
 

@@ -49,14 +49,7 @@ void put_integrations(const Json& value, FineTuningRequest&) {
 }
 
 void put_metadata(const Json& value, FineTuningRequest& request) {
-  for (const auto& [key, text] : value.items()) {
-    if (key.size() > kKeyBytes || !text.is_string() || text.get<std::string>().size() > kValueBytes)
-      refuse("metadata",
-             fmt::format("expected texts of at most {} bytes, with keys of at most {} bytes",
-                         kValueBytes, kKeyBytes),
-             "invalid_value");
-  }
-  request.job.metadata = value;
+  request.job.metadata = checked_metadata(value);
 }
 
 template <class T>
@@ -154,6 +147,17 @@ Fields<FineTuningRequest> tuning_fields() {
 }
 
 }  // namespace
+
+Json checked_metadata(const Json& value) {
+  for (const auto& [key, text] : value.items()) {
+    if (key.size() > kKeyBytes || !text.is_string() || text.get<std::string>().size() > kValueBytes)
+      refuse("metadata",
+             fmt::format("expected texts of at most {} bytes, with keys of at most {} bytes",
+                         kValueBytes, kKeyBytes),
+             "invalid_value");
+  }
+  return value;
+}
 
 template <>
 const Fields<FineTuningRequest>& fields_of() {

@@ -3,26 +3,26 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "http/multipart.h"
 #include "serve/fields.h"
 #include "serve/handlers.h"
+#include "serve/object_list.h"
 
 namespace fovea::serve {
 namespace {
 
 using tuning::FineTuning, tuning::Job, tuning::JobStatus;
 
-constexpr const char* kPurpose = "fine-tune";
-constexpr int64_t kMostFiles = 10'000, kMostJobs = 100;  // of a page, as in OpenAI's API
+constexpr const char* kPurposes[] = {"fine-tune", "batch"};  // of uploads
+constexpr int64_t kMostFiles = 10'000, kMostJobs = 100;      // of a page, as in OpenAI's API
 
 Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
 
 Json file_json(const tuning::StoredFile& file) {
   return {{"id", file.id},          {"object", "file"},
           {"bytes", file.bytes},    {"created_at", file.created},
-          {"filename", file.label}, {"purpose", kPurpose},
+          {"filename", file.label}, {"purpose", file.purpose},
           {"status", "processed"},  {"status_details", nullptr}};
 }
 
@@ -99,47 +99,11 @@ Json checkpoint_json(const Job& job, const tuning::Checkpoint& checkpoint) {
           {"metrics", metrics}};
 }
 
-[[noreturn]] void wrong_query(const char* name, const std::string& expected) {
-  throw ApiError{400, fmt::format("{}: expected {}", name, expected), name, "invalid_value"};
-}
-
-std::string query(const http::Request& request, const char* name) {
-  const auto found = request.query.find(name);
-  return found == request.query.end() ? std::string() : found->second;
-}
-
-int64_t limit_of(const http::Request& request, int64_t initial, int64_t most) {
-  const std::string text = query(request, "limit");
-  if (text.empty()) return initial;
-  int64_t limit = 0;
-  const char* const last = text.data() + text.size();
-  const auto [end, error] = std::from_chars(text.data(), last, limit);
-  if (error != std::errc() || end != last || limit < 1 || limit > most)
-    wrong_query("limit", fmt::format("an integer from 1 to {}", most));
-  return limit;
-}
-
-// Returns the objects that follow the one whose id is the query's `after`.
-Json page_of(const std::vector<Json>& all, const http::Request& request, int64_t limit) {
-  auto begin = all.begin();
-  if (const std::string after = query(request, "after"); !after.empty()) {
-    begin = std::find_if(all.begin(), all.end(), [&](const Json& o) { return o["id"] == after; });
-    if (begin == all.end()) wrong_query("after", "the id of an object of the list");
-    ++begin;
-  }
-  const auto end = begin + std::min<std::ptrdiff_t>(limit, all.end() - begin);
-  const Json data(std::vector<Json>(begin, end));
-  return {{"object", "list"},
-          {"data", data},
-          {"first_id", data.empty() ? Json() : data.front()["id"]},
-          {"last_id", data.empty() ? Json() : data.back()["id"]},
-          {"has_more", end != all.end()}};
-}
-
 // The handlers. An id of a request is only compared with those of existing files and jobs.
 class TuningRoutes {
  public:
-  explicit TuningRoutes(FineTuning& tuning) : tuning_(tuning) {}
+  TuningRoutes(FineTuning& tuning, CheckUnused check_unused)
+      : tuning_(tuning), check_unused_(std::move(check_unused)) {}
 
   http::Response upload(const http::Request& request) const {
     const std::vector<http::FormPart> parts =
@@ -148,17 +112,19 @@ class TuningRoutes {
     for (const http::FormPart& part : parts)
       if (part.name.rfind("expires_after", 0) == 0)
         refuse_part("expires_after", "is not supported");
-    if (purpose.content != kPurpose) refuse_part("purpose", "expected fine-tune");
+    if (std::ranges::count(kPurposes, purpose.content) == 0)
+      refuse_part("purpose", "expected fine-tune or batch");
     if (!file.filename) refuse_part("file", "expected a file with a name");
-    return json_response(file_json(tuning_.upload(*file.filename, file.content)));
+    return json_response(
+        file_json(tuning_.upload(*file.filename, file.content, std::string(purpose.content))));
   }
 
   http::Response list_files(const http::Request& request) const {
-    const std::string purpose = query(request, "purpose"), order = query(request, "order");
+    const std::string purpose = query_of(request, "purpose"), order = query_of(request, "order");
     if (!order.empty() && order != "asc" && order != "desc") wrong_query("order", "asc or desc");
     std::vector<Json> all;
-    if (purpose.empty() || purpose == kPurpose)
-      for (const tuning::StoredFile& file : tuning_.files().list()) all.push_back(file_json(file));
+    for (const tuning::StoredFile& file : tuning_.files().list())
+      if (purpose.empty() || purpose == file.purpose) all.push_back(file_json(file));
     if (order != "asc") std::reverse(all.begin(), all.end());
     return json_response(page_of(all, request, limit_of(request, kMostFiles, kMostFiles)));
   }
@@ -173,6 +139,7 @@ class TuningRoutes {
 
   http::Response remove_file(const http::Request& request) const {
     const std::string id = file(request).id;
+    if (check_unused_) check_unused_(id);
     tuning_.remove_file(id);
     return json_response({{"id", id}, {"object", "file"}, {"deleted", true}});
   }
@@ -243,16 +210,18 @@ class TuningRoutes {
   }
 
   FineTuning& tuning_;
+  const CheckUnused check_unused_;
 };
 
 }  // namespace
 
-void add_tuning_routes(http::Router& router, FineTuning& tuning, size_t most_upload) {
+void add_tuning_routes(http::Router& router, FineTuning& tuning, size_t most_upload,
+                       const CheckUnused& check_unused) {
   using Handle = http::Response (TuningRoutes::*)(const http::Request& request) const;
   const auto add = [&](const char* method, const char* path, Handle handle, size_t most_body = 0) {
     http::Route route = guarded_route(
         method, path,
-        [routes = TuningRoutes(tuning), handle, folder = tuning.folder()](
+        [routes = TuningRoutes(tuning, check_unused), handle, folder = tuning.folder()](
             const http::Request& request, const std::shared_ptr<http::Exchange>& exchange) {
           try {
             exchange->send((routes.*handle)(request));

@@ -1,8 +1,12 @@
 #include "tuning/file_store.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <ctime>
+#include <filesystem>
 
+#include "base/error.h"
 #include "base/fields.h"
 #include "base/files.h"
 #include "base/json.h"
@@ -43,9 +47,12 @@ void FileStore::read_record(const std::string& name) {
   if (name != id + kRecord || !is_id(id, kFilePrefix) || !is_file(path(id, kContent))) return;
   const std::string record = path(id, kRecord);
   const nlohmann::json json = read_json(record);
-  files_[id] = {id, get_string(json, "label", record),
+  files_[id] = {id,
+                get_string(json, "label", record),
                 static_cast<uint64_t>(get_int(json, "bytes", record, 0)),
-                get_int(json, "created", record), get_int(json, "number", record, 0)};
+                get_int(json, "created", record),
+                get_int(json, "number", record, 0),
+                find_string(json, "purpose", record).value_or("fine-tune")};
   next_ = std::max(next_, files_[id].number + 1);
 }
 
@@ -53,7 +60,34 @@ std::string FileStore::path(const std::string& id, const char* ending) const {
   return folder_ + "/" + id + ending;
 }
 
-StoredFile FileStore::add(const std::string& label, std::string_view content) {
+// Requires the lock.
+void FileStore::write_record(StoredFile file) {
+  const nlohmann::ordered_json record = {{"label", file.label},
+                                         {"bytes", file.bytes},
+                                         {"created", file.created},
+                                         {"number", file.number},
+                                         {"purpose", file.purpose}};
+  write_file_atomically(path(file.id, kRecord), pretty(record));
+  ++next_;
+  files_[file.id] = std::move(file);
+}
+
+std::string FileStore::new_id() { return random_id(kFilePrefix); }
+
+void FileStore::adopt(const std::string& id, const std::string& label, const std::string& purpose,
+                      const std::string& from) {
+  const std::lock_guard lock(mutex_);
+  if (files_.count(id) > 0) return;
+  const std::string content = path(id, kContent);
+  if (system_calls().rename(from.c_str(), content.c_str()) != 0)
+    fail(ErrorKind::Failed, "{}: cannot be moved ({}); expected a writable directory", from,
+         std::strerror(errno));
+  const uint64_t bytes = std::filesystem::file_size(content);
+  write_record({id, label, bytes, std::time(nullptr), next_, purpose});
+}
+
+StoredFile FileStore::add(const std::string& label, std::string_view content,
+                          const std::string& purpose) {
   check_field(is_label(label), "file",
               "has no valid name; expected 1 to {} bytes of UTF-8 without control characters",
               kMostLabelBytes);
@@ -61,15 +95,10 @@ StoredFile FileStore::add(const std::string& label, std::string_view content) {
   const std::lock_guard lock(mutex_);
   check_field(files_.size() < kMostFiles, "file",
               "there are already {} files; expected fewer: delete one", kMostFiles);
-  StoredFile file = {random_id(kFilePrefix), label, content.size(), std::time(nullptr), next_};
-  const nlohmann::ordered_json record = {{"label", file.label},
-                                         {"bytes", file.bytes},
-                                         {"created", file.created},
-                                         {"number", file.number}};
+  const StoredFile file = {new_id(), label, content.size(), std::time(nullptr), next_, purpose};
   write_file_atomically(path(file.id, kContent), content);
-  write_file_atomically(path(file.id, kRecord), pretty(record));
-  ++next_;
-  return files_[file.id] = file;
+  write_record(file);
+  return file;
 }
 
 std::vector<StoredFile> FileStore::list() const {

@@ -136,13 +136,14 @@ std::vector<TunedModel> FineTuning::models_of(const Job& job) const {
   return all;
 }
 
-StoredFile FineTuning::upload(const std::string& label, std::string_view content) {
+StoredFile FineTuning::upload(const std::string& label, std::string_view content,
+                              const std::string& purpose) {
   const std::lock_guard lock(uploading_);
   const uint64_t used = runner_.used_bytes();
   check_field(used + content.size() <= options_.most_bytes, "file",
               "has {} bytes; of {} bytes for files and jobs, {} are used", content.size(),
               options_.most_bytes, used);
-  return files_.add(label, content);
+  return files_.add(label, content, purpose);
 }
 
 void FineTuning::remove_file(const std::string& id) {
@@ -170,16 +171,21 @@ void FineTuning::check_rewards(const JobRequest& request) const {
   }
 }
 
+void FineTuning::check_file(const char* field, const std::string& id) const {
+  const std::optional<StoredFile> file = files_.find(id);
+  check_field(file.has_value(), field, "no such file; expected the id of an uploaded file");
+  check_field(file->purpose == "fine-tune", field, "is a file for {}; expected one for fine-tune",
+              file->purpose);
+}
+
 void FineTuning::check_request(const JobRequest& request) const {
   check_rewards(request);
   std::vector<std::string> names;
   for (const BaseModel& base : options_.bases) names.push_back(base.name);
   check_field(std::find(names.begin(), names.end(), request.model) != names.end(), "model",
               "{} cannot be fine-tuned here; expected {}", request.model, fmt::join(names, " or "));
-  check_field(files_.find(request.training_file).has_value(), "training_file",
-              "no such file; expected the id of an uploaded file");
-  check_field(request.validation_file.empty() || files_.find(request.validation_file).has_value(),
-              "validation_file", "no such file; expected the id of an uploaded file");
+  check_file("training_file", request.training_file);
+  if (!request.validation_file.empty()) check_file("validation_file", request.validation_file);
   check_field(is_suffix(request.suffix), "suffix",
               "expected at most {} letters, digits, hyphens, underscores and full stops",
               kMostSuffixBytes);

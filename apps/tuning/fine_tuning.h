@@ -53,8 +53,10 @@ class FineTuning {
 
   const std::string& folder() const { return options_.folder; }
   const FileStore& files() const { return files_; }
+  FileStore& files() { return files_; }
   // Throws FieldError if the file is invalid (FileStore::add) or does not fit into the folder.
-  StoredFile upload(const std::string& label, std::string_view content);
+  StoredFile upload(const std::string& label, std::string_view content,
+                    const std::string& purpose = "fine-tune");
   // Throws FieldError if an unfinished job uses the file. Does nothing if it does not exist.
   void remove_file(const std::string& id);
 
@@ -78,6 +80,7 @@ class FineTuning {
   void try_to_serve(const Job& job);
   std::vector<TunedModel> models_of(const Job& job) const;
   void check_request(const JobRequest& request) const;
+  void check_file(const char* field, const std::string& id) const;
   void check_rewards(const JobRequest& request) const;
   Job change(const std::string& id, JobStatus status, const std::string& event);
   void warn(const std::string& message) const;

@@ -74,6 +74,7 @@ constexpr void (*kRequests[])(const Json&) = {use_as<ChatRequest>,
                                               use_as<SimilarityRequest>,
                                               use_as<TranslateRequest>,
                                               use_as<FineTuningRequest>,
+                                              use_as<BatchRequest>,
                                               use_as_items,
                                               use_as_blocks,
                                               use_as<OllamaChatRequest>,
@@ -96,10 +97,11 @@ void use_as_call(const std::string& text) {
     rules.enforced = format != nullptr;
     const Message whole = message_of(text, rules, true);
     Message streamed;
+    ResponseIds ids;
     text::MessageReader reader(rules);
     for (const char c : text)
-      for (const text::MessagePart& part : reader.add({&c, 1})) add_part(streamed, part, true);
-    for (const text::MessagePart& part : reader.finish()) add_part(streamed, part, true);
+      for (const text::MessagePart& part : reader.add({&c, 1})) add_part(streamed, part, true, ids);
+    for (const text::MessagePart& part : reader.finish()) add_part(streamed, part, true, ids);
     require(whole.content == streamed.content && whole.reasoning == streamed.reasoning,
             "a stream contains the whole text");
     require(whole.calls.size() == streamed.calls.size(), "a stream contains all calls");

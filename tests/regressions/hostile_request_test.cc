@@ -2,6 +2,7 @@
 // conversations that try to forge special tokens.
 
 #include <sys/stat.h>
+#include <map>
 
 #include "fovea/core/error.h"
 #include "serve/response_limits.h"
@@ -187,15 +188,20 @@ TEST_F(TemplateTest, HidesPathsAndLimitsQuotesInErrors) {
 }
 
 // Tools were silently ignored if the template did not support them.
-TEST_F(TemplateTest, RefusesFieldsThatTheTemplateIgnores) {
+// Tools are described in the system message; only the prompt shows whether they were.
+TEST_F(TemplateTest, IgnoresNoFieldThatTheTemplateIgnores) {
   const Json tools = {{{"type", "function"}, {"function", {{"name", "f"}}}}};
+  model_->facts.context = 4096;
   use("{% for m in messages %}{{ m.content }}{% endfor %}");
-  refused(post(kChatPath, chat({{"tools", tools}})), 400, "tools", "not supported");
   refused(post(kChatPath, chat({{"documents", {{{"text", "a"}}}}})), 400, "documents");
-  for (const char* choice : {"none", "required"}) {
+  std::map<std::string, int64_t> tokens;  // of the prompt
+  for (const std::string choice : {"none", "auto", "required"}) {
     const auto exchange = post(kChatPath, chat({{"tools", tools}, {"tool_choice", choice}}));
     EXPECT_EQ(exchange->response.status, 200) << choice << exchange->response.body;
+    tokens[choice] = parsed(exchange)["usage"]["prompt_tokens"].get<int64_t>();
   }
+  EXPECT_LT(tokens["none"] + 100, tokens["auto"]);
+  EXPECT_EQ(tokens["auto"], tokens["required"]);
   use("{{ tools }}{{ documents }}");
   EXPECT_EQ(
       post(kChatPath, chat({{"tools", tools}, {"documents", {{{"text", "a"}}}}}))->response.status,

@@ -82,6 +82,7 @@ class World:
                 (folder / "images" / name).mkdir(parents=True, exist_ok=True)
                 (folder / "images" / name / f"{i}.png").write_bytes(bars(vertical))
         self.images = folder / "images"
+        self.requests = file("requests.jsonl", "".join(json.dumps({"prompt": sentence(i, 4)}) + "\n" for i in range(4)))
         self.captions = file("captions.tsv", "".join(f"images/{name}/{i}.png\t{name} {sentence(i, 2)}\n" for i in range(12) for name in ("rows", "columns")))
         golden = json.loads((GOLDENS / "speech/training.json").read_text())
         lines = ["audio,text,language"]
@@ -247,6 +248,7 @@ def verb_cases(w):
         ("generate", "mirostat"): [*write, "--mirostat", 2],
         ("generate", "penalties"): [*write, "--dry-multiplier", 2, "--xtc-probability", "0.5"],
         ("generate", "alternatives"): [*write, "--alternatives", 3],
+        ("generate", "prompts"): [w.llama, "--prompts", w.requests, "-n", 12, "--seed", 3],
         ("translate", "beams"): [w.marian, lines, "--max-tokens", 8],
         ("translate", "greedy"): [w.marian, lines, "--max-length-factor", 1, "--beams", 1],
         ("embed", "dense"): [sentences, lines],
@@ -291,7 +293,7 @@ def verb_values(w):
     schema = w.file("schema.json", '{"type": "integer"}')
     grammar = w.file("grammar.gbnf", 'root ::= "ab"+')
     return {
-        "--file": [w.text], "--prompt": ["a fox"], "--ids": ["5,9,2"], "--image": [w.images / "rows/0.png"], "--frames": [2], "--echo": [],
+        "--file": [w.text], "--prompt": ["a fox"], "--prompts": [w.requests], "--ids": ["5,9,2"], "--image": [w.images / "rows/0.png"], "--frames": [2], "--echo": [],
         "--dtype": ["int8"], "--cache-dtype": ["int8"], "--adapter": [f"{w.adapter}:4"], "--mute": ["0.0"], "--mmproj": [w.text],
         "--prompt-cache": [w.folder / "prompt.cache"], "--stop": ["a"], "--stop-ids": ["70,71,72,73,74,75,76,77,78,79,80,81"], "--ban": ["a"], "--min-tokens": [11], "--predict": [3],
         "--temperature": [3], "--top-k": [2], "--top-p": ["0.2"], "--min-p": ["0.9"], "--typical-p": ["0.1"], "--top-n-sigma": ["0.1"],

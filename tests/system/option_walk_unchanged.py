@@ -35,6 +35,7 @@ GENERATE = {
     "--dry-sequence-breaker": {"*": "the text may not repeat"}, "--diversity-penalty": {"*": "the best text may be the same"}, "--length-penalty": {"*": "all texts are as long"},
     "--xtc-probability": {"*": "the text may be the same"}, "--echo": {},
     "--parse-special": {"*": "the prompt names no special token"},
+    "--prompts": {"prompts": "the value is the same"}, "--parallel": {"prompts": "speed; same answers"},
 }
 OTHERS = {
     ("translate", "--length-penalty"): {"beams": "the best translation is the same"},

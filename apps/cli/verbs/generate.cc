@@ -12,6 +12,7 @@
 #include "cli/command.h"
 #include "cli/reports/alternatives.h"
 #include "cli/reports/prompt_images.h"
+#include "cli/verbs/generate_prompts.h"
 #include "fovea/core/machine.h"
 #include "fovea/model/model_path.h"
 #include "fovea/text/chat.h"
@@ -47,7 +48,8 @@ class GenerateCommand : public Command {
  public:
   GenerateCommand()
       : Command(
-            "generate MODEL [TEXT | -f FILE | --ids 5,9,2 | < FILE] [OPTIONS]",
+            "generate MODEL [TEXT | -f FILE | --ids 5,9,2 | --prompts FILE.jsonl | < FILE] "
+            "[OPTIONS]",
             "Continues a prompt with a model. Only the continuation is written to standard output. "
             "One newline at the end of a file or of piped text is not part of the prompt.") {}
 
@@ -83,12 +85,12 @@ class GenerateCommand : public Command {
     table.add(integer("--at", {},
                       "--alternatives: position in the generated text, in tokens from 1", at_, 1,
                       kLargestId));
-    table.show_only({"MODEL",         "TEXT",    "--prompt",
-                     "--file",        "--ids",   "--image",
-                     "--echo",        "--dtype", "--cache-dtype",
-                     "--predict",     "--stop",  "--temperature",
-                     "--top-k",       "--top-p", "--greedy",
-                     "--seed",        "--draft", "--speculative-tokens",
+    prompts_.declare(table);
+    table.show_only({"MODEL",         "TEXT",          "--prompt",      "--prompts",
+                     "--out",         "--file",        "--ids",         "--image",
+                     "--echo",        "--dtype",       "--cache-dtype", "--predict",
+                     "--stop",        "--temperature", "--top-k",       "--top-p",
+                     "--greedy",      "--seed",        "--draft",       "--speculative-tokens",
                      "--generations", "--beams"});
   }
 
@@ -97,8 +99,12 @@ class GenerateCommand : public Command {
     Command::apply(table);
   }
 
+  bool runs_on_ranks(const OptionTable& table) const override { return table.given("--prompts"); }
+
   int run(const OptionTable& table) override {
     if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
+    prompts_.check(table);
+    if (prompts_.given()) return answer_file(table);
     const int sources = table.given("TEXT") + table.given("--prompt") + table.given("--file") +
                         table.given("--ids");
     if (sources > 1)
@@ -132,6 +138,24 @@ class GenerateCommand : public Command {
 
  private:
   static constexpr int64_t kLargestId = std::numeric_limits<int32_t>::max();
+
+  int answer_file(const OptionTable& table) {
+    if (table.given("--seed") && table.find("--seed")->get() == "-1")
+      throw UsageError("--seed: -1 is another seed each time; expected a number with --prompts");
+    const model::WeightPrecision precision = weight_precision(precision_);
+    const model::Model model = without_heads(
+        open_model(model_, precision, cache_type(cache_), adapters_of(adapters_), mmproj_), muted_);
+    generation_.settle(model, precision, *table_);
+    nlohmann::ordered_json key =
+        decisive_options(table, {"--prompts", "--out", "--parallel", "--threads", "--strict",
+                                 "--draft", "--draft-tokens", "--speculative-tokens"});
+    key["model"] = model::model_fingerprint(model_);
+    if (!adapters_.empty()) key["adapters"] = identity_of(adapters_of(adapters_));
+    const uint64_t seed = table.given("--seed") ? generation_.options.sampling.seed : 0;
+    return prompts_.run(
+        {model_, model, generation_.draft, generation_.options, table.given("--predict"), seed},
+        key);
+  }
 
   void read_prompt(const OptionTable& table) {
     if (table.given("TEXT") || table.given("--prompt")) return;
@@ -303,6 +327,7 @@ class GenerateCommand : public Command {
   int precision_ = 0, cache_ = 0;
   PromptImages images_;
   GenerationOptions generation_;
+  PromptsFile prompts_;
   OptionTable* table_ = nullptr;
   bool echo_ = false, parse_special_ = false;
   int64_t alternatives_ = 0, at_ = 1;

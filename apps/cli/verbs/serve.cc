@@ -27,6 +27,7 @@
 #include "options/refusals.h"
 #include "serve/api.h"
 #include "serve/api_error.h"
+#include "serve/batch_routes.h"
 #include "serve/fields.h"
 #include "serve/model_routes.h"
 #include "serve/open_served.h"
@@ -239,10 +240,11 @@ class ServeCommand : public Command {
 
   void declare_jobs(OptionTable& table) {
     table.section("Fine-tuning jobs");
-    table.add(as("DIR", text("--jobs", {},
-                             "accept fine-tuning jobs over HTTP and keep their files in this "
-                             "directory; requires an API key; see docs/serve.md",
-                             jobs_)));
+    table.add(
+        as("DIR", text("--jobs", {},
+                       "accept fine-tuning jobs and batches over HTTP and keep their files in this "
+                       "directory; requires an API key; see docs/serve.md",
+                       jobs_)));
     table.add(bytes("--max-upload", {},
                     "maximum size of an uploaded file: of --jobs, audio to transcribe, or a chat "
                     "with images",
@@ -349,13 +351,7 @@ class ServeCommand : public Command {
 
   std::string name_of(size_t i) const {
     if (i < names_.size()) return names_[i];
-    return name_of(models_[i]);
-  }
-
-  static std::string name_of(const std::string& path) {
-    const std::filesystem::path folder = std::filesystem::absolute(path).lexically_normal();
-    const std::filesystem::path last = folder.has_filename() ? folder : folder.parent_path();
-    return last.extension() == ".gguf" ? last.stem() : last.filename();
+    return serve::served_name(models_[i]);
   }
 
   // The adapters of the first model. Their names differ from one another and from the models'.
@@ -481,12 +477,16 @@ class ServeCommand : public Command {
   }
 
   http::Router routes(serve::Api& api, const serve::ModelFolder& folder,
-                      std::optional<tuning::FineTuning>& jobs) {
+                      std::optional<tuning::FineTuning>& jobs,
+                      std::optional<serve::Batches>& batches) {
     http::Router router = api.router(max_upload_);
     serve::add_speech_routes(router, [&api] { return api.models(); }, max_upload_);
     if (!jobs_.empty()) {
       jobs.emplace(job_options(api.models()));
-      serve::add_tuning_routes(router, *jobs, max_upload_);
+      batches.emplace(jobs->files(), jobs->folder(), engine_.most_sequences);
+      serve::add_tuning_routes(router, *jobs, max_upload_,
+                               [&](const std::string& file) { batches->check_unused(file); });
+      serve::add_batch_routes(router, *batches);
     }
     if (!models_folder_.empty()) serve::add_model_routes(router, api, folder);
     serve::add_openapi_route(router);
@@ -503,6 +503,7 @@ class ServeCommand : public Command {
     api.options() = {any_model_, allow_pull_, models_folder_.empty(), folder.open};
     api.set_warn([](const std::string& warning) { warn({warning}); });
     std::optional<tuning::FineTuning> jobs;
+    std::optional<serve::Batches> batches;
     http_.log = [&](const http::AccessRecord& record) {
       api.metrics().request(record);
       if (is_logged(record)) note(log_line(record, log_json_));
@@ -511,10 +512,11 @@ class ServeCommand : public Command {
     http::Server server(serve::loading_router(api.readiness()), http_);
     server.start();
     if (!open_all(api)) return stop_code();
-    server.replace_routes(routes(api, folder, jobs));
+    server.replace_routes(routes(api, folder, jobs, batches));
     if (jobs) {
       jobs->start([&](const tuning::TunedModel& tuned) { add_tuned(api, tuned); },
                   [](const std::string& warning) { warn({warning}); });
+      batches->start(api.router(max_upload_), [](const std::string& warning) { warn({warning}); });
     }
     api.readiness() = serve::Readiness::ready;
     announce(server.port(), api.models());
@@ -522,6 +524,7 @@ class ServeCommand : public Command {
     api.readiness() = serve::Readiness::draining;
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(drain_);
     while (std::chrono::steady_clock::now() < end) wait_a_little();
+    if (batches) batches->stop();
     std::thread jobs_end([&] {
       if (jobs) jobs->stop(std::chrono::seconds(grace_));
     });

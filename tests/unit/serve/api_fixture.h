@@ -147,6 +147,7 @@ class ApiTest : public testing::Test {
     request.method = method;
     request.path = path;
     request.body = body;
+    request.id = request_id_;
     const auto found = router_.find(request);
     std::get<const http::Route*>(found)->handler(request, exchange);
     while (!pending_.empty()) {
@@ -217,7 +218,7 @@ class ApiTest : public testing::Test {
 
   std::vector<std::string> pieces_ = {"Hel", "", "lo"};
   infer::FinishReason finish_ = infer::FinishReason::end;
-  std::string error_;
+  std::string request_id_, error_;
   ErrorKind error_kind_ = ErrorKind::Failed;
   bool holding_ = false;
   int64_t most_room_ = 1'000'000;   // tokens that fit into the cache

@@ -442,8 +442,10 @@ Json valid_body(const std::string& path) {
 TEST_F(ApiTest, ChecksTypeAndLimitsOfEveryField) {
   int count = 0;
   for (const auto& [path, fields] : routes_with_fields()) {
-    if (path == std::string(FineTuningRequest::kPath)) continue;  // see tuning_routes_test.cc
-    if (path == std::string(InfillRequest::kPath)) continue;      // see llama_test.cc
+    // See tuning_routes_test.cc, batches_test.cc and llama_test.cc.
+    if (path == std::string(FineTuningRequest::kPath) || path == std::string(BatchRequest::kPath) ||
+        path == std::string(InfillRequest::kPath))
+      continue;
     for (const FieldInfo& field : fields) {
       Json body = valid_body(path);
       EXPECT_EQ(post(path, body)->response.status, 200) << path;
@@ -499,7 +501,9 @@ TEST_F(ApiTest, AcceptsNumbersAtTheirLimitsOnly) {
                                          "fovea.hidden_states.layer"};
   for (const auto& [route, fields] : routes_with_fields()) {
     const std::string path = route;
-    if (path == FineTuningRequest::kPath || path == InfillRequest::kPath) continue;
+    if (path == FineTuningRequest::kPath || path == InfillRequest::kPath ||
+        path == BatchRequest::kPath)
+      continue;
     for (const FieldInfo& field : fields) {
       const bool whole = field.type == FieldType::integer;
       if ((!whole && field.type != FieldType::number) || bounded.contains(field.name)) continue;

@@ -28,8 +28,9 @@ TEST(ToolCalls, LeavesOtherTextsAsTheyAre) {
 }
 
 TEST(ToolCalls, HasIdsOfNineLettersAndDigits) {
-  EXPECT_EQ(new_call_id(true).size(), 9u);
-  EXPECT_EQ(new_call_id(false).substr(0, 5), "call_");
+  ResponseIds ids;
+  EXPECT_EQ(new_call_id(true, ids).size(), 9u);
+  EXPECT_EQ(new_call_id(false, ids).substr(0, 5), "call_");
   EXPECT_EQ(short_call_id("call_1"), short_call_id("call_1"));
   EXPECT_NE(short_call_id("call_1"), short_call_id("call_2"));
 }

@@ -99,7 +99,7 @@ TEST_F(TuningRoutesTest, WrongUploadsAreRefused) {
   refused(upload({{"file", "1"}}), 400, "purpose", "is missing");
   refused(upload({{"purpose", "fine-tune"}}), 400, "file", "is missing");
   refused(upload({{"purpose", "fine-tune"}, {"data", "1"}}), 400, "file", "is missing");
-  refused(upload({{"purpose", "batch"}, {"file", "1"}}), 400, "purpose", "expected fine-tune");
+  refused(upload({{"purpose", "vision"}, {"file", "1"}}), 400, "purpose", "expected fine-tune");
   refused(upload({{"purpose", "fine-tune"}, {"file", "1"}, {"file", "2"}}), 400, "file", "twice");
   refused(upload({{"purpose", "fine-tune"}, {"file", "1"}}, ""), 400, "file", "with a name");
   refused(upload({{"purpose", "fine-tune"}, {"file", ""}}), 400, "file", "is empty");
