@@ -45,13 +45,13 @@ http::Request BatchRun::request_of(const BatchLine& line, const std::string& id)
 }
 
 http::Response BatchRun::response_to(const BatchLine& line, const std::string& id) const {
-  constexpr int kMostPauses = 64;
+  constexpr int kMostPauses = 64, kMostAttempts = 300;  // a quarter of an hour
   for (int attempt = 1;; ++attempt) {
     const DirectRequest request(router, request_of(line, id));
     std::optional<http::Response> response;
     while (!(response = request.wait(kPause)))
       if (stopped()) throw Stopped();
-    if (!is_temporary(*response)) return *response;
+    if (!is_temporary(*response) || attempt == kMostAttempts) return *response;
     for (int i = 0; i < std::min(1 << std::min(attempt, 10), kMostPauses); ++i) {
       if (stopped()) throw Stopped();
       std::this_thread::sleep_for(kPause);

@@ -13,6 +13,7 @@
 #include "fovea/text/text_lines.h"
 #include "jobs/line_queue.h"
 #include "serve/batch_run.h"
+#include "tuning/job_runner.h"
 
 namespace fovea::serve {
 namespace {
@@ -59,8 +60,11 @@ class LinesFile {
 
 }  // namespace
 
-Batches::Batches(tuning::FileStore& files, const std::string& folder, int64_t sequences)
+Batches::Batches(tuning::FileStore& files, const std::string& folder, uint64_t most_bytes,
+                 int64_t sequences)
     : files_(files),
+      folder_(folder),
+      most_bytes_(most_bytes),
       lines_(static_cast<size_t>(std::max<int64_t>(1, sequences / kShare))),
       store_(folder) {}
 
@@ -165,12 +169,22 @@ void Batches::work() {
     } catch (const std::exception& error) {
       if (stopping_) return;
       warn_(*id + ": " + error.what());
-      try {  // paths of the server are no matter of clients
-        fail(*id, {{"server_error", "the server cannot write or read its files", "", 0}});
-      } catch (const Error&) {
-        // The disk is full: the batch has failed in memory.
-      }
+      give_up(*id, error);
     }
+  }
+}
+
+// Fails a batch for an error of the server, whose paths are no matter of clients.
+void Batches::give_up(const std::string& id, const std::exception& error) {
+  const auto* const known = dynamic_cast<const Error*>(&error);
+  const bool full = known != nullptr && known->kind() == ErrorKind::OutOfMemory;
+  try {
+    const std::string output = path_of(*find(id), kOutput);
+    for (const char* ending : {".part", ".journal"}) remove_tree(output + ending);
+    fail(id, {{full ? "insufficient_storage" : "server_error",
+               full ? error.what() : "the server cannot write or read its files", "", 0}});
+  } catch (const Error&) {
+    // The disk is full: the batch has failed in memory.
   }
 }
 
@@ -243,16 +257,22 @@ void Batches::answer(const Batch& batch) {
   };
   const BatchRun run{router_, batch.id, false, batch.input_file,
                      [this] { return stopping_.load(); }};
+  std::atomic<uint64_t> used = tuning::bytes_below(folder_);
+  const auto compute = [&](const jobs::LineBlock& block) {
+    jobs::BlockResult result = run.answer(block);
+    if ((used += result.bytes.size()) > most_bytes_)
+      throw Error(ErrorKind::OutOfMemory,
+                  fmt::format("the answers do not fit; of {} MB for files and jobs, all are used",
+                              most_bytes_ >> 20));
+    return result;
+  };
   const size_t threads = std::min(lines_, kBlocks);
   jobs::LineQueue queue(job, 4 * threads);
   {
     std::vector<std::jthread> all;
     for (size_t i = 0; i < threads; ++i)
-      all.emplace_back([&] {
-        jobs::compute_blocks(
-            queue, [&](const jobs::LineBlock& block) { return run.answer(block); },
-            [&] { return halted(batch.id); });
-      });
+      all.emplace_back(
+          [&] { jobs::compute_blocks(queue, compute, [&] { return halted(batch.id); }); });
   }
   if (!stopping_) queue.finish();
 }

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <exception>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -25,8 +26,10 @@ class Batches {
   static constexpr size_t kMostBatches = 1000;
   static constexpr int64_t kShare = 4;  // a batch has at most 1 / kShare of the sequences
 
-  // `folder`: of the files and the batches. `sequences`: those that the engine has at a time.
-  Batches(tuning::FileStore& files, const std::string& folder, int64_t sequences);
+  // `folder`: of the files and the batches, which have at most `most_bytes`. `sequences`: those
+  // that the engine has at a time.
+  Batches(tuning::FileStore& files, const std::string& folder, uint64_t most_bytes,
+          int64_t sequences);
   ~Batches() { stop(); }
   Batches(const Batches&) = delete;
   Batches& operator=(const Batches&) = delete;
@@ -53,8 +56,11 @@ class Batches {
   bool halted(const std::string& id) const;  // whether no further lines are answered
   std::string path_of(const tuning::Batch& batch, const char* name) const;
   void fail(const std::string& id, std::vector<tuning::BatchError> errors);
+  void give_up(const std::string& id, const std::exception& error);
 
   tuning::FileStore& files_;
+  const std::string folder_;
+  const uint64_t most_bytes_;
   const size_t lines_;  // that are answered at a time
   http::Router router_;
   std::function<void(const std::string&)> warn_;

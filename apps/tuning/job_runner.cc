@@ -23,6 +23,14 @@ constexpr std::streamoff kMostOutput = 1 << 20;  // bytes read of what a child p
 constexpr const char *kPlan = "plan.json", *kPlanErrors = "plan.txt", *kResult = "result.json",
                      *kErrors = "training.txt", *kModel = "model";
 
+}  // namespace
+
+const BaseModel* JobRunner::base_of(const Job& job) const {
+  for (const BaseModel& base : options_.bases)
+    if (base.name == job.request.model) return &base;
+  return nullptr;
+}
+
 uint64_t bytes_below(const std::string& folder) {
   namespace fs = std::filesystem;
   uint64_t bytes = 0;
@@ -36,14 +44,6 @@ uint64_t bytes_below(const std::string& folder) {
     if (!gone) bytes += size;
   }
   return bytes;
-}
-
-}  // namespace
-
-const BaseModel* JobRunner::base_of(const Job& job) const {
-  for (const BaseModel& base : options_.bases)
-    if (base.name == job.request.model) return &base;
-  return nullptr;
 }
 
 uint64_t JobRunner::used_bytes() const { return bytes_below(options_.folder); }

@@ -23,6 +23,9 @@ struct RunnerOptions {
   std::vector<std::string> program = {};  // starts `fovea`: with its arguments before the verb
 };
 
+// Returns the bytes of all files in a folder and its subfolders.
+uint64_t bytes_below(const std::string& folder);
+
 // Runs the jobs of a store, each as a child process: one at a time is validated, and one is
 // trained. advance() must be called repeatedly, always on the same thread, since the child
 // processes end with it.

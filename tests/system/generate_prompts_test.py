@@ -145,17 +145,44 @@ class GeneratePrompts(ServeTest):
         piped = self.ok(fovea("generate", self.model, "--prompts", "-", input=file.read_bytes()))
         self.assertEqual(piped.stdout, self.out.read_bytes())
 
+    def start_ranks(self, ranks, *arguments):
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("OMPI_")}
+        return subprocess.Popen(command_of(ranks, "generate", self.model, *arguments), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, env=environment)
+
     @unittest.skipUnless(MPI, "no mpirun here, or a build without MPI")
     def test_ranks_give_the_same_bytes(self):
         file = self.long_file(60)
         self.answers(file, "--parallel", 4)
         for ranks in (2, 3):
             out = self.folder / f"out{ranks}.jsonl"
-            environment = {key: value for key, value in os.environ.items() if not key.startswith("OMPI_")}
-            done = subprocess.run(command_of(ranks, "generate", self.model, "--prompts", file, "--output", out, "--parallel", 4),
-                                  stdin=subprocess.DEVNULL, capture_output=True, timeout=120, check=False, env=environment)
-            self.assertEqual(done.returncode, 0, done.stderr)
+            process = self.start_ranks(ranks, "--prompts", file, "--output", out, "--parallel", 4)
+            error = process.communicate(timeout=120)[1]
+            self.assertEqual(process.returncode, 0, error)
             self.assertEqual(out.read_bytes(), self.out.read_bytes())
+        process = self.start_ranks(3, "--prompts", self.folder / "none")
+        error = process.communicate(timeout=120)[1]
+        self.assertEqual(error.count(b"fovea: error: "), 1, error)
+
+    @unittest.skipUnless(MPI, "no mpirun here, or a build without MPI")
+    def test_interrupted_ranks_continue_as_one_process(self):
+        file = self.long_file(1500)
+        self.answers(file)
+        out, journal = self.folder / "again.jsonl", self.folder / "again.jsonl.journal"
+        process = self.start_ranks(3, "--prompts", file, "--output", out, "--parallel", 2)
+        self.wait_until(lambda: journal.exists() and journal.read_bytes().count(b"\n") > 5, seconds=60)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+        self.assertFalse(out.exists())
+        done = self.ok(fovea("generate", self.model, "--prompts", file, "--output", out))
+        self.assertIn(b"resumes after line", done.stderr)
+        self.assertEqual(out.read_bytes(), self.out.read_bytes())
+
+    def test_a_chat_template_replaces_the_models(self):
+        edit_json(self.model / "tokenizer_config.json", {"chat_template": None})
+        file = self.prompts(line(1))
+        self.assertEqual(self.answers(file)[0]["response"]["body"]["error"]["code"], "no_chat_template")
+        self.assertEqual(self.answers(file, "--chat-template", TEMPLATE)[0]["response"]["status_code"], 200)
 
 
 if __name__ == "__main__":

@@ -82,7 +82,7 @@ class World:
                 (folder / "images" / name).mkdir(parents=True, exist_ok=True)
                 (folder / "images" / name / f"{i}.png").write_bytes(bars(vertical))
         self.images = folder / "images"
-        self.requests = file("requests.jsonl", "".join(json.dumps({"prompt": sentence(i, 4)}) + "\n" for i in range(4)))
+        self.requests = file("requests.jsonl", "".join(json.dumps({"prompt": sentence(i, 4)} if i % 2 else {"messages": [{"role": "user", "content": sentence(i, 4)}]}) + "\n" for i in range(4)))
         self.captions = file("captions.tsv", "".join(f"images/{name}/{i}.png\t{name} {sentence(i, 2)}\n" for i in range(12) for name in ("rows", "columns")))
         golden = json.loads((GOLDENS / "speech/training.json").read_text())
         lines = ["audio,text,language"]

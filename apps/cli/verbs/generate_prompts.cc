@@ -7,6 +7,8 @@
 #include <chrono>
 #include <optional>
 
+#include "base/hash.h"
+#include "fovea/core/read_file.h"
 #include "jobs/line_job.h"
 #include "jobs/ranks.h"
 #include "options/common_options.h"
@@ -28,6 +30,10 @@ using Clock = std::chrono::steady_clock;
 // Blocks of lines in progress, of which each waits for its longest answer.
 constexpr size_t kBlocks = 16;
 
+std::string counted(int64_t count, const std::string& one) {
+  return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
+}
+
 // Shows how far the file is, and how long the rest takes.
 class PromptsProgress {
  public:
@@ -45,8 +51,9 @@ class PromptsProgress {
       return;
     }
     const double fraction = bytes_ > 0 ? std::min(now / bytes_, 1.0) : 0;
-    std::string text = fmt::format("{} lines, {} tokens/s", progress.lines, amount(rate(progress)));
-    if (progress.errors > 0) text += fmt::format(", {} errors", progress.errors);
+    std::string text =
+        fmt::format("{}, {} tokens/s", counted(progress.lines, "line"), amount(rate(progress)));
+    if (progress.errors > 0) text += ", " + counted(progress.errors, "error");
     if (bytes_ > 0 && now > bytes_before_)
       text += fmt::format(
           ", {} left", duration(seconds() * std::max(bytes_ - now, 0.0) / (now - bytes_before_)));
@@ -68,13 +75,11 @@ class PromptsProgress {
   std::optional<Clock::time_point> began_;
 };
 
-std::string counted(int64_t count, const std::string& one) {
-  return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
-}
-
-serve::Api::Models served(const PromptsFile::Model& model, infer::EngineOptions engine) {
+serve::Api::Models served(const PromptsFile::Model& model, const std::string& chat_template,
+                          infer::EngineOptions engine) {
   serve::ServedOptions options;
   options.name = serve::served_name(model.path);
+  options.template_file = chat_template;
   options.opened = model.opened;
   options.engine = std::move(engine);
   options.engine.draft = model.draft;
@@ -98,6 +103,8 @@ void PromptsFile::declare(OptionTable& table) {
                text("--prompts", {"--input-file"},
                     "answer the requests in a file, one per line; see docs/batches.md", file_)));
   table.add(job_output(out_));
+  table.add(as("FILE", text("--chat-template", {"--chat-template-file"},
+                            "--prompts: chat template to use instead of the model's", template_)));
   table.add(bytes("--cache", {"--cache-bytes"},
                   "--prompts: memory of the key-value cache; 0 = a quarter of the free memory",
                   engine_.cache_bytes));
@@ -107,7 +114,7 @@ void PromptsFile::declare(OptionTable& table) {
 }
 
 void PromptsFile::check(const OptionTable& table) const {
-  require(table, given(), {"--out", "--cache", "--parallel"}, "--prompts");
+  require(table, given(), {"--out", "--chat-template", "--cache", "--parallel"}, "--prompts");
   require(table, !given(),
           {"TEXT",
            "--prompt",
@@ -139,7 +146,7 @@ void PromptsFile::check(const OptionTable& table) const {
 int PromptsFile::run(const Model& model, const nlohmann::ordered_json& key) {
   infer::EngineOptions engine = engine_;
   engine.most_waiting = 100'000;  // the number of lines in progress is limited here
-  serve::Api api(served(model, engine));
+  serve::Api api(served(model, template_, engine));
   api.options().any_model = true;
   api.options().stable = true;
   api.set_warn([](const std::string& warning) { warn({warning}); });
@@ -148,6 +155,7 @@ int PromptsFile::run(const Model& model, const nlohmann::ordered_json& key) {
   job.files = {file_};
   job.out = out_;
   job.key = key;
+  if (!template_.empty()) job.key["--chat-template"] = hash_text(hash_bytes(read_file(template_)));
   job.at_once = kBlocks;
   // Twice as many lines as sequences, so that sequences that end are replaced at once.
   job.block_lines = static_cast<size_t>(std::max<int64_t>(1, 2 * engine_.most_sequences / 16));

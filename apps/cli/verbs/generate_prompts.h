@@ -29,7 +29,7 @@ class PromptsFile {
   int run(const Model& model, const nlohmann::ordered_json& key);
 
  private:
-  std::string file_, out_;
+  std::string file_, out_, template_;
   infer::EngineOptions engine_;
 };
 

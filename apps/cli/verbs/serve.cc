@@ -483,7 +483,7 @@ class ServeCommand : public Command {
     serve::add_speech_routes(router, [&api] { return api.models(); }, max_upload_);
     if (!jobs_.empty()) {
       jobs.emplace(job_options(api.models()));
-      batches.emplace(jobs->files(), jobs->folder(), engine_.most_sequences);
+      batches.emplace(jobs->files(), jobs->folder(), max_jobs_, engine_.most_sequences);
       serve::add_tuning_routes(router, *jobs, max_upload_,
                                [&](const std::string& file) { batches->check_unused(file); });
       serve::add_batch_routes(router, *batches);

@@ -21,7 +21,7 @@ class BatchesTest : public testing::Test {
 
   void open() {
     files_ = std::make_unique<tuning::FileStore>(folder_ / "files");
-    batches_ = std::make_unique<Batches>(*files_, folder_.path(), 16);
+    batches_ = std::make_unique<Batches>(*files_, folder_.path(), most_bytes_, 16);
     http::Route route = {"POST", "/v1/completions"};
     route.handler = [this](const http::Request& request, std::shared_ptr<http::Exchange> exchange) {
       const std::lock_guard lock(mutex_);
@@ -108,6 +108,7 @@ class BatchesTest : public testing::Test {
   std::unique_ptr<Batches> batches_;
   http::Router routes_;
   std::string warnings_;
+  uint64_t most_bytes_ = 1 << 20;
   std::mutex mutex_;
   bool holding_ = false;
   std::vector<std::shared_ptr<http::Exchange>> held_;
@@ -195,6 +196,19 @@ TEST_F(BatchesTest, ContinueAfterARestart) {
   ASSERT_EQ(lines.size(), 12u);
   EXPECT_EQ(done["request_counts"]["completed"], 12);
   for (size_t i = 0; i < lines.size(); ++i) EXPECT_EQ(lines[i]["custom_id"], std::to_string(i));
+}
+
+TEST_F(BatchesTest, TakeLimitedStorage) {
+  std::string all;
+  for (int i = 0; i < 30; ++i) all += line(i);
+  close();
+  most_bytes_ = all.size() + 2000;
+  open();
+  const Json failed = wait_for(create(all), "failed");
+  EXPECT_EQ(failed["errors"]["data"][0]["code"], "insufficient_storage");
+  EXPECT_EQ(list_files(folder_ / "batches/" + failed["id"].get<std::string>()),
+            std::vector<std::string>{"batch.json"});
+  most_bytes_ = 1 << 20;
 }
 
 TEST_F(BatchesTest, WrongRequestsAreRefused) {
