@@ -63,7 +63,7 @@ class DirectRequest::State {
 class DirectRequest::StoredExchange : public http::Exchange {
  public:
   explicit StoredExchange(std::shared_ptr<State> state) : state_(std::move(state)) {}
-  ~StoredExchange() override { abort(); }
+  ~StoredExchange() override { refuse(); }
   void send(http::Response response) override { state_->respond(std::move(response)); }
 
   void begin(http::Response head) override { head_ = std::move(head); }
@@ -73,15 +73,17 @@ class DirectRequest::StoredExchange : public http::Exchange {
   }
   void finish() override { state_->respond(std::move(head_)); }
 
-  void abort() override {
-    state_->respond(error_response(
-        ErrorShape::openai, {500, "the server ended the request without a response", "", ""}));
-  }
+  void abort() override { refuse(); }
   bool gone() const override { return state_->cancelled(); }
   bool hold(int64_t) override { return true; }
   void on_gone(std::function<void()> call) override { state_->on_cancel(std::move(call)); }
 
  private:
+  void refuse() {
+    state_->respond(error_response(
+        ErrorShape::openai, {500, "the server ended the request without a response", "", ""}));
+  }
+
   const std::shared_ptr<State> state_;
   http::Response head_;
 };
