@@ -207,6 +207,9 @@ void pull_model(Api& api, const http::Request& request, const ExchangePtr& excha
     throw ApiError{400, "stream: expected true or false", "stream", "invalid_type"};
   PullReport report(exchange, stream != false);
   if (is_known(api, name)) return report.succeed();
+  if (!worker)
+    throw ApiError{403, "pull: not allowed; the server must be started with --allow-pull", "",
+                   "not_allowed"};
   if (!api.options().open)
     throw ApiError{501, "pull: this server fetches no models", "", "unsupported"};
   static_cast<void>(hub_name(name));  // before the request waits
@@ -262,9 +265,6 @@ void add_ollama_model_routes(http::Router& router, Api& api) {
   router.add(guarded_route(
       "POST", "/api/pull",
       [&api, worker](const http::Request& request, const ExchangePtr& exchange) {
-        if (!worker)
-          throw ApiError{403, "pull: not allowed; the server must be started with --allow-pull", "",
-                         "not_allowed"};
         pull_model(api, request, exchange, worker);
       },
       ErrorShape::translate));

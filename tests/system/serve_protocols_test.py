@@ -58,7 +58,7 @@ assert len(client.embeddings(model="sentence_model", prompt="the eye").embedding
 shown = client.show("model")
 assert "completion" in shown.capabilities and shown.template and shown.modelinfo["general.parameter_count"] > 0
 assert client.ps().models[0].context_length > 0
-for status, ask in ((404, lambda: client.chat(model="none", messages=hi)), (403, lambda: client.pull("model")), (501, lambda: client.delete("model")),
+for status, ask in ((404, lambda: client.chat(model="none", messages=hi)), (403, lambda: client.pull("hf.co/user/other")), (501, lambda: client.delete("model")),
                     (400, lambda: client.chat(model="model", messages=hi, options={"num_ctx": 10 ** 6})), (501, lambda: client.copy("model", "b")),
                     (400, lambda: client.generate(model="model", prompt="a", template="x")), (501, lambda: client.create("b", from_="model"))):
     try:
@@ -122,7 +122,7 @@ class ServeProtocols(ServeTest):
         self.refused("/api/chat", {"messages": [{"role": "user", "content": "a", "images": [picture]}]}, 400, "reads no images")
         self.refused("/api/generate", {"prompt": "The eye " * 500}, 400, "prompt")
         self.refused("/api/chat", {**CHAT, "think": True}, 400, "thinking")
-        self.refused("/api/pull", {"model": "model"}, 403, "--allow-pull")
+        self.refused("/api/pull", {"model": "hf.co/user/other"}, 403, "--allow-pull")
         self.assertEqual(self.good("/api/chat", {"model": "model"})["done_reason"], "load")
         for method, path in (("HEAD", "/"), ("HEAD", "/api/version"), ("GET", "/")):
             self.assertEqual(self.ask(method, path, headers={"Accept": "application/json"})[0], 200)

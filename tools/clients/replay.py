@@ -23,12 +23,14 @@ CACHED = re.compile(r'("(?:cached_tokens|cache_read_input_tokens|input_tokens|pr
 
 
 def without_texts(value):
-    """Replaces long texts within a JSON value by their lengths."""
+    """Replaces long texts and descriptions within a JSON value by their lengths."""
     if isinstance(value, str):
         return value if len(value) <= LONGEST else f"[{len(value)} characters]"
     if isinstance(value, list):
         return [without_texts(each) for each in value]
-    return {key: without_texts(each) for key, each in value.items()} if isinstance(value, dict) else value
+    if not isinstance(value, dict):
+        return value
+    return {key: f"[{len(each)} characters]" if key == "description" and isinstance(each, str) else without_texts(each) for key, each in value.items()}
 
 
 def start(fovea, folder, log):

@@ -400,7 +400,9 @@ TEST_F(OllamaTest, ListsAndShowsModels) {
 }
 
 TEST_F(OllamaTest, ChangesNoModels) {
-  refused_plainly(post("/api/pull", {{"model", "first"}}), 403, "--allow-pull");
+  refused_plainly(post("/api/pull", {{"model", "hf.co/user/other"}}), 403, "--allow-pull");
+  // Nothing is fetched for a model that is served.
+  EXPECT_EQ(post("/api/pull", {{"model", "first"}})->response.status, 200);
   for (const char* path : {"/api/create", "/api/copy", "/api/push", "/api/blobs/sha256:00"})
     refused_plainly(post(path, Json::object()), 501, "/api/");
   refused_plainly(ask("DELETE", "/api/delete", "{}"), 501, "delete");
