@@ -122,6 +122,14 @@ function addCalls(calls, pieces) {
   }
 }
 
+// Shows reasoning above the text of an answer: open until the answer begins.
+function showReasoning(box, content) {
+  const reasoning = element("pre");
+  const details = element("details", {className: "reasoning", open: true}, element("summary", {}, "Reasoning"), reasoning);
+  box.insertBefore(details, content);
+  return {details, reasoning};
+}
+
 // Keeps the newest text in view, unless the reader has scrolled up.
 function follow(change) {
   const page = document.scrollingElement;
@@ -144,7 +152,7 @@ async function answer() {
   running = new AbortController();
   setBusy(true);
   const calls = [];
-  let tokens = 0, ended = "", failed = false;
+  let tokens = 0, ended = "", failed = false, thought = null;
   try {
     const response = await fetch("v1/chat/completions", {
       method: "POST", headers: headers(), signal: running.signal,
@@ -155,7 +163,10 @@ async function answer() {
       if (event.error) throw new Error(event.error.message);
       if (event.usage) tokens = event.usage.completion_tokens;
       const choice = event.choices?.[0];
-      follow(() => content.append(choice?.delta?.content ?? ""));
+      const {reasoning_content: reasoning, content: text = ""} = choice?.delta ?? {};
+      if (reasoning) thought ??= showReasoning(box, content);
+      if (text && thought) thought.details.open = false;
+      follow(() => reasoning ? thought.reasoning.append(reasoning) : content.append(text));
       addCalls(calls, choice?.delta?.tool_calls ?? []);
       ended = choice?.finish_reason ?? ended;
     }
@@ -167,6 +178,7 @@ async function answer() {
   running = null;
   last = {body, box, before: messages.length, tokens};
   const said = {role: "assistant", content: content.textContent};
+  if (thought) said.reasoning_content = thought.reasoning.textContent;
   if (calls.length) said.tool_calls = calls;
   if (said.content || calls.length) messages.push(said);
   const seconds = (performance.now() - began) / 1000;
