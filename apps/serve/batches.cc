@@ -260,7 +260,8 @@ void Batches::answer(const Batch& batch) {
   std::atomic<uint64_t> used = tuning::bytes_below(folder_);
   const auto compute = [&](const jobs::LineBlock& block) {
     jobs::BlockResult result = run.answer(block);
-    if ((used += result.bytes.size()) > most_bytes_)
+    used += result.bytes.size();
+    if (used > most_bytes_)
       throw Error(ErrorKind::OutOfMemory,
                   fmt::format("the answers do not fit; of {} MB for files and jobs, all are used",
                               most_bytes_ >> 20));
