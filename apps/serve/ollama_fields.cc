@@ -40,7 +40,7 @@ void put_repeat_last_n(const Json& value, GenerationRequest& request) {
     sampling.repetition_penalty = 1;
     sampling.presence_penalty = sampling.frequency_penalty = 0;
   } else if (value != -1) {
-    request.warnings.push_back(
+    request.warnings.emplace_back(
         "options.repeat_last_n is ignored: the penalties apply to all earlier tokens");
   }
 }
@@ -49,9 +49,9 @@ void put_ollama_stream(const Json& value, GenerationRequest& request) { request.
 
 void put_think(const Json& value, OllamaRequest& request) {
   const bool level = value == "low" || value == "medium" || value == "high" || value == "max";
-  if (!value.is_boolean() && !level && value != "")
+  if (!value.is_boolean() && !level && !is_neutral(value))
     refuse_value("think", "true, false, low, medium, high or max");
-  if (value != "") request.think = value;
+  if (!is_neutral(value) || value == false) request.think = value;
 }
 
 void put_ollama_messages(const Json& value, OllamaChatRequest& request) {

@@ -69,7 +69,7 @@ void name_call(Json& message, const std::string& name, OpenCalls& open) {
   auto call = open.begin();
   for (auto each = open.begin(); each != open.end(); ++each) {
     const bool named =
-        id.is_string() ? each->second == id : tool.is_string() && each->first == tool;
+        id.is_string() ? Json(each->second) == id : tool.is_string() && Json(each->first) == tool;
     if (!named) continue;
     call = each;
     break;

@@ -11,6 +11,7 @@
 #include "serve/ollama_format.h"
 #include "serve/ollama_messages.h"
 #include "serve/prompts.h"
+#include "serve/reasoning.h"
 #include "serve/unknown_fields.h"
 #include "serve/vectors.h"
 
@@ -90,16 +91,8 @@ void apply_think(OllamaRequest& request, const ServedModel& model) {
     throw ApiError{400, "think: the model does not support thinking; expected false", "think",
                    "unsupported_by_template"};
   if (!reasons) return;
-  const auto reads = [&](const char* variable) {
-    return generator.chat->source.find(variable) != std::string::npos;
-  };
-  request.template_variables["enable_thinking"] = think != false;
-  if (think.is_string()) request.template_variables["reasoning_effort"] = think;
-  if (think == false && !reads("enable_thinking"))
-    request.warnings.emplace_back("think is ignored: the chat template has no enable_thinking");
-  if (think.is_string() && !reads("reasoning_effort"))
-    request.warnings.emplace_back(
-        "the level of think is ignored: the chat template has no reasoning_effort");
+  switch_reasoning(think != false, model, request);
+  if (think.is_string()) set_effort(think, "think", model, request);
 }
 
 void check_images(const ServedModel& model, bool given, const char* param) {
@@ -200,11 +193,11 @@ void answer_embed(const Api& api, const http::Request& http_request, const Excha
       api, http_request.body, makes_vectors,
       [](VectorRequest& defaults, const ServedModel&) { defaults.options.normalise = true; });
   serve_vectors(request, false, "input", ErrorShape::translate, model, exchange,
-                [began, name = name](const infer::Embeddings& embeddings) {
+                [began, shown = name](const infer::Embeddings& embeddings) {
                   const std::chrono::nanoseconds total = std::chrono::steady_clock::now() - began;
                   const int64_t tokens = std::accumulate(embeddings.tokens.begin(),
                                                          embeddings.tokens.end(), int64_t{0});
-                  const Json object = {{"model", name},
+                  const Json object = {{"model", shown},
                                        {"total_duration", total.count()},
                                        {"load_duration", 0},
                                        {"prompt_eval_count", tokens}};

@@ -122,7 +122,7 @@ class ResponsesFormat : public GenerationFormat {
     return fmt::format("{}_{:016x}{:016x}", prefix, first, ids_.next());
   }
 
-  std::string event(const char* type, Json data) {
+  std::string event(const char* type, const Json& data) {
     Json all = {{"type", type}, {"sequence_number", sequence_++}};
     all.update(data);
     return fmt::format("event: {}\ndata: {}\n\n", type, json_line(all));

@@ -115,7 +115,7 @@ class Conversation {
       return;
     }
     Json& message = assistant();
-    if (message.contains("tool_calls") || message["content"] != "") {
+    if (message.contains("tool_calls") || !is_neutral(message["content"])) {
       messages.push_back({{"role", role}, {"content", std::move(content)}});
     } else {
       message["content"] = std::move(content);
@@ -162,7 +162,7 @@ void add_function(const Json& tool, const std::string& at, Json& tools) {
 Json messages_of_items(const Json& instructions, const Json& input,
                        std::vector<std::string>& warnings) {
   Conversation conversation;
-  if (instructions.is_string() && instructions != "")
+  if (instructions.is_string() && !is_neutral(instructions))
     conversation.messages.push_back({{"role", "system"}, {"content", instructions}});
   if (input.is_string()) {
     conversation.messages.push_back({{"role", "user"}, {"content", input}});

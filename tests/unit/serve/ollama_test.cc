@@ -301,6 +301,7 @@ TEST_F(OllamaTest, ReturnsCallsWithObjects) {
 
 TEST_F(OllamaTest, SplitsThinkingFromTheAnswer) {
   reason();
+  generator().chat->source = "{{ reasoning_effort }}{{ enable_thinking }}";
   pieces_ = {"<think>", "hm", "</think>", "Yes"};
   Json json = whole(kChat, chat({{"think", "high"}}));
   EXPECT_EQ(json["message"]["thinking"], "hm");
@@ -308,9 +309,12 @@ TEST_F(OllamaTest, SplitsThinkingFromTheAnswer) {
   const Json variables = Json::parse(conversation_.variables.json());
   EXPECT_EQ(variables["enable_thinking"], true);
   EXPECT_EQ(variables["reasoning_effort"], "high");
-  EXPECT_TRUE(warned("reasoning_effort")) << "the template does not read it";
   whole(kChat, chat({{"think", false}}));
-  EXPECT_EQ(Json::parse(conversation_.variables.json()), (Json{{"enable_thinking", false}}));
+  EXPECT_EQ(Json::parse(conversation_.variables.json())["enable_thinking"], false);
+  EXPECT_FALSE(warned("switched"));
+  generator().chat->source.clear();
+  whole(kChat, chat({{"think", false}}));
+  EXPECT_TRUE(warned("reasoning cannot be switched"));
   std::string thinking, content;
   for (const Json& line : lines(post(kChat, chat({{"think", true}})))) {
     thinking += line["message"].value("thinking", "");
