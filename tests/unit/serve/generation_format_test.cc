@@ -2,6 +2,8 @@
 
 #include "serve/generation_format.h"
 
+#include <fmt/format.h>
+
 #include <numeric>
 
 #include "api_fixture.h"
