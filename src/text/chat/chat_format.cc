@@ -46,9 +46,13 @@ std::optional<ChatFormat> chat_format(const std::string& folder, const std::stri
   const TemplateHabits habits = probe_template(render, parts);
   // Many templates write the name of any role, which the model then does not know.
   const bool developer = names(source, "developer") && habits.shows_developer;
-  return ChatFormat{
-      render, developer, names(source_with_tools, "tools"), names(source, "documents"),
-      parts,  habits,    source == source_with_tools ? source : source + source_with_tools};
+  return ChatFormat{render,
+                    developer,
+                    names(source_with_tools, "tools"),
+                    names(source, "documents"),
+                    parts,
+                    habits,
+                    source == source_with_tools ? source : source + source_with_tools};
 }
 
 }  // namespace fovea::text
