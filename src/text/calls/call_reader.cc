@@ -69,22 +69,22 @@ std::vector<Signature> signatures_of(const std::vector<CallableFunction>& functi
 }
 
 Matched match(std::string_view text, size_t at, std::string_view part) {
-  for (size_t i = 0; i < part.size(); ++i) {
-    if (is_space(part[i])) {
+  for (const char expected : part) {
+    if (is_space(expected)) {
       at = after_space(text, at);
       continue;
     }
-    if (part[i] == CallFormat::kDigits || part[i] == CallFormat::kId) {
-      const char* const taken = part[i] == CallFormat::kDigits ? kDigitCharacters : kIdCharacters;
+    if (expected == CallFormat::kDigits || expected == CallFormat::kId) {
+      const char* const taken = expected == CallFormat::kDigits ? kDigitCharacters : kIdCharacters;
       const size_t end = std::min(text.find_first_not_of(taken, at), text.size());
       if (end == at && at < text.size()) return {Matched::no};
       if (end == text.size()) return {Matched::more, end};
       at = end;
       continue;
     }
-    if (at < text.size() && is_space(text[at]) && is_bracket(part[i])) at = after_space(text, at);
+    if (at < text.size() && is_space(text[at]) && is_bracket(expected)) at = after_space(text, at);
     if (at == text.size()) return {Matched::more, at};
-    if (text[at] != part[i]) return {Matched::no};
+    if (text[at] != expected) return {Matched::no};
     ++at;
   }
   return {Matched::yes, at};
