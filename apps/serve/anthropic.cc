@@ -14,8 +14,6 @@ namespace {
 
 using ExchangePtr = std::shared_ptr<http::Exchange>;
 
-bool generates(const ServedModel& model) { return model.find<TextGenerator>() != nullptr; }
-
 // Completes a request: messages and tools in OpenAI's form, and the switches of reasoning.
 void complete_request(AnthropicRequest& request, const ServedModel& model) {
   request.max_tokens_given = true;
@@ -33,7 +31,7 @@ void complete_request(AnthropicRequest& request, const ServedModel& model) {
 template <class Request>
 Api::Read<Request> read_request(Api& api, const http::Request& request) {
   auto read = api.read<Request>(
-      request, generates,
+      request, is<TextGenerator>,
       [](AnthropicRequest& defaults, ServedModel& model) { apply_defaults(defaults, model, -1); });
   complete_request(read.request, *read.model);
   return read;
@@ -65,10 +63,7 @@ void add_anthropic_routes(http::Router& router, Api& api, size_t most_chat) {
           answer(api, request, exchange);
         },
         ErrorShape::anthropic);
-    for (const auto& model : api.models())
-      if (const auto* generator = model->find<TextGenerator>();
-          generator != nullptr && generator->image_prompt)
-        route.most_body = most_chat;
+    route.most_body = most_chat;
     router.add(std::move(route));
   };
   add(AnthropicRequest::kPath, answer_messages);

@@ -55,12 +55,12 @@ Json model_json(const ServedModel& model) {
 }
 
 bool any(const ServedModel&) { return true; }
-template <class Part>
-bool is(const ServedModel& model) {
-  return model.find<Part>() != nullptr;
-}
 bool reranks(const ServedModel& model) {
   return is<ServedReranker>(model) || is<ServedMultiVectorEmbedder>(model);
+}
+bool reads_images(const ServedModel& model) {
+  const auto* const generator = model.find<TextGenerator>();
+  return generator != nullptr && generator->image_prompt;
 }
 bool labels(const ServedModel& model) { return model.find_classifier() != nullptr; }
 bool scores(const ServedModel& model) { return reranks(model) || is<ServedEmbedder>(model); }
@@ -345,6 +345,8 @@ void Api::vectors_or_labels(const http::Request& request, const ExchangePtr& exc
 
 http::Router Api::router(size_t most_chat) {
   http::Router router;
+  if (!std::ranges::any_of(models(), [](const auto& model) { return reads_images(*model); }))
+    most_chat = 0;  // as every other request
   const auto route_of = [&](const char* method, const char* path, RouteFunction function,
                             ErrorShape shape = ErrorShape::openai) {
     return guarded_route(
@@ -370,9 +372,7 @@ http::Router Api::router(size_t most_chat) {
   add("GET", "/v1/models/{id}", &Api::one_model);
   for (const char* path : {"/v1/completions", "/completions"}) add("POST", path, &Api::complete);
   http::Route chats = route_of("POST", "/v1/chat/completions", &Api::chat);
-  for (const auto& model : models())
-    if (const auto* generator = model->find<TextGenerator>(); generator && generator->image_prompt)
-      chats.most_body = most_chat;
+  chats.most_body = most_chat;
   router.add(chats);
   chats.path = "/chat/completions";
   router.add(std::move(chats));

@@ -17,7 +17,7 @@ class DirectRequest {
   DirectRequest(const DirectRequest&) = delete;
   DirectRequest& operator=(const DirectRequest&) = delete;
 
-  // Waits for the response. Returns nothing if there is none after this time.
+  // Waits for the response. Returns nothing if it has not come after this time.
   std::optional<http::Response> wait(std::chrono::milliseconds time) const;
 
  private:

@@ -14,8 +14,6 @@ namespace {
 
 using ExchangePtr = std::shared_ptr<http::Exchange>;
 
-bool has_generator(const ServedModel& model) { return model.find<TextGenerator>() != nullptr; }
-
 void llama_defaults(LlamaCompletionRequest& request, ServedModel& model) {
   constexpr int64_t kTokens = -1;  // as many as the context has room for
   apply_defaults(request, model, kTokens);
@@ -35,7 +33,7 @@ void send_completion(Api& api, const char* path, LlamaCompletionRequest request,
 
 void complete_text(Api& api, const http::Request& request, const ExchangePtr& exchange) {
   auto [model, parsed] = api.read_body<LlamaCompletionRequest>(parse_body(request.body),
-                                                               has_generator, llama_defaults);
+                                                               is<TextGenerator>, llama_defaults);
   if (parsed.echo)
     throw ApiError{400, "echo: expected false; /v1/completions returns the prompt", "echo",
                    "invalid_value"};
@@ -82,14 +80,14 @@ std::vector<int32_t> infill_ids(const InfillRequest& request, const text::Tokeni
 
 void fill_in(Api& api, const http::Request& request, const ExchangePtr& exchange) {
   auto [model, parsed] =
-      api.read_body<InfillRequest>(parse_body(request.body), has_generator, llama_defaults);
+      api.read_body<InfillRequest>(parse_body(request.body), is<TextGenerator>, llama_defaults);
   parsed.prompts = {infill_ids(parsed, model->needs_tokenizer())};
   send_completion(api, InfillRequest::kPath, std::move(parsed), model, exchange);
 }
 
 void apply_template(Api& api, const http::Request& request, const ExchangePtr& exchange) {
   const auto [model, parsed] = api.read_body<ApplyTemplateRequest>(
-      parse_body(request.body), has_generator, [](ChatRequest&, ServedModel&) {});
+      parse_body(request.body), is<TextGenerator>, [](ChatRequest&, ServedModel&) {});
   exchange->send(json_response({{"prompt", rendered_chat(parsed, *model)}}));
 }
 
@@ -128,7 +126,7 @@ void embed_either(Api& api, const http::Request& request, const ExchangePtr& exc
 // The model that the query names, or the first that generates text.
 std::shared_ptr<ServedModel> model_of_query(Api& api, const http::Request& request) {
   const auto name = request.query.find("model");
-  return api.model({{"model", name == request.query.end() ? "" : name->second}}, has_generator);
+  return api.model({{"model", name == request.query.end() ? "" : name->second}}, is<TextGenerator>);
 }
 
 std::string token_text(const text::Tokenizer& tokenizer, std::optional<int32_t> id) {

@@ -20,9 +20,6 @@ namespace {
 
 using ExchangePtr = std::shared_ptr<http::Exchange>;
 
-bool generates_text(const ServedModel& model) { return model.find<TextGenerator>() != nullptr; }
-bool makes_vectors(const ServedModel& model) { return model.find<ServedEmbedder>() != nullptr; }
-
 // Refuses options that look like misspelt ones, and names the other unknown ones in a warning.
 void check_options(const Api& api, const Json& body, const char* path) {
   constexpr std::string_view kPrefix = "options.";
@@ -67,7 +64,7 @@ OllamaRead<Request> read_ollama(const Api& api, const std::string& text, Api::Ab
 template <class Request>
 OllamaRead<Request> read_generation(const Api& api, const std::string& text) {
   return read_ollama<Request>(
-      api, text, generates_text, [](OllamaRequest& request, ServedModel& model) {
+      api, text, is<TextGenerator>, [](OllamaRequest& request, ServedModel& model) {
         constexpr int64_t kTokens = -1;  // as many as the context has room for
         apply_defaults(request, model, kTokens);
         request.stream = true;
@@ -190,7 +187,7 @@ void answer_generate(Api& api, const http::Request& http_request, const Exchange
 void answer_embed(const Api& api, const http::Request& http_request, const ExchangePtr& exchange) {
   const auto began = std::chrono::steady_clock::now();
   const auto [model, request, name] = read_ollama<OllamaEmbedRequest>(
-      api, http_request.body, makes_vectors,
+      api, http_request.body, is<ServedEmbedder>,
       [](VectorRequest& defaults, const ServedModel&) { defaults.options.normalise = true; });
   serve_vectors(request, false, "input", ErrorShape::translate, model, exchange,
                 [began, shown = name](const infer::Embeddings& embeddings) {
@@ -208,7 +205,7 @@ void answer_embed(const Api& api, const http::Request& http_request, const Excha
 void answer_embeddings(const Api& api, const http::Request& http_request,
                        const ExchangePtr& exchange) {
   const auto [model, request, name] = read_ollama<OllamaEmbeddingsRequest>(
-      api, http_request.body, makes_vectors, [](VectorRequest&, const ServedModel&) {});
+      api, http_request.body, is<ServedEmbedder>, [](VectorRequest&, const ServedModel&) {});
   serve_vectors(request, false, "prompt", ErrorShape::translate, model, exchange,
                 [](const infer::Embeddings& vectors) {
                   std::string body = "{\"embedding\":";
@@ -238,10 +235,6 @@ std::string ollama_name(const Api& api, const Json& body) {
 
 void add_ollama_routes(http::Router& router, Api& api, size_t most_chat) {
   using Function = void (*)(Api&, const http::Request&, const ExchangePtr&);
-  bool reads_images = false;
-  for (const auto& model : api.models())
-    if (const auto* generator = model->find<TextGenerator>(); generator && generator->image_prompt)
-      reads_images = true;
   const auto add = [&](const char* path, Function function, size_t most_body) {
     http::Route route = guarded_route(
         "POST", path,
@@ -252,9 +245,8 @@ void add_ollama_routes(http::Router& router, Api& api, size_t most_chat) {
     route.most_body = most_body;
     router.add(std::move(route));
   };
-  const size_t most_images = reads_images ? most_chat : 0;
-  add(OllamaChatRequest::kPath, answer_chat, most_images);
-  add(OllamaGenerateRequest::kPath, answer_generate, most_images);
+  add(OllamaChatRequest::kPath, answer_chat, most_chat);
+  add(OllamaGenerateRequest::kPath, answer_generate, most_chat);
   add(
       OllamaEmbedRequest::kPath,
       [](Api& a, const auto& r, const auto& e) { answer_embed(a, r, e); }, 0);

@@ -10,7 +10,7 @@ namespace fovea::serve {
 void add_ollama_routes(http::Router& router, Api& api, size_t most_chat);
 
 // Returns the name in a body, "model" or the older "name", as the server has it: with or without
-// ":latest". Empty if there is none.
+// ":latest". Empty if no model has the name.
 std::string ollama_name(const Api& api, const Json& body);
 
 }  // namespace fovea::serve

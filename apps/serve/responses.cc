@@ -15,10 +15,6 @@ namespace {
 
 using ExchangePtr = std::shared_ptr<http::Exchange>;
 
-bool generates_responses(const ServedModel& model) {
-  return model.find<TextGenerator>() != nullptr;
-}
-
 // Keeps the functions that tool_choice names as allowed.
 void keep_allowed(ResponsesRequest& request) {
   if (request.allowed_tools.is_null()) return;
@@ -43,7 +39,7 @@ void complete_response(ResponsesRequest& request, const ServedModel& model) {
 
 void answer_response(Api& api, const http::Request& http_request, const ExchangePtr& exchange) {
   auto [model, request] = api.read<ResponsesRequest>(
-      http_request, generates_responses, [](ResponsesRequest& defaults, ServedModel& served) {
+      http_request, is<TextGenerator>, [](ResponsesRequest& defaults, ServedModel& served) {
         apply_defaults(defaults, served, -1);
       });
   complete_response(request, *model);
@@ -65,10 +61,7 @@ void add_responses_route(http::Router& router, Api& api, size_t most_chat) {
         answer_response(api, request, exchange);
       },
       ErrorShape::openai);
-  for (const auto& model : api.models())
-    if (const auto* generator = model->find<TextGenerator>();
-        generator != nullptr && generator->image_prompt)
-      route.most_body = most_chat;
+  route.most_body = most_chat;
   router.add(std::move(route));
 }
 

@@ -184,6 +184,12 @@ class ServedModel {
   std::shared_ptr<const text::JsonVocabulary> json_vocabulary_, message_vocabulary_;
 };
 
+// Returns whether the model does what a part of this type does.
+template <class Part>
+bool is(const ServedModel& model) {
+  return model.find<Part>() != nullptr;
+}
+
 // Returns the program's defaults, with max_tokens unset.
 infer::GenerateOptions program_defaults();
 // Sets the chat template, and the format of messages: `calls`, or what the template has.

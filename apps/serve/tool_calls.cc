@@ -14,7 +14,7 @@ Json parameters_of(const Json& function) {
   Json parameters = function.value("parameters", Json::object());
   if (parameters.is_null()) parameters = Json::object();
   if (!parameters.is_object())
-    throw ApiError{400, "tools: the parameters of a function are no schema; expected an object",
+    throw ApiError{400, "tools: the parameters of a function are not a schema; expected an object",
                    "tools", "invalid_type"};
   bool typed = false;
   for (const auto& member : parameters.items())

@@ -9,7 +9,7 @@
 
 namespace fovea::serve {
 
-// The functions in a request's tools. Throws ApiError if the parameters of one are no schema.
+// The functions in a request's tools. Throws ApiError if the parameters of one are not a schema.
 std::vector<text::CallableFunction> functions_of(const Json& tools);
 
 // Names the types of tools that the server does not run in a header of the response and in a

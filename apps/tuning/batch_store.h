@@ -16,7 +16,7 @@ class BatchStore {
   explicit BatchStore(std::string folder);
 
   Batch& add(Batch batch);             // sets the id, the number and the time
-  Batch* find(const std::string& id);  // null if there is none
+  Batch* find(const std::string& id);  // null if no batch has the id
   const std::map<int64_t, Batch>& all() const { return batches_; }  // by number, oldest first
   std::string path(const Batch& batch, const std::string& name) const;
   void save(const Batch& batch) const;

@@ -17,6 +17,8 @@ import scripted_model
 import transcript
 
 LONGEST = 160  # characters of a text in a golden
+HEADERS = {"accept", "anthropic-version", "authorization", "content-type", "x-api-key"}  # what a server of these protocols reads
+METADATA = {"client_metadata", "metadata"}  # what clients say about themselves
 
 # Numbers that depend on the requests before, whose prefixes the server keeps.
 CACHED = re.compile(r'("(?:cached_tokens|cache_read_input_tokens|input_tokens|prompt_eval_count|cache_n|prompt_n)": ?)\d+')
@@ -31,6 +33,14 @@ def without_texts(value):
     if not isinstance(value, dict):
         return value
     return {key: f"[{len(each)} characters]" if key == "description" and isinstance(each, str) else without_texts(each) for key, each in value.items()}
+
+
+def golden_request(exchange):
+    """Returns the request without long texts and without what its client says about itself and its machine."""
+    body = without_texts(exchange["body"])
+    if isinstance(body, dict):
+        body = {key: value for key, value in body.items() if key not in METADATA}
+    return {**exchange, "headers": {name: value for name, value in exchange["headers"].items() if name.lower() in HEADERS}, "body": body}
 
 
 def start(fovea, folder, log):
@@ -72,7 +82,7 @@ def main():
     for path in sorted(transcripts.glob("*.jsonl")):
         with tempfile.TemporaryDirectory() as folder:
             process, port = start(fovea, folder, subprocess.DEVNULL)
-            exchanges = replay(port, [{**one, "body": without_texts(one["body"])} for one in transcript.read(path)])
+            exchanges = replay(port, [golden_request(one) for one in transcript.read(path)])
             process.terminate()
             process.wait()
         transcript.write_cleaned(goldens / path.name, exchanges)

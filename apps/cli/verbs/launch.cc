@@ -110,7 +110,7 @@ const Client& client_named(const std::string& name) {
   throw UsageError(name + ": unknown; expected codex, claude or opencode");
 }
 
-// Returns the path of a program in $PATH; empty if there is none.
+// Returns the path of a program in $PATH; empty if it is not found.
 std::string find_program(const std::string& name) {
   const char* const path = std::getenv("PATH");
   std::istringstream folders(path != nullptr ? path : "");

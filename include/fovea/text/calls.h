@@ -25,7 +25,7 @@ struct MessageFormat {
 // the source of the template.
 MessageFormat message_format(const ChatFormat& chat);
 // The names of the formats of calls, separated by ", ", and the format with a name. Throws
-// InvalidArgument if there is none.
+// InvalidArgument if no format has the name.
 std::string call_format_names();
 const CallFormat* find_call_format(const std::string& name);
 const char* name_of(const CallFormat& format);
@@ -71,8 +71,8 @@ struct MessageRules {
 void read_prompt(std::string_view prompt, MessageRules& rules);
 
 // Splits the text of a generated message into reasoning, content and calls, as soon as each
-// part is certain. Text that begins like a call but is none is content. Joined by kind, the parts
-// do not depend on how the text is divided. For one thread at a time.
+// part is certain. Text that begins like a call and turns out not to be one is content. Joined by
+// kind, the parts do not depend on how the text is divided. For one thread at a time.
 class MessageReader {
  public:
   explicit MessageReader(MessageRules rules);

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "calls/lenient_value.h"
 #include "grammar/grammar_rules.h"
 #include "grammar/json_strings.h"
 #include "grammar/syntax.h"
@@ -16,13 +17,6 @@ using Sequence = Grammar::Sequence;
 using Symbol = Grammar::Symbol;
 
 constexpr int kMostDepthOfReferences = 16;
-
-// Returns the text of a mark without the white space around it.
-std::string_view trimmed(std::string_view text) {
-  const size_t begin = std::min(text.find_first_not_of(" \t\r\n"), text.size());
-  const size_t end = text.find_last_not_of(" \t\r\n");
-  return text.substr(begin, end == std::string_view::npos ? 0 : end + 1 - begin);
-}
 
 // The arguments of one function.
 class Arguments {

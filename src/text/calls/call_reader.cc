@@ -36,16 +36,9 @@ bool is_text_schema(const ordered_json& schema) {
   return false;
 }
 
-std::string without_space(std::string_view text) {
-  const size_t begin = after_space(text, 0);
-  size_t end = text.size();
-  while (end > begin && is_space(text[end - 1])) --end;
-  return std::string(text.substr(begin, end - begin));
-}
-
 // Returns the value of an argument that is not a text: JSON or a literal of Python; anything else
 // is a text.
-ordered_json value_of(const std::string& text) {
+ordered_json value_of(std::string_view text) {
   size_t at = 0;
   const auto value = lenient_value(text, at);
   return value && after_space(text, at) == text.size() ? *value : ordered_json(text);
@@ -239,11 +232,11 @@ bool CallReader::tagged_argument(std::string_view text, std::vector<MessagePart>
     return true;
   }
   // The name ends where the mark after it begins.
-  const std::string value_mark = without_space(format_->value);
-  const std::string end_mark = without_space(format_->value_end);
+  const std::string_view value_mark = trimmed(format_->value);
+  const std::string_view end_mark = trimmed(format_->value_end);
   const size_t name_end = text.find(value_mark, key.end);
   if (name_end == std::string_view::npos) return false;
-  const std::string name = without_space(text.substr(key.end, name_end - key.end));
+  const std::string name(trimmed(text.substr(key.end, name_end - key.end)));
   size_t begin = name_end + value_mark.size();
   // Texts keep their white space, except for a line break of the format at each end.
   const std::string_view middle = format_->value, last = format_->value_end;
@@ -257,8 +250,7 @@ bool CallReader::tagged_argument(std::string_view text, std::vector<MessagePart>
   size_t value_end = end;
   if (last.starts_with('\n') && value_end > begin && text[value_end - 1] == '\n') --value_end;
   const std::string value(text.substr(begin, value_end - begin));
-  add_argument(name,
-               function_->takes_text(name) ? ordered_json(value) : value_of(without_space(value)),
+  add_argument(name, function_->takes_text(name) ? ordered_json(value) : value_of(trimmed(value)),
                parts);
   at_ = scanned_ = end + end_mark.size();
   return true;
@@ -281,7 +273,7 @@ bool CallReader::keyword_arguments(std::string_view text, bool ended,
   while (at < text.size() && text[at] != ')') {
     const size_t sign = text.find('=', at);
     if (sign == std::string_view::npos) return false;
-    const std::string name = without_space(text.substr(at, sign - at));
+    const std::string name(trimmed(text.substr(at, sign - at)));
     at = sign + 1;
     auto value = lenient_value(text, at);
     if (!value) return false;

@@ -13,7 +13,7 @@ namespace fovea::text {
 // A function that may be called, with what decides how its arguments are read.
 struct Signature {
   std::string name;
-  nlohmann::ordered_json parameters;  // a JSON Schema; discarded if it is none
+  nlohmann::ordered_json parameters;  // a JSON Schema; anything else is discarded
 
   // Returns whether the argument is a text only, so that it is written without quotes.
   bool takes_text(const std::string& argument) const;

@@ -50,7 +50,7 @@ const Signature* function_of(const ordered_json& call, const std::vector<Signatu
   return nullptr;
 }
 
-// Appends the call that an object is. Returns false if it is none.
+// Appends the call that an object describes. Returns false if it does not describe a call.
 bool add_call(const ordered_json& object, const std::vector<Signature>& functions,
               std::vector<MessagePart>& parts) {
   if (!object.is_object()) return false;

@@ -169,6 +169,12 @@ size_t after_space(std::string_view text, size_t at) {
   return std::min(text.find_first_not_of(" \t\r\n", at), text.size());
 }
 
+std::string_view trimmed(std::string_view text) {
+  const size_t end = text.find_last_not_of(" \t\r\n");
+  text = text.substr(0, end == std::string_view::npos ? 0 : end + 1);
+  return text.substr(after_space(text, 0));
+}
+
 std::optional<nlohmann::ordered_json> lenient_value(std::string_view text, size_t& at,
                                                     std::string_view mark) {
   Reader reader(text, at, mark);

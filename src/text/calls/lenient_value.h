@@ -16,5 +16,7 @@ std::optional<nlohmann::ordered_json> lenient_value(std::string_view text, size_
 
 // Returns the position after white space.
 size_t after_space(std::string_view text, size_t at);
+// Returns the text without the white space around it.
+std::string_view trimmed(std::string_view text);
 
 }  // namespace fovea::text
