@@ -54,6 +54,12 @@ Json model_json(const ServedModel& model) {
             {"n_vocab", facts.vocabulary}}}};
 }
 
+// A model that requests load by its name.
+Json unloaded_json(const std::string& name) {
+  return {{"id", name},          {"object", "model"}, {"created", 0},
+          {"owned_by", "fovea"}, {"root", name},      {"parent", nullptr}};
+}
+
 bool any(const ServedModel&) { return true; }
 bool reranks(const ServedModel& model) {
   return is<ServedReranker>(model) || is<ServedMultiVectorEmbedder>(model);
@@ -114,66 +120,52 @@ void add_page(http::Router& router) {
 
 }  // namespace
 
-Api::Api(Models models) : models_(std::move(models)) {}
-
-void Api::add(std::shared_ptr<ServedModel> model) {
-  const std::lock_guard lock(mutex_);
-  models_.push_back(std::move(model));
-}
-
-std::shared_ptr<ServedModel> Api::remove(const std::string& name) {
-  const std::lock_guard lock(mutex_);
-  const auto found = std::find_if(models_.begin(), models_.end(),
-                                  [&](const auto& model) { return model->facts.name == name; });
-  if (found == models_.end()) throw unknown_model(name);
-  if (models_.size() == 1)
-    throw ApiError{409, "model: \"" + name + "\" is the only model; expected another one beside it",
-                   "model", "model_in_use"};
-  std::shared_ptr<ServedModel> model = std::move(*found);
-  models_.erase(found);
-  return model;
-}
-
-void Api::drop(const std::string& name) {
-  std::shared_ptr<ServedModel> dropped;  // destroyed without the lock
-  const std::lock_guard lock(mutex_);
-  const auto found = std::find_if(models_.begin(), models_.end(),
-                                  [&](const auto& model) { return model->facts.name == name; });
-  if (found == models_.end() || models_.size() == 1) return;
-  dropped = std::move(*found);
-  models_.erase(found);
-}
-
-Api::Models Api::models() const {
-  const std::lock_guard lock(mutex_);
-  return models_;
+void Api::require_loaded(const std::string& name) const {
+  ModelLoader* const loader = options_.loader;
+  if (loader != nullptr && !list_.find(name) && loader->can_load(name))
+    throw MustLoad{loader, name};
 }
 
 std::shared_ptr<ServedModel> Api::model(const Json& body, Able able) const {
+  const auto used = [&](const std::shared_ptr<ServedModel>& model) {
+    list_.mark_use(*model);
+    return model;
+  };
   const Models models = this->models();
-  const auto name = body.find("model");
-  if (name == body.end() || !name->is_string() || name->get_ref<const std::string&>().empty()) {
+  const auto given = body.find("model");
+  if (given == body.end() || !given->is_string() || given->get_ref<const std::string&>().empty()) {
     for (const auto& model : models) {
-      if (able(*model)) return model;
+      if (able(*model)) return used(model);
     }
-    return models.front();
+    if (!models.empty()) return used(models.front());
+    throw ApiError{400,
+                   "model: is missing, and no model is loaded; expected the name of one that "
+                   "GET /v1/models lists",
+                   "model", "missing_required_parameter"};
   }
-  for (const auto& model : models) {
-    if (model->facts.name == name->get_ref<const std::string&>()) return model;
-  }
+  const auto name = given->get<std::string>();
+  if (const auto model = list_.find(name)) return used(model);
+  require_loaded(name);
   if (options_.any_model && models.size() == 1) return models.front();
-  throw unknown_model(name->get_ref<const std::string&>());
+  throw unknown_model(name);
 }
 
 void Api::list_models(const http::Request&, const ExchangePtr& exchange) {
   Json data = Json::array();
   for (const auto& model : models()) data.push_back(model_json(*model));
+  if (options_.loader != nullptr)
+    for (const auto& [name, state] : options_.loader->states())
+      if (state != ModelLoader::State::loaded) data.push_back(unloaded_json(name));
   // Codex expects a list of models with its own prompts for each; it has such prompts itself.
   exchange->send(json_response({{"object", "list"}, {"data", data}, {"models", Json::array()}}));
 }
 
 void Api::one_model(const http::Request& request, const ExchangePtr& exchange) {
-  exchange->send(json_response(model_json(*model({{"model", request.rest}}, any))));
+  const ModelLoader* const loader = options_.loader;
+  const bool unloaded =
+      loader != nullptr && !list_.find(request.rest) && loader->can_load(request.rest);
+  exchange->send(json_response(unloaded ? unloaded_json(request.rest)
+                                        : model_json(*model({{"model", request.rest}}, any))));
 }
 
 void Api::check_unknown_fields(const Json& body, const char* path) const {
@@ -274,7 +266,7 @@ void Api::similarity(const http::Request& request, const ExchangePtr& exchange) 
 }
 
 void Api::info(const http::Request&, const ExchangePtr& exchange) {
-  exchange->send(json_response(info_json(*models().front())));
+  exchange->send(json_response(info_json(*model(Json::object(), any))));
 }
 
 void Api::translate(const http::Request& request, const ExchangePtr& exchange) {
@@ -283,6 +275,7 @@ void Api::translate(const http::Request& request, const ExchangePtr& exchange) {
                     request.body.substr(0, 1) != "{";  // curl -d declares JSON as a form
   TranslateRequest parsed;
   read_fields(parse_body(form ? json_of_form(request.body) : request.body), 0, parsed);
+  require_loaded(parsed.model);
   serve_translation(parsed, models(), exchange);
 }
 
@@ -345,7 +338,8 @@ void Api::vectors_or_labels(const http::Request& request, const ExchangePtr& exc
 
 http::Router Api::router(size_t most_chat) {
   http::Router router;
-  if (!std::ranges::any_of(models(), [](const auto& model) { return reads_images(*model); }))
+  const auto image_reader = [](const auto& model) { return reads_images(*model); };
+  if (options_.loader == nullptr && !std::ranges::any_of(models(), image_reader))
     most_chat = 0;  // as every other request
   const auto route_of = [&](const char* method, const char* path, RouteFunction function,
                             ErrorShape shape = ErrorShape::openai) {

@@ -12,6 +12,7 @@
 #include "http/router.h"
 #include "serve/fields.h"
 #include "serve/metrics.h"
+#include "serve/model_loader.h"
 #include "serve/readiness.h"
 #include "serve/served_model.h"
 
@@ -19,13 +20,10 @@ namespace fovea::serve {
 
 // What the options of the program allow. Set it before requests arrive.
 struct ApiOptions {
-  bool any_model = false;    // any name is that of the only model
-  bool allow_pull = false;   // requests may fetch models from the Hub
-  bool lists_models = true;  // GET /models lists the served models
-  // Opens a model that was fetched: the model, followed by others that share its weights.
-  std::function<std::vector<std::shared_ptr<ServedModel>>(const std::string& name,
-                                                          const std::string& path)>
-      open = {};
+  bool any_model = false;         // any name is that of the only model
+  bool allow_pull = false;        // requests may fetch models from the Hub
+  bool lists_models = true;       // GET /models lists the served models
+  ModelLoader* loader = nullptr;  // of models that requests name; null: there are no others
   // The id of an HTTP request is the identity of its response: see GenerationRequest.
   bool stable = false;
 };
@@ -33,7 +31,7 @@ struct ApiOptions {
 // OpenAI's API and related routes over a list of models. The object must outlive its router.
 class Api {
  public:
-  using Models = std::vector<std::shared_ptr<ServedModel>>;
+  using Models = ModelList::Models;
   using Able = bool (*)(const ServedModel& model);
   // A request, and the model that it names.
   template <class Request>
@@ -41,28 +39,27 @@ class Api {
     std::shared_ptr<ServedModel> model;
     Request request;
   };
-  explicit Api(Models models);  // at least one before requests arrive
+  explicit Api(Models models) : list_(std::move(models)) {}
   // `most_chat`: maximum bytes of a chat if a model reads images, unless the server accepts more.
   http::Router router(size_t most_chat = 0);
-  // Serves one more model. Safe to call while requests are answered.
-  void add(std::shared_ptr<ServedModel> model);
-  // Ends serving a model, and returns it. Throws ApiError 404 if the name is unknown, 409 if it is
-  // the only one.
-  std::shared_ptr<ServedModel> remove(const std::string& name);
-  // Ends serving a model, unless it is the only one or not served.
-  void drop(const std::string& name);
-  Models models() const;
+  void add(std::shared_ptr<ServedModel> model) { list_.add(std::move(model)); }
+  Models models() const { return list_.all(); }
+  ModelList& list() const { return list_; }
   Metrics& metrics() { return metrics_; }
   std::atomic<Readiness>& readiness() { return readiness_; }
   ApiOptions& options() { return options_; }
+  const ApiOptions& options() const { return options_; }
   // `warn` receives one line for each field of requests that the server ignores, once per field.
   // Set it before requests arrive.
   void set_warn(std::function<void(const std::string&)> warn) { warn_ = std::move(warn); }
   void warn_once(const std::string& line) const;
 
   // Returns the model that the request names; without a name, the first model with the required
-  // capability, or else the first model. Throws ApiError 404 if the name is unknown.
+  // capability, or else the first model. Throws MustLoad if the model is not in memory, and
+  // ApiError 404 if the name is unknown.
   std::shared_ptr<ServedModel> model(const Json& body, Able able) const;
+  // Throws MustLoad if the name is that of a model that is not in memory.
+  void require_loaded(const std::string& name) const;
   // Reads the body of a route. `prepare(request, model)` sets defaults other than the struct's.
   template <class Request, class Prepare>
   Read<Request> read(const http::Request& request, Able able, const Prepare& prepare) const {
@@ -114,9 +111,9 @@ class Api {
   void check_unknown_fields(const Json& body, const char* path) const;
 
   std::function<void(const std::string&)> warn_;
-  mutable std::mutex mutex_;  // of models_ and warned_
+  mutable std::mutex mutex_;  // of warned_
   mutable std::set<std::string> warned_;
-  Models models_;
+  mutable ModelList list_;  // a request changes which model was used last
   ApiOptions options_;
   Metrics metrics_;
   std::atomic<Readiness> readiness_{Readiness::ready};

@@ -44,7 +44,7 @@ class Batches {
   std::optional<tuning::Batch> find(const std::string& id) const;
   // Cancels a batch, which must exist. Throws FieldError if its status does not permit it.
   tuning::Batch cancel(const std::string& id);
-  void check_unused(const std::string& file) const;  // see CheckUnused
+  void check_unused(const std::string& file) const;  // see DeletionHooks
 
  private:
   void work();

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <functional>
+#include <memory>
+
 #include "http/router.h"
 #include "serve/api_error.h"
 #include "serve/request.h"
@@ -7,8 +10,13 @@
 namespace fovea::serve {
 
 http::Response json_response(const Json& json);
-// Returns a route that needs the key. Exceptions of the handler become errors in this format.
-http::Route guarded_route(const char* method, const char* path, http::Handler handler,
+// A handler of a route. Until it has found its model, it must not move from the request, with which
+// it is called again after MustLoad.
+using RequestHandler =
+    std::function<void(http::Request& request, const std::shared_ptr<http::Exchange>& exchange)>;
+// Returns a route that needs the key. Exceptions of the handler become errors in this format,
+// except that MustLoad loads a model first.
+http::Route guarded_route(const char* method, const char* path, RequestHandler handler,
                           ErrorShape shape = ErrorShape::openai);
 
 }  // namespace fovea::serve

@@ -61,12 +61,13 @@ void put_ollama_messages(const Json& value, OllamaChatRequest& request) {
   checked_value({{"messages", request.messages}}, field, 0);
 }
 
-// Models stay loaded, so that nothing depends on the value.
+// A model stays until others need its memory, so that nothing depends on the value.
 template <class Request>
 void put_keep_alive(const Json& value, Request& request) {
   if (!value.is_number() && !value.is_string())
     refuse_value("keep_alive", "a number or a duration");
-  request.warnings.emplace_back("keep_alive is ignored: models stay loaded");
+  request.warnings.emplace_back(
+      "keep_alive is ignored: a model stays in memory until others need it");
 }
 
 Field<GenerationRequest> sampling_option(const char* name, const std::string& of) {
@@ -153,7 +154,8 @@ Fields<OllamaRequest> ollama_fields() {
              "true or false, or low, medium, high or max: variables enable_thinking and "
              "reasoning_effort of the chat template"},
             put_think},
-           {{"keep_alive", FieldType::any, 0, 0, "none", "a duration; ignored: models stay loaded"},
+           {{"keep_alive", FieldType::any, 0, 0, "none",
+             "a duration; ignored: a model stays in memory until others need it"},
             put_keep_alive<OllamaRequest>},
            {{"truncate", FieldType::boolean, 0, 0, "false",
              "ignored: a prompt that does not fit is refused"},
@@ -181,7 +183,8 @@ Fields<OllamaEmbedRequest> ollama_vector_fields() {
       {model_field(),
        {{"options", FieldType::object, 0, 64, "none", "those of the model's runner"},
         [](const Json&, OllamaEmbedRequest&) {}},
-       {{"keep_alive", FieldType::any, 0, 0, "none", "a duration; ignored: models stay loaded"},
+       {{"keep_alive", FieldType::any, 0, 0, "none",
+         "a duration; ignored: a model stays in memory until others need it"},
         put_keep_alive<OllamaEmbedRequest>}},
       runner_options<OllamaEmbedRequest>(),
       {ignored_field<OllamaEmbedRequest>("options.num_ctx", "the context")});

@@ -68,10 +68,12 @@ Json listed(const ModelFacts& facts) {
 void list_tags(Api& api, const http::Request&, const ExchangePtr& exchange) {
   Json models = Json::array();
   for (const auto& model : api.models()) models.push_back(listed(model->facts));
+  if (const ModelLoader* const loader = api.options().loader)
+    for (const auto& [name, state] : loader->states())
+      if (state != ModelLoader::State::loaded) models.push_back(listed({.name = name}));
   exchange->send(json_response({{"models", models}}));
 }
 
-// All models are loaded, and stay so.
 void list_running(Api& api, const http::Request&, const ExchangePtr& exchange) {
   Json models = Json::array();
   for (const auto& model : api.models()) {
@@ -173,16 +175,11 @@ model::HubName hub_name(const std::string& name) {
   return *found;
 }
 
-bool is_known(const Api& api, const std::string& name) {
-  const Api::Models models = api.models();
-  return std::any_of(models.begin(), models.end(),
-                     [&](const auto& model) { return model->facts.name == name; });
-}
-
 // Fetches a model, and serves it by `name`.
 void fetch_model(Api& api, const std::string& name, PullReport& report,
                  const http::HandlerPool& pool) {
-  if (is_known(api, name)) return;  // since the pull before
+  ModelLoader& loader = *api.options().loader;
+  if (loader.can_load(name)) return;  // since the pull before
   report.tell({{"status", "pulling manifest"}});
   const model::HubPlan plan = model::plan_pull(hub_name(name));
   const auto progress = [&](const model::PullProgress& done) {
@@ -194,7 +191,8 @@ void fetch_model(Api& api, const std::string& name, PullReport& report,
   };
   const std::string path = model::pull(plan, model::hub_settings(), progress);
   report.tell({{"status", "loading"}});
-  for (const auto& model : api.options().open(name, path)) api.add(model);
+  loader.add(name, path);
+  loader.load(name, [&] { return pool.stopping(); });
 }
 
 void pull_model(Api& api, const http::Request& request, const ExchangePtr& exchange,
@@ -206,11 +204,13 @@ void pull_model(Api& api, const http::Request& request, const ExchangePtr& excha
   if (!stream.is_null() && !stream.is_boolean())
     throw ApiError{400, "stream: expected true or false", "stream", "invalid_type"};
   PullReport report(exchange, stream != false);
-  if (is_known(api, name)) return report.succeed();
+  const ModelLoader* const loader = api.options().loader;
+  if (api.list().find(name) || (loader != nullptr && loader->can_load(name)))
+    return report.succeed();
   if (!worker)
     throw ApiError{403, "pull: not allowed; the server must be started with --allow-pull", "",
                    "not_allowed"};
-  if (!api.options().open)
+  if (loader == nullptr)
     throw ApiError{501, "pull: this server fetches no models", "", "unsupported"};
   static_cast<void>(hub_name(name));  // before the request waits
   const auto work = [&api, name, report, pool = worker.get()]() mutable {

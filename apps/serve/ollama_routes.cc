@@ -223,13 +223,14 @@ std::string ollama_name(const Api& api, const Json& body) {
   if (given.is_null()) return {};
   if (!given.is_string()) throw ApiError{400, "model: expected a string", "model", "invalid_type"};
   const auto name = given.get<std::string>();
-  for (const auto& model : api.models())
-    if (model->facts.name == name) return name;
+  const auto known = [&](const std::string& other) {
+    const ModelLoader* const loader = api.options().loader;
+    return api.list().find(other) || (loader != nullptr && loader->can_load(other));
+  };
   const std::string shorter =
       name.ends_with(kLatest) ? name.substr(0, name.size() - kLatest.size()) : name;
-  for (const auto& model : api.models())
-    if (model->facts.name == shorter || model->facts.name == shorter + std::string(kLatest))
-      return model->facts.name;
+  for (const std::string& each : {name, shorter, shorter + std::string(kLatest)})
+    if (known(each)) return each;
   return name;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -144,6 +145,7 @@ class ServedModel {
   double most_seconds = 0;  // limit per request; 0 = unlimited
   // Does long work of requests one after another: it transcribes, and scores prompts.
   std::shared_ptr<http::HandlerPool> worker;
+  std::atomic<uint64_t> last_use = 0;  // larger than those of models that were used before
   Part part;
 
   // Returns the part of this type, or null if the model does something else.

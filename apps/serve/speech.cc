@@ -6,6 +6,7 @@
 #include <charconv>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "base/stop.h"
 #include "fovea/infer/transcribe.h"
@@ -150,31 +151,31 @@ class FieldReader {
   bool granular_ = false, segments_ = false;
 };
 
-// Takes the audio from the request's body, without a copy.
-SpeechRequest read_request(http::Request& request, bool translate) {
+// Returns the fields of the request, and its audio, which is a part of the body.
+std::pair<SpeechRequest, std::string_view> read_request(const http::Request& request,
+                                                        bool translate) {
   SpeechRequest read;
   read.options.translate = translate;
   FieldReader reader(read);
   for (const http::FormPart& part : http::form_parts(request.header("content-type"), request.body))
     reader.read(part);
   const std::string_view audio = reader.finish();
-  std::string& body = request.body;
-  const auto begin = static_cast<size_t>(audio.data() - body.data());
-  body.resize(begin + audio.size());
-  body.erase(0, begin);
-  read.audio = std::make_shared<const std::string>(std::move(body));
-  return read;
+  return {std::move(read), audio};
 }
 
-std::shared_ptr<ServedModel> model_for(const SpeechRequest& request, const ServedModels& models) {
-  for (const auto& model : models)
-    if (request.model.empty() ? model->find<ServedSpeech>() != nullptr
-                              : model->facts.name == request.model) {
-      if (model->find<ServedSpeech>()) return model;
-      throw ApiError{400, "model: " + request.model + ": reads no audio; expected a speech model",
-                     "model", "wrong_model"};
-    }
-  throw unknown_model(request.model);
+// Takes a part from a body, without a copy.
+std::shared_ptr<const std::string> taken(std::string_view part, std::string& body) {
+  const auto begin = static_cast<size_t>(part.data() - body.data());
+  body.resize(begin + part.size());
+  body.erase(0, begin);
+  return std::make_shared<const std::string>(std::move(body));
+}
+
+std::shared_ptr<ServedModel> speech_model(const Api& api, const std::string& name) {
+  auto model = api.model({{"model", name}}, is<ServedSpeech>);
+  if (model->find<ServedSpeech>()) return model;
+  throw ApiError{400, "model: " + model->facts.name + ": reads no audio; expected a speech model",
+                 "model", "wrong_model"};
 }
 
 Json verbose_json(const SpeechRequest& request, const infer::Transcript& transcript) {
@@ -303,17 +304,16 @@ void queue_speech(SpeechRequest request, const std::shared_ptr<ServedModel>& mod
 
 }  // namespace
 
-void add_speech_routes(http::Router& router, const std::function<ServedModels()>& models,
-                       size_t most_upload) {
+void add_speech_routes(http::Router& router, Api& api, size_t most_upload) {
   const auto add = [&](const char* path, bool translate) {
-    http::Route route =
-        guarded_route("POST", path,
-                      [models, translate](http::Request request,
-                                          const std::shared_ptr<http::Exchange>& exchange) {
-                        SpeechRequest read = read_request(request, translate);
-                        const auto model = model_for(read, models());
-                        queue_speech(std::move(read), model, exchange);
-                      });
+    http::Route route = guarded_route(
+        "POST", path,
+        [&api, translate](http::Request& request, const std::shared_ptr<http::Exchange>& exchange) {
+          auto [read, audio] = read_request(request, translate);
+          const auto model = speech_model(api, read.model);
+          read.audio = taken(audio, request.body);
+          queue_speech(std::move(read), model, exchange);
+        });
     route.most_body = most_upload;
     router.add(std::move(route));
   };

@@ -1,18 +1,14 @@
 #pragma once
 
-#include <functional>
-#include <memory>
-#include <vector>
+#include <cstddef>
 
 #include "http/router.h"
-#include "serve/served_model.h"
+#include "serve/api.h"
 
 namespace fovea::serve {
 
 // Adds OpenAI's routes /v1/audio/transcriptions and /v1/audio/translations, and whisper.cpp's
-// /inference. `models` returns the served models; an upload has at most `most_upload` bytes.
-using ServedModels = std::vector<std::shared_ptr<ServedModel>>;
-void add_speech_routes(http::Router& router, const std::function<ServedModels()>& models,
-                       size_t most_upload);
+// /inference. An upload has at most `most_upload` bytes. `api` must outlive the router.
+void add_speech_routes(http::Router& router, Api& api, size_t most_upload);
 
 }  // namespace fovea::serve

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "fovea/core/excerpt.h"
 #include "http/multipart.h"
 #include "serve/fields.h"
 #include "serve/handlers.h"
@@ -15,6 +16,7 @@ namespace {
 using tuning::FineTuning, tuning::Job, tuning::JobStatus;
 
 constexpr const char* kPurposes[] = {"fine-tune", "batch"};  // of uploads
+constexpr size_t kMostName = 100;                            // bytes of a name in an error
 constexpr int64_t kMostFiles = 10'000, kMostJobs = 100;      // of a page, as in OpenAI's API
 
 Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
@@ -102,8 +104,8 @@ Json checkpoint_json(const Job& job, const tuning::Checkpoint& checkpoint) {
 // The handlers. An id of a request is only compared with those of existing files and jobs.
 class TuningRoutes {
  public:
-  TuningRoutes(FineTuning& tuning, CheckUnused check_unused)
-      : tuning_(tuning), check_unused_(std::move(check_unused)) {}
+  TuningRoutes(FineTuning& tuning, DeletionHooks hooks)
+      : tuning_(tuning), hooks_(std::move(hooks)) {}
 
   http::Response upload(const http::Request& request) const {
     const std::vector<http::FormPart> parts =
@@ -139,9 +141,21 @@ class TuningRoutes {
 
   http::Response remove_file(const http::Request& request) const {
     const std::string id = file(request).id;
-    if (check_unused_) check_unused_(id);
+    if (hooks_.check_file) hooks_.check_file(id);
     tuning_.remove_file(id);
     return json_response({{"id", id}, {"object", "file"}, {"deleted", true}});
+  }
+
+  http::Response remove_model(const http::Request& request) const {
+    const std::string& name = request.rest;
+    if (!tuning_.remove_model(name))
+      throw ApiError{
+          404,
+          "model: \"" + excerpt(name, kMostName) +
+              "\" is no result of a job; expected one, since other models are not deleted",
+          "model", "model_not_found"};
+    if (hooks_.end_serving) hooks_.end_serving(name);
+    return json_response({{"id", name}, {"object", "model"}, {"deleted", true}});
   }
 
   http::Response create(const http::Request& request) const {
@@ -210,18 +224,18 @@ class TuningRoutes {
   }
 
   FineTuning& tuning_;
-  const CheckUnused check_unused_;
+  const DeletionHooks hooks_;
 };
 
 }  // namespace
 
 void add_tuning_routes(http::Router& router, FineTuning& tuning, size_t most_upload,
-                       const CheckUnused& check_unused) {
+                       const DeletionHooks& hooks) {
   using Handle = http::Response (TuningRoutes::*)(const http::Request& request) const;
   const auto add = [&](const char* method, const char* path, Handle handle, size_t most_body = 0) {
     http::Route route = guarded_route(
         method, path,
-        [routes = TuningRoutes(tuning, check_unused), handle, folder = tuning.folder()](
+        [routes = TuningRoutes(tuning, hooks), handle, folder = tuning.folder()](
             const http::Request& request, const std::shared_ptr<http::Exchange>& exchange) {
           try {
             exchange->send((routes.*handle)(request));
@@ -239,6 +253,7 @@ void add_tuning_routes(http::Router& router, FineTuning& tuning, size_t most_upl
   add("GET", "/v1/files/{id}/content", &TuningRoutes::content);
   add("GET", "/v1/files/{id}", &TuningRoutes::one_file);
   add("DELETE", "/v1/files/{id}", &TuningRoutes::remove_file);
+  add("DELETE", "/v1/models/{id}", &TuningRoutes::remove_model);
   add("POST", "/v1/fine_tuning/jobs", &TuningRoutes::create);
   add("GET", "/v1/fine_tuning/jobs", &TuningRoutes::list_jobs);
   add("GET", "/v1/fine_tuning/jobs/{id}/events", &TuningRoutes::events);

@@ -47,6 +47,8 @@ class FineTuning {
   using Warn = std::function<void(const std::string&)>;
   // Begins to run jobs.
   void start(Serve serve, Warn warn);
+  // Deletes the files of a result or of a checkpoint. Returns false if no job has one of this name.
+  bool remove_model(const std::string& name);
   // Asks the running job to save a snapshot, and kills it after `grace`. It continues when the
   // folder is used again.
   void stop(std::chrono::seconds grace);

@@ -105,7 +105,7 @@ class Server {
   Server(std::shared_ptr<Service> service, http::ServerOptions options)
       : service_(std::move(service)), host_(options.host), process_(getpid()) {
     http::Router router = service_->api().router(kMostUpload);
-    serve::add_speech_routes(router, [this] { return service_->api().models(); }, kMostUpload);
+    serve::add_speech_routes(router, service_->api(), kMostUpload);
     options.format_error = serve::error_format(serve::ErrorShape::openai);
     server_ = std::make_unique<http::Server>(std::move(router), std::move(options));
     server_->start();

@@ -21,7 +21,9 @@ def chats(count, answer="a fox sleeps"):
                    for i in range(count))
 
 
-class ServeJobs(ServeTest):
+class Jobs(ServeTest):
+    """A server with jobs, and its client."""
+
     def start(self, *options):
         self.jobs = self.folder / "jobs"
         return self.serve("--jobs", self.jobs, *options, env={"FOVEA_API_KEY": KEY})
@@ -65,6 +67,8 @@ class ServeJobs(ServeTest):
                 continue
         return found
 
+
+class ServeJobs(Jobs):
     def test_a_job_trains_a_model_that_is_then_served(self):
         self.start()
         job = self.create(training_file=self.uploaded(chats(20)), validation_file=self.uploaded(chats(4)), suffix="fox", seed=3,
@@ -192,7 +196,7 @@ class ServeJobs(ServeTest):
         self.start("--max-upload", 2000)
         for method, path in (("GET", "files"), ("POST", "files"), ("DELETE", "files/a"), ("GET", "files/a/content"), ("POST", "fine_tuning/jobs"),
                              ("GET", "fine_tuning/jobs"), ("GET", "fine_tuning/jobs/a/events"), ("POST", "fine_tuning/jobs/a/cancel")):
-            self.assertEqual(super().ask(method, f"/v1/{path}")[0], 401, path)
+            self.assertEqual(ServeTest.ask(self, method, f"/v1/{path}")[0], 401, path)
         self.assertEqual(self.upload("x" * 3000)[0], 413)
         self.assertEqual(os.stat(self.jobs).st_mode & 0o777, 0o700)
         self.assertEqual(self.upload(chats(2), "../../../etc/passwd")[2]["filename"], "../../../etc/passwd")

@@ -1,8 +1,5 @@
 """The server's page, its names, and what it says about requests that it does not understand."""
-import concurrent.futures
 import re
-import shutil
-import time
 import unittest
 
 from serving import CHAT, ServeTest
@@ -48,48 +45,6 @@ class ServePage(ServeTest):
         self.ok(fovea("convert", self.served_model(), gguf))
         self.serve(gguf)
         self.assertEqual([model["id"] for model in self.ask("GET", "/v1/models")[2]["data"]], ["model", "small"])
-
-    def test_models_are_loaded_and_unloaded(self):
-        shutil.copytree(self.served_model(), self.folder / "models/second")
-        self.ok(fovea("convert", self.served_model(), self.folder / "models/third.gguf"))
-        (self.folder / "models/empty").mkdir()
-        self.serve("--models-dir", self.folder / "models")
-
-        def states():
-            return {model["id"]: model["status"] for model in self.ask("GET", "/models")[2]["data"]}
-        self.assertEqual(states(), {"model": "loaded", "second": "unloaded", "third": "unloaded"})
-        question = {"prompt": "The eye", "max_tokens": 5, "temperature": 0}
-        expected = self.good("/v1/completions", question)["choices"][0]["text"]
-        self.assertEqual(self.post("/v1/completions", {**question, "model": "second"})[0], 404)
-        for name in ("second", "third", "second"):
-            self.assertEqual(self.good("/models/load", {"model": name})["status"], "loaded")
-            self.good("/v1/completions", {**question, "model": name})
-        self.assertEqual(self.good("/v1/completions", {**question, "model": "second"})["choices"][0]["text"], expected)
-        with concurrent.futures.ThreadPoolExecutor() as pool:  # a running request ends first
-            running = pool.submit(self.good, "/v1/completions", {**question, "model": "second", "max_tokens": 200, "ignore_eos": True})
-            self.wait_until(lambda: running.done() or self.metric('fovea_sequences_running{model="second"') == 1)
-            self.assertEqual(self.good("/models/unload", {"model": "second"})["status"], "unloaded")
-            self.assertEqual(running.result()["usage"]["completion_tokens"], 200)
-        self.assertEqual(states(), {"model": "loaded", "second": "unloaded", "third": "loaded"})
-        for path, body, status in (("load", {"model": "../model"}, 404), ("load", {"model": "empty"}, 404), ("load", {}, 400),
-                                   ("unload", {"model": "second"}, 404)):
-            self.assertEqual(self.post("/models/" + path, body)[0], status, (path, body))
-        self.good("/models/unload", {"model": "model"})
-        self.assertEqual(self.post("/models/unload", {"model": "third"})[0], 409)
-
-    # Regression: each unload waited on a handler, so two of them kept all other clients waiting.
-    def test_waiting_to_unload_keeps_no_handler_busy(self):
-        shutil.copytree(self.served_model(context=4096), self.folder / "models/second")
-        self.serve("--models-dir", self.folder / "models")
-        self.good("/models/load", {"model": "second"})
-        running = 'fovea_sequences_running{model="second"'
-        with self.open_stream(model="second"), concurrent.futures.ThreadPoolExecutor() as pool:
-            self.wait_until(lambda: self.metric(running) == 1)
-            unloads = [pool.submit(self.post, "/models/unload", {"model": "second"}) for _ in range(3)]
-            time.sleep(0.2)
-            self.good("/tokenize", {"content": "The eye", "model": "model"})
-            self.assertFalse(all(each.done() for each in unloads), "the request waited for the unloads, or the stream ended too early")
-            self.assertEqual(self.stop(), 143)  # ends the stream and the waiting
 
     def test_a_missing_path_is_named(self):
         self.serve()

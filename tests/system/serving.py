@@ -56,10 +56,12 @@ class ServeTest(FoveaTest):
         """Returns a chat template that knows tools, but writes nothing of them."""
         return self.file("tools.jinja", TEMPLATE.read_text(encoding="utf-8") + "{% if tools %}{% endif %}")
 
-    def serve(self, *options, context=256, env=None, **how):
+    def serve(self, *options, models=None, context=256, env=None, **how):
+        """Serves `models`, or served_model()."""
         log = open(self.folder / "serve.log", "wb")
         self.addCleanup(log.close)
-        arguments = ["serve", self.served_model(context), "--port", 0, "--json", "--chat-template", TEMPLATE, *options]
+        served = [self.served_model(context)] if models is None else models
+        arguments = ["serve", *served, "--port", 0, "--json", "--chat-template", TEMPLATE, *options]
         process = subprocess.Popen([FOVEA, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True,
                                    env=None if env is None else {**os.environ, **env}, **how)
         self.addCleanup(process.stdout.close)

@@ -6,13 +6,13 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
-#include <deque>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <thread>
 
+#include "base/machine.h"
 #include "base/stop.h"
 #include "cli/command.h"
 #include "fovea/core/error.h"
@@ -27,16 +27,15 @@
 #include "options/refusals.h"
 #include "serve/api.h"
 #include "serve/api_error.h"
-#include "serve/batch_routes.h"
 #include "serve/fields.h"
+#include "serve/model_loader.h"
 #include "serve/model_routes.h"
 #include "serve/open_served.h"
 #include "serve/openapi.h"
+#include "serve/served_jobs.h"
 #include "serve/speech.h"
-#include "serve/tuning_routes.h"
 #include "terminal/signals.h"
 #include "terminal/terminal.h"
-#include "tuning/fine_tuning.h"
 
 namespace fovea::cli {
 namespace {
@@ -70,7 +69,7 @@ bool is_logged(const http::AccessRecord& record) {
 class ServeCommand : public Command {
  public:
   ServeCommand()
-      : Command("serve MODEL [MODEL ...] [OPTIONS]",
+      : Command("serve [MODEL ...] [OPTIONS]",
                 "Serves models over HTTP with OpenAI's API: chats, completions, streams, JSON that "
                 "conforms to a schema. Requests are batched; see docs/serve.md. Ctrl-C stops the "
                 "server after the running requests.") {}
@@ -99,8 +98,12 @@ class ServeCommand : public Command {
                               "repeat for each model, in the same order; unset: as in its files",
                               languages_)));
     table.add(as("DIR", text("--models-dir", {},
-                             "folder of further models, which requests load and unload by name",
+                             "folder of further models, which requests load by their names",
                              models_folder_)));
+    table.add(bytes("--models-memory", {},
+                    "memory of the models that requests load, with their caches; those that were "
+                    "not used for longest are unloaded; 0 = 70% of the free memory",
+                    models_memory_));
     table.add(flag("--any-model", {},
                    "accept any name of a model in requests, if exactly one model is served",
                    any_model_));
@@ -124,11 +127,12 @@ class ServeCommand : public Command {
     declare_drafts(table);
     declare_jobs(table);
     declare_requests(table);
-    table.show_only(
-        {"MODEL",        "--alias",         "--adapter", "--dtype", "--cache-dtype",  "--languages",
-         "--models-dir", "--chat-template", "--host",    "--port",  "--api-key-file", "--insecure",
-         "--max-time",   "--log-json",      "--jobs",    "--cache", "--parallel",     "--queue",
-         "--draft",      "--temperature",   "--predict"});
+    table.show_only({"MODEL",           "--alias",     "--adapter",    "--dtype",
+                     "--cache-dtype",   "--languages", "--models-dir", "--models-memory",
+                     "--chat-template", "--host",      "--port",       "--api-key-file",
+                     "--insecure",      "--max-time",  "--log-json",   "--jobs",
+                     "--cache",         "--parallel",  "--queue",      "--draft",
+                     "--temperature",   "--predict"});
   }
 
   int run(const OptionTable& table) override {
@@ -137,7 +141,9 @@ class ServeCommand : public Command {
       print(serve::fields_json() + "\n");
       return 0;
     }
-    if (models_.empty()) throw UsageError("MODEL: not given; expected a model directory");
+    if (models_.empty() && !loads_models())
+      throw UsageError(
+          "MODEL: not given; expected a model directory, --models-dir or --allow-pull");
     if (names_.size() > models_.size()) {
       throw UsageError(fmt::format("--alias: {} names for {} models; expected at most one for each",
                                    names_.size(), models_.size()));
@@ -155,8 +161,7 @@ class ServeCommand : public Command {
     if (!models_folder_.empty() && !std::filesystem::is_directory(models_folder_))
       throw Error(ErrorKind::BadFile,
                   models_folder_ + ": is not a folder; expected one with models");
-    if (!models_folder_.empty() && !jobs_.empty())
-      throw UsageError("--models-dir: cannot be combined with --jobs, whose base models must stay");
+    require(table, loads_models(), {"--models-memory"}, "--models-dir or --allow-pull");
     http_.socket = socket_path(table);
     http_.access = access();
     http_.format_error = serve::error_format(serve::ErrorShape::openai);
@@ -287,7 +292,7 @@ class ServeCommand : public Command {
     }
     http_.times.response =
         std::chrono::milliseconds(static_cast<int64_t>(std::ceil(most_seconds_ * 1000)));
-    engine_.cache_bytes = cache_ / models_.size();
+    engine_.cache_bytes = cache_ / std::max(models_.size(), size_t{1});
   }
 
   std::vector<std::string> keys() const {
@@ -408,21 +413,32 @@ class ServeCommand : public Command {
     return options;
   }
 
-  // Opens a model of --models-dir.
+  bool loads_models() const { return !models_folder_.empty() || allow_pull_; }
+
+  // Opens a model that a request named.
   serve::Api::Models load(const std::string& name, const std::string& path) {
     serve::Api::Models models = open(path, options_of(name));
     note(printable("serving " + name + what_it_does(*models.front())) + "\n");
     return models;
   }
 
-  static std::shared_ptr<serve::ServedModel> find(const serve::Api::Models& served,
-                                                  const std::string& name) {
-    return *std::find_if(served.begin(), served.end(),
-                         [&](const auto& model) { return model->facts.name == name; });
+  serve::ModelLoader::Options loader_options() {
+    constexpr double kShare = 0.7;  // of the free memory; requests and texts need some
+    serve::ModelLoader::Options options;
+    options.folder = models_folder_;
+    options.memory = models_memory_;
+    if (models_memory_ == 0)
+      options.memory = static_cast<uint64_t>(kShare * static_cast<double>(available_memory()));
+    if (!jobs_.empty())
+      for (size_t i = 0; i < models_.size(); ++i) options.kept.insert(name_of(i));
+    options.open = [this](const std::string& name, const std::string& path) {
+      return load(name, path);
+    };
+    return options;
   }
 
   // Jobs can fine-tune the decoders among the models.
-  tuning::RunnerOptions job_options(const serve::Api::Models& served) const {
+  tuning::RunnerOptions job_options(const serve::ModelList& served) const {
     const auto absolute = [](const std::string& path) {
       return std::filesystem::absolute(model::find_model(path)).lexically_normal().string();
     };
@@ -432,7 +448,7 @@ class ServeCommand : public Command {
     options.most_bytes = max_jobs_;
     options.threads = thread_count();
     for (size_t i = 0; i < models_.size(); ++i) {
-      const serve::ServedModel& model = *find(served, name_of(i));
+      const serve::ServedModel& model = *served.find(name_of(i));
       const serve::ServedClassifier* const labels = model.find_classifier();
       if (labels != nullptr && labels->model.labels().size() == 1)  // gives rewards
         options.judges.push_back({name_of(i), absolute(models_[i]), ""});
@@ -442,26 +458,6 @@ class ServeCommand : public Command {
     }
     if (options.bases.empty()) throw UsageError("--jobs: no MODEL is a decoder; expected one");
     return options;
-  }
-
-  // Serves the result of a job, from the weights of its base. If all results together take too much
-  // memory, the oldest ones are not served any more.
-  void add_tuned(serve::Api& api, const tuning::TunedModel& tuned) {
-    constexpr uintmax_t kMostBytes = uintmax_t{512} << 20;
-    const auto base = find(api.models(), tuned.base);
-    api.add(base->needs<serve::TextGenerator>().open_adapter(tuned.name, {tuned.folder}));
-    std::error_code missing;
-    const uintmax_t bytes =
-        std::filesystem::file_size(tuned.folder + "/adapter_model.safetensors", missing);
-    tuned_.emplace_back(tuned.name, missing ? 0 : bytes);
-    tuned_bytes_ += tuned_.back().second;
-    while (tuned_bytes_ > kMostBytes && tuned_.size() > 1) {
-      note(printable("no longer serving " + tuned_.front().first + ", an older result") + "\n");
-      api.drop(tuned_.front().first);
-      tuned_bytes_ -= tuned_.front().second;
-      tuned_.pop_front();
-    }
-    note(printable(fmt::format("serving {} (adapter of {})", tuned.name, tuned.base)) + "\n");
   }
 
   // Opens all models, unless a signal requests a stop; then returns false.
@@ -476,34 +472,33 @@ class ServeCommand : public Command {
     return !stop_requested();
   }
 
-  http::Router routes(serve::Api& api, const serve::ModelFolder& folder,
-                      std::optional<tuning::FineTuning>& jobs,
-                      std::optional<serve::Batches>& batches) {
+  http::Router routes(serve::Api& api, serve::ServedJobs* jobs) const {
     http::Router router = api.router(max_upload_);
-    serve::add_speech_routes(router, [&api] { return api.models(); }, max_upload_);
-    if (!jobs_.empty()) {
-      jobs.emplace(job_options(api.models()));
-      batches.emplace(jobs->files(), jobs->folder(), max_jobs_, engine_.most_sequences);
-      serve::add_tuning_routes(router, *jobs, max_upload_,
-                               [&](const std::string& file) { batches->check_unused(file); });
-      serve::add_batch_routes(router, *batches);
-    }
-    if (!models_folder_.empty()) serve::add_model_routes(router, api, folder);
+    serve::add_speech_routes(router, api, max_upload_);
+    if (jobs != nullptr) jobs->add_routes(router, max_upload_);
+    if (!models_folder_.empty()) serve::add_model_routes(router, *api.options().loader);
     serve::add_openapi_route(router);
     return router;
+  }
+
+  void stop(http::Server& server, serve::ServedJobs* jobs) const {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(drain_);
+    while (std::chrono::steady_clock::now() < end) wait_a_little();
+    if (jobs != nullptr) jobs->stop_batches();
+    std::thread jobs_end([&] {
+      if (jobs != nullptr) jobs->stop_jobs(std::chrono::seconds(grace_));
+    });
+    server.stop(std::chrono::seconds(grace_));
+    jobs_end.join();
   }
 
   int serve_all() {
     catch_signals("stopping after the running requests (press again to stop immediately)");
     serve::Api api({});
     api.readiness() = serve::Readiness::loading;
-    const serve::ModelFolder folder{
-        models_folder_,
-        [this](const std::string& name, const std::string& path) { return load(name, path); }};
-    api.options() = {any_model_, allow_pull_, models_folder_.empty(), folder.open};
     api.set_warn([](const std::string& warning) { warn({warning}); });
-    std::optional<tuning::FineTuning> jobs;
-    std::optional<serve::Batches> batches;
+    std::optional<serve::ModelLoader> loader;
+    std::optional<serve::ServedJobs> jobs;
     http_.log = [&](const http::AccessRecord& record) {
       api.metrics().request(record);
       if (is_logged(record)) note(log_line(record, log_json_));
@@ -512,24 +507,20 @@ class ServeCommand : public Command {
     http::Server server(serve::loading_router(api.readiness()), http_);
     server.start();
     if (!open_all(api)) return stop_code();
-    server.replace_routes(routes(api, folder, jobs, batches));
-    if (jobs) {
-      jobs->start([&](const tuning::TunedModel& tuned) { add_tuned(api, tuned); },
-                  [](const std::string& warning) { warn({warning}); });
-      batches->start(api.router(max_upload_), [](const std::string& warning) { warn({warning}); });
-    }
+    if (loads_models()) loader.emplace(api.list(), loader_options());
+    api.options() = {any_model_, allow_pull_, models_folder_.empty(), loader ? &*loader : nullptr};
+    if (!jobs_.empty())
+      jobs.emplace(job_options(api.list()), engine_.most_sequences, api.list(),
+                   [](const std::string& line) { note(printable(line) + "\n"); });
+    server.replace_routes(routes(api, jobs ? &*jobs : nullptr));
+    if (jobs)
+      jobs->start(api.router(max_upload_), [](const std::string& warning) { warn({warning}); });
     api.readiness() = serve::Readiness::ready;
-    announce(server.port(), api.models());
+    announce(server.port(), api);
     while (!stop_requested()) wait_a_little();
     api.readiness() = serve::Readiness::draining;
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(drain_);
-    while (std::chrono::steady_clock::now() < end) wait_a_little();
-    if (batches) batches->stop();
-    std::thread jobs_end([&] {
-      if (jobs) jobs->stop(std::chrono::seconds(grace_));
-    });
-    server.stop(std::chrono::seconds(grace_));
-    jobs_end.join();
+    stop(server, jobs ? &*jobs : nullptr);
+    if (loader) loader->stop();
     // The engines must end before the server, since they refer to it.
     for (const auto& model : api.models()) model->end_work();
     return stop_code();
@@ -547,17 +538,22 @@ class ServeCommand : public Command {
     return generator != nullptr && generator->chat ? "" : " (without a chat template)";
   }
 
-  void announce(uint16_t port, const std::vector<std::shared_ptr<serve::ServedModel>>& served) {
+  void announce(uint16_t port, const serve::Api& api) {
     const bool six = http_.host.find(':') != std::string::npos;
     const std::string url =
         http_.socket.empty()
             ? fmt::format("http://{}:{}", six ? "[" + http_.host + "]" : http_.host, port)
             : "unix:" + http_.socket;
     Json names = Json::array();
-    for (const auto& model : served) {
+    for (const auto& model : api.models()) {
       names.push_back(model->facts.name);
       note(printable(fmt::format("serving {}{}", model->facts.name, what_it_does(*model))) + "\n");
     }
+    if (!models_folder_.empty())
+      for (const auto& [name, path] : api.options().loader->paths()) {
+        names.push_back(name);
+        note(printable(fmt::format("serving {} (once a request names it)", name)) + "\n");
+      }
     note(printable(fmt::format("listening on {} (press Ctrl-C to stop)", url)) + "\n");
     if (json) print(Json{{"url", url}, {"port", port}, {"models", names}}.dump() + "\n");
   }
@@ -569,11 +565,9 @@ class ServeCommand : public Command {
   std::string template_, key_file_, listen_, jobs_, models_folder_;
   std::string tool_format_;
   int64_t reasoning_tokens_ = -1;
-  std::deque<std::pair<std::string, uintmax_t>> tuned_;  // results of jobs, and their bytes
-  uintmax_t tuned_bytes_ = 0;
   http::ServerOptions http_;
   infer::EngineOptions engine_;
-  uint64_t max_body_ = http::Limits().body, cache_ = 0;
+  uint64_t max_body_ = http::Limits().body, cache_ = 0, models_memory_ = 0;
   uint64_t max_upload_ = uint64_t{64} << 20, max_jobs_ = uint64_t{16} << 30;
   int64_t port_ = 8080, connections_ = 512, grace_ = 30, drain_ = 0, timeout_ = 0,
           draft_tokens_ = -1;

@@ -421,11 +421,13 @@ TEST_F(OllamaTest, PullsOnlyNamesOfTheHub) {
   EXPECT_EQ(parsed(post("/api/pull", {{"name", "first"}, {"stream", false}})),
             (Json{{"status", "success"}}));
   refused_plainly(post("/api/pull", {{"model", "a/b"}}), 501, "pull");
-  api_.options().open = [](const std::string&, const std::string&) { return Api::Models(); };
+  ModelLoader loader(api_.list(), {});
+  api_.options().loader = &loader;
   for (const char* name : {"llama3.2", "/etc/passwd", "../x", ".", "hf.co/"})
     refused_plainly(post("/api/pull", {{"model", name}}), 400, "");
   refused_plainly(post("/api/pull", Json::object()), 400, "model");
   refused_plainly(post("/api/pull", {{"model", "first"}, {"stream", 1}}), 400, "stream");
+  api_.options().loader = nullptr;
 }
 
 TEST_F(OllamaTest, AcceptsAnyNameOfTheOnlyModel) {
