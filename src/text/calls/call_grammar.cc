@@ -249,17 +249,6 @@ class Arguments {
   std::map<std::string, Symbol> texts_;  // by mark
 };
 
-// Returns the parameters of a function as the schema of an object.
-ordered_json object_schema(const CallableFunction& function) {
-  ordered_json schema = ordered_json::parse(function.parameters, nullptr, false);
-  if (!schema.is_object()) schema = ordered_json::object();
-  bool typed = false;
-  for (const auto& member : schema.items())
-    typed |= member.key() == "type" || member.key() == "$ref" || member.key().ends_with("Of");
-  if (!typed) schema["type"] = "object";
-  return schema;
-}
-
 class Calls {
  public:
   Calls(const CallFormat& format, Grammar& grammar)
@@ -304,7 +293,7 @@ class Calls {
 
   Sequence arguments(const CallableFunction& function, std::vector<std::string>& warnings) {
     try {
-      return of_schema(object_schema(function), function);
+      return of_schema(parameters_of(function), function);
     } catch (const Error& error) {
       refuse_or_warn(function, error.what(), warnings);
     } catch (const nlohmann::json::exception& error) {
@@ -332,6 +321,18 @@ class Calls {
 };
 
 }  // namespace
+
+std::string call_schema(const std::vector<CallableFunction>& functions) {
+  ordered_json ways = ordered_json::array();
+  for (const CallableFunction& function : functions)
+    ways.push_back(
+        {{"type", "object"},
+         {"properties",
+          {{"name", {{"const", function.name}}}, {"arguments", parameters_of(function)}}},
+         {"required", {"name", "arguments"}},
+         {"additionalProperties", false}});
+  return ordered_json{{"anyOf", ways}}.dump();
+}
 
 SchemaGrammar call_grammar(const CallFormat& format, const std::vector<CallableFunction>& functions,
                            bool only_one, const Grammar::Bytes& usable,

@@ -47,17 +47,26 @@ ordered_json value_of(std::string_view text) {
 }  // namespace
 
 bool Signature::takes_text(const std::string& argument) const {
-  if (!parameters.is_object()) return false;
   const auto properties = parameters.find("properties");
   if (properties == parameters.end() || !properties->is_object()) return false;
   const auto found = properties->find(argument);
   return found != properties->end() && is_text_schema(*found);
 }
 
+ordered_json parameters_of(const CallableFunction& function) {
+  ordered_json schema = ordered_json::parse(function.parameters, nullptr, false);
+  if (!schema.is_object()) schema = ordered_json::object();
+  bool typed = false;
+  for (const auto& member : schema.items())
+    typed |= member.key() == "type" || member.key() == "$ref" || member.key().ends_with("Of");
+  if (!typed) schema["type"] = "object";
+  return schema;
+}
+
 std::vector<Signature> signatures_of(const std::vector<CallableFunction>& functions) {
   std::vector<Signature> signatures;
   for (const CallableFunction& function : functions)
-    signatures.push_back({function.name, ordered_json::parse(function.parameters, nullptr, false)});
+    signatures.push_back({function.name, parameters_of(function)});
   return signatures;
 }
 
