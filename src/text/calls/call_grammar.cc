@@ -72,7 +72,8 @@ class Arguments {
       for (const char* key : {"$defs", "definitions"})
         if (function_.parameters.contains(key) && !whole.contains(key))
           whole[key] = function_.parameters[key];
-    return add_schema(whole.dump(), grammar_);
+    const bool python = format_.style == ArgumentStyle::keywords;
+    return add_schema(whole.dump(), grammar_, python ? Words::python : Words::json);
   }
 
   // Each of the properties that is required, or also is not, in their order.
@@ -174,7 +175,7 @@ class Arguments {
     for (auto each = properties.rbegin(); each != properties.rend(); ++each) {
       const Sequence pair =
           rules_.text(each->name) + rules_.text(sign) +
-          (format_.style == ArgumentStyle::keywords ? keyword_value(*each->schema)
+          (format_.style == ArgumentStyle::keywords ? Sequence{schema(*each->schema)}
                                                     : brace_value(*each->schema, depth + 1)) +
           Sequence{later};
       std::vector<Sequence> at_first = {pair}, after = {rules_.text(comma) + pair};
@@ -189,15 +190,6 @@ class Arguments {
   }
 
   Sequence keywords() { return pairs(function_.parameters, "=", ", ", 0); }
-
-  Sequence keyword_value(const ordered_json& given) {
-    const ordered_json type = resolved(given).is_object()
-                                  ? resolved(given).value("type", ordered_json())
-                                  : ordered_json();
-    if (type == "boolean") return {rules_.one_of({rules_.text("True"), rules_.text("False")})};
-    if (type == "null") return rules_.text("None");
-    return {schema(given)};
-  }
 
   Sequence braces(const ordered_json& object, int depth) {
     return rules_.text("{") + pairs(object, ":", ",", depth) + rules_.text("}");
