@@ -10,6 +10,9 @@
 
 namespace fovea::text {
 
+// The marks around a text whose format has CDATA sections.
+constexpr std::string_view kCdata = "<![CDATA[", kCdataEnd = "]]>";
+
 // A function that may be called, with what decides how its arguments are read.
 struct Signature {
   std::string name;

@@ -73,5 +73,43 @@ TEST(CallGrammar, TextsInSingleQuotesAreRead) {
                 R"({"a": true, "b": [null, 1], "c": {"x": ["it's", "a'b", {"y": false}]}})"));
 }
 
+// Formats whose marks depend on the values, as published templates show them.
+TEST(CallGrammar, HasMarksThatDependOnTheValue) {
+  const char* const parameters = R"({"type": "object", "properties": {
+      "text": {"type": "string"}, "days": {"type": "integer"}, "flag": {"type": "boolean"}}})";
+  const std::vector<std::pair<const char*, std::string>> good = {
+      {"deepseek_v32",
+       "<｜DSML｜parameter name=\"text\" string=\"true\">3</｜DSML｜parameter>\n"
+       "<｜DSML｜parameter name=\"days\" string=\"false\">3</｜DSML｜parameter>\n"},
+      {"kimi_k3",
+       "<|open|>argument key=\"text\" type=\"string\"<|sep|>3<|close|>argument<|sep|>"
+       "<|open|>argument key=\"days\" type=\"number\"<|sep|>3<|close|>argument<|sep|>"},
+      {"minicpm3", R"(text="3",days=3,flag=True)"},
+      {"minicpm5", R"(<param name="text">3</param><param name="flag">False</param>)"},
+      {"minicpm5", R"(<param name="text"><![CDATA[</param> ]] ]]></param>)"}};
+  for (const auto& [format, arguments] : good) {
+    MessageRules rules = rules_of(format);
+    rules.functions[0].parameters = parameters;
+    std::string text = call_of(*rules.format.calls, arguments);
+    if (const size_t at = text.find(CallFormat::kDigits); at != text.npos) text[at] = '1';
+    EXPECT_TRUE(reader_of(rules).reads(text)) << text;
+    const Message message = whole_message(rules, text);
+    ASSERT_EQ(message.calls.size(), 1u) << text;
+    EXPECT_EQ(message, divided_message(rules, text, 1));
+    const ordered_json read = ordered_json::parse(message.calls[0].arguments);
+    EXPECT_EQ(read["text"], arguments.ends_with("]]></param>") ? "</param> ]] " : "3") << text;
+    EXPECT_EQ(read.value("days", 3), 3) << text;
+    EXPECT_EQ(read.value("flag", false), arguments.ends_with("True")) << text;
+  }
+  // A text of any argument is one if the mark says so.
+  MessageRules rules = rules_of("deepseek_v32");
+  const std::string text =
+      call_of(*rules.format.calls,
+              "<｜DSML｜parameter name=\"other\" string=\"true\">3</｜DSML｜parameter>\n");
+  const Message message = whole_message(rules, text);
+  ASSERT_EQ(message.calls.size(), 1u);
+  EXPECT_EQ(message.calls[0].arguments, R"({"other": "3"})");
+}
+
 }  // namespace
 }  // namespace fovea::text
