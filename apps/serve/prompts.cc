@@ -193,7 +193,7 @@ void constrain_message(ChatRequest& request, const ToolChoice& choice,
                        const text::MessageRules& rules, ServedModel& model) {
   check_guides(request);
   if (choice.required && !rules.enforced && request.guides.empty())
-    request.guides = {{Guide::Kind::schema, "tool_choice", call_schema(rules.functions)}};
+    request.guides = {{Guide::Kind::schema, "tool_choice", text::call_schema(rules.functions)}};
   const bool reasons = !rules.format.reasoning_end.empty();
   const int64_t reasoning =
       request.reasoning_tokens.value_or(model.needs<TextGenerator>().reasoning_tokens);

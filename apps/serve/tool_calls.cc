@@ -9,18 +9,14 @@
 namespace fovea::serve {
 namespace {
 
-// Returns the schema of the arguments, which are an object: {} and null allow any object.
-Json parameters_of(const Json& function) {
-  Json parameters = function.value("parameters", Json::object());
-  if (parameters.is_null()) parameters = Json::object();
+// Returns the schema of the arguments, or "" for null, which allows any.
+std::string parameters_of(const Json& function) {
+  const Json parameters = function.value("parameters", Json());
+  if (parameters.is_null()) return {};
   if (!parameters.is_object())
     throw ApiError{400, "tools: the parameters of a function are not a schema; expected an object",
                    "tools", "invalid_type"};
-  bool typed = false;
-  for (const auto& member : parameters.items())
-    typed |= member.key() == "type" || member.key() == "$ref" || member.key().ends_with("Of");
-  if (!typed) parameters["type"] = "object";
-  return parameters;
+  return parameters.dump();
 }
 
 }  // namespace
@@ -31,8 +27,7 @@ std::vector<text::CallableFunction> functions_of(const Json& tools) {
     const Json function = tool.is_object() ? tool.value("function", Json()) : Json();
     const Json name = function.is_object() ? function.value("name", Json()) : Json();
     if (!name.is_string() || name.get_ref<const std::string&>().empty()) continue;
-    functions.push_back(
-        {name, parameters_of(function).dump(), function.value("strict", Json()) == true});
+    functions.push_back({name, parameters_of(function), function.value("strict", Json()) == true});
   }
   return functions;
 }
@@ -110,18 +105,6 @@ Json json_or_discarded(std::string_view text) {
   } catch (const JsonFault&) {
     return Json(Json::value_t::discarded);
   }
-}
-
-std::string call_schema(const std::vector<text::CallableFunction>& functions) {
-  Json any = Json::array();
-  for (const text::CallableFunction& function : functions)
-    any.push_back(
-        {{"type", "object"},
-         {"properties",
-          {{"name", {{"const", function.name}}}, {"arguments", Json::parse(function.parameters)}}},
-         {"required", {"name", "arguments"}},
-         {"additionalProperties", false}});
-  return Json{{"anyOf", any}}.dump();
 }
 
 }  // namespace fovea::serve

@@ -34,8 +34,4 @@ Json calls_json(const std::vector<Call>& calls);
 // limits of parse_ordered_json.
 Json json_or_discarded(std::string_view text);
 
-// Returns the JSON Schema of a call of one of the functions, as an object with its name and its
-// arguments.
-std::string call_schema(const std::vector<text::CallableFunction>& functions);
-
 }  // namespace fovea::serve

@@ -43,6 +43,9 @@ struct CallableFunction {
   std::string parameters;  // the JSON Schema of an object with the arguments; empty = any object
   bool strict = false;     // a schema that cannot be enforced is an error
 };
+// Returns the JSON Schema of a call of one of the functions, as an object with its name and its
+// arguments.
+std::string call_schema(const std::vector<CallableFunction>& functions);
 
 // A part of a generated message. The text of a call's parts, concatenated, is the JSON of its
 // arguments.

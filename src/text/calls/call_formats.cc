@@ -107,6 +107,30 @@ std::vector<CallFormat> rarer_formats() {
   };
 }
 
+// Further ones whose arguments are between tags, and MiniCPM 3.
+std::vector<CallFormat> further_tags() {
+  return {
+      {"deepseek_v32", "<｜DSML｜function_calls>", "<｜DSML｜function_calls>\n",
+       "<｜DSML｜invoke name=\"", "\">\n", "</｜DSML｜invoke>", "\n", "\n</｜DSML｜function_calls>",
+       tagged, "<｜DSML｜parameter name=\"", "\" string=\"\3\">", "</｜DSML｜parameter>\n"},
+      {"deepseek_v4", "<｜DSML｜tool_calls>", "<｜DSML｜tool_calls>\n", "<｜DSML｜invoke name=\"",
+       "\">\n", "</｜DSML｜invoke>", "\n", "\n</｜DSML｜tool_calls>", tagged,
+       "<｜DSML｜parameter name=\"", "\" string=\"\3\">", "</｜DSML｜parameter>\n"},
+      {"hy3", "<tool_calls:opensource>", "<tool_calls:opensource>\n", "<tool_call:opensource>",
+       "<tool_sep:opensource>\n", "</tool_call:opensource>", "\n", "\n</tool_calls:opensource>",
+       tagged, "<arg_key:opensource>", "</arg_key:opensource>\n<arg_value:opensource>",
+       "</arg_value:opensource>\n"},
+      framed({"kimi_k3", "<|open|>tools<|sep|>", "<|open|>tools<|sep|>", "<|open|>call tool=\"",
+              "\" index=\"\1\"<|sep|>", "<|close|>call<|sep|>", "", "<|close|>tools<|sep|>", tagged,
+              "<|open|>argument key=\"", "\" type=\"\4\"<|sep|>", "<|close|>argument<|sep|>"},
+             {"<|open|>response<|sep|>", "<|close|>response<|sep|>", "<|close|>message<|sep|>"}),
+      {"minicpm3", "<|tool_call_start|>", "<|tool_call_start|>\n```python\n", "", "(", ")", "\n",
+       "\n```\n<|tool_call_end|>", keywords},
+      {"minicpm5", "<function name=\"", "", "<function name=\"", "\">", "</function>", "\n", "",
+       tagged, "<param name=\"", "\">", "</param>", true},
+  };
+}
+
 // Further ones; those without a mark are the last.
 std::vector<CallFormat> further_formats() {
   return {
@@ -150,8 +174,8 @@ std::vector<CallFormat> further_formats() {
 const std::vector<CallFormat>& call_formats() {
   static const std::vector<CallFormat> all = [] {
     std::vector<CallFormat> joined = formats_between_tags();
-    for (const auto& more :
-         {formats_of_mistral(), formats_of_sections(), rarer_formats(), further_formats()})
+    for (const auto& more : {formats_of_mistral(), formats_of_sections(), rarer_formats(),
+                             further_tags(), further_formats()})
       joined.insert(joined.end(), more.begin(), more.end());
     return joined;
   }();
@@ -167,6 +191,9 @@ const std::vector<ReasoningMarks>& reasoning_marks() {
       {"[THINK]", "[/THINK]"},
       {"<|inner_prefix|>", "<|inner_suffix|>"},
       {"<reasoning>", "</reasoning>"},
+      {"<|open|>think<|sep|>", "<|close|>think<|sep|>"},
+      {"<|thought_start|>", "<|thought_end|>"},
+      {"<think:opensource>", "</think:opensource>"},
       {"<think>", "</think>"},
   };
   return all;

@@ -72,7 +72,7 @@ class Arguments {
       for (const char* key : {"$defs", "definitions"})
         if (function_.parameters.contains(key) && !whole.contains(key))
           whole[key] = function_.parameters[key];
-    return add_schema(whole.dump(), grammar_);
+    return add_schema(whole.dump(), grammar_, format_.python() ? Words::python : Words::json);
   }
 
   // Each of the properties that is required, or also is not, in their order.
@@ -80,17 +80,39 @@ class Arguments {
     Sequence all;
     for (const Property& each : properties_of(function_.parameters)) {
       const Sequence part = rules_.text(format_.key) + rules_.text(each.name) +
-                            rules_.text(format_.value) + tagged_value(each) +
+                            before_value(each.name) + tagged_value(each) +
                             rules_.text(format_.value_end);
       all = all + (each.required ? part : Sequence{rules_.one_of({{}, part})});
     }
     return all;
   }
 
+  // The text between a name and its value, which may tell the type of the value.
+  Sequence before_value(const std::string& name) {
+    const std::string_view mark = format_.value;
+    const size_t at = std::min(mark.find(CallFormat::kIsText), mark.find(CallFormat::kType));
+    if (at == mark.npos) return rules_.text(mark);
+    const bool text = function_.takes_text(name);
+    std::vector<Sequence> words;
+    if (mark[at] == CallFormat::kIsText) {
+      words = {rules_.text(text ? "true" : "false")};
+    } else if (text) {
+      words = {rules_.text("string")};
+    } else {
+      for (const char* type : {"number", "boolean", "array", "object", "null"})
+        words.push_back(rules_.text(type));
+    }
+    return rules_.text(mark.substr(0, at)) + Sequence{rules_.one_of(words)} +
+           rules_.text(mark.substr(at + 1));
+  }
+
   Sequence tagged_value(const Property& property) {
-    if (function_.takes_text(property.name))
-      return raw_text(resolved(*property.schema), trimmed(format_.value_end));
-    return {schema(*property.schema)};
+    if (!function_.takes_text(property.name)) return {schema(*property.schema)};
+    const ordered_json& type = resolved(*property.schema);
+    if (!format_.cdata) return raw_text(type, trimmed(format_.value_end));
+    const Sequence section =
+        rules_.text(kCdata) + raw_text(type, kCdataEnd) + rules_.text(kCdataEnd);
+    return {rules_.one_of({raw_text(type, "<"), section})};
   }
 
   // A text that is written as it is, and does not contain the mark after it.
@@ -167,17 +189,17 @@ class Arguments {
   }
 
   // name=value pairs or name:value pairs of the properties in their order, with commas between.
-  Sequence pairs(const ordered_json& object, const char* sign, const char* comma, int depth) {
+  Sequence pairs(const ordered_json& object, const char* sign, const Sequence& comma, int depth) {
     const std::vector<Property> properties = properties_of(object);
     // Rules for the pairs from a property on: as the first of all, and after others.
     Symbol first = rules_.one_of({{}}), later = first;
     for (auto each = properties.rbegin(); each != properties.rend(); ++each) {
       const Sequence pair =
           rules_.text(each->name) + rules_.text(sign) +
-          (format_.style == ArgumentStyle::keywords ? keyword_value(*each->schema)
+          (format_.style == ArgumentStyle::keywords ? Sequence{schema(*each->schema)}
                                                     : brace_value(*each->schema, depth + 1)) +
           Sequence{later};
-      std::vector<Sequence> at_first = {pair}, after = {rules_.text(comma) + pair};
+      std::vector<Sequence> at_first = {pair}, after = {comma + pair};
       if (!each->required) {
         at_first.push_back({first});
         after.push_back({later});
@@ -188,19 +210,13 @@ class Arguments {
     return {first};
   }
 
-  Sequence keywords() { return pairs(function_.parameters, "=", ", ", 0); }
-
-  Sequence keyword_value(const ordered_json& given) {
-    const ordered_json type = resolved(given).is_object()
-                                  ? resolved(given).value("type", ordered_json())
-                                  : ordered_json();
-    if (type == "boolean") return {rules_.one_of({rules_.text("True"), rules_.text("False")})};
-    if (type == "null") return rules_.text("None");
-    return {schema(given)};
+  Sequence keywords() {
+    const Symbol space = rules_.one_of({{}, rules_.text(" ")});
+    return pairs(function_.parameters, "=", rules_.text(",") + Sequence{space}, 0);
   }
 
   Sequence braces(const ordered_json& object, int depth) {
-    return rules_.text("{") + pairs(object, ":", ",", depth) + rules_.text("}");
+    return rules_.text("{") + pairs(object, ":", rules_.text(","), depth) + rules_.text("}");
   }
 
   Sequence brace_value(const ordered_json& given, int depth) {
@@ -249,17 +265,6 @@ class Arguments {
   std::map<std::string, Symbol> texts_;  // by mark
 };
 
-// Returns the parameters of a function as the schema of an object.
-ordered_json object_schema(const CallableFunction& function) {
-  ordered_json schema = ordered_json::parse(function.parameters, nullptr, false);
-  if (!schema.is_object()) schema = ordered_json::object();
-  bool typed = false;
-  for (const auto& member : schema.items())
-    typed |= member.key() == "type" || member.key() == "$ref" || member.key().ends_with("Of");
-  if (!typed) schema["type"] = "object";
-  return schema;
-}
-
 class Calls {
  public:
   Calls(const CallFormat& format, Grammar& grammar)
@@ -304,7 +309,7 @@ class Calls {
 
   Sequence arguments(const CallableFunction& function, std::vector<std::string>& warnings) {
     try {
-      return of_schema(object_schema(function), function);
+      return of_schema(parameters_of(function), function);
     } catch (const Error& error) {
       refuse_or_warn(function, error.what(), warnings);
     } catch (const nlohmann::json::exception& error) {
@@ -332,6 +337,18 @@ class Calls {
 };
 
 }  // namespace
+
+std::string call_schema(const std::vector<CallableFunction>& functions) {
+  ordered_json ways = ordered_json::array();
+  for (const CallableFunction& function : functions)
+    ways.push_back(
+        {{"type", "object"},
+         {"properties",
+          {{"name", {{"const", function.name}}}, {"arguments", parameters_of(function)}}},
+         {"required", {"name", "arguments"}},
+         {"additionalProperties", false}});
+  return ordered_json{{"anyOf", ways}}.dump();
+}
 
 SchemaGrammar call_grammar(const CallFormat& format, const std::vector<CallableFunction>& functions,
                            bool only_one, const Grammar::Bytes& usable,

@@ -9,9 +9,16 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr const char* kDigitCharacters = "0123456789";
-constexpr const char* kIdCharacters =
-    "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+// The characters that a character of a format stands for; nullptr: only itself.
+const char* characters_of(char c) {
+  switch (c) {
+    case CallFormat::kDigits: return "0123456789";
+    case CallFormat::kId: return "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    case CallFormat::kIsText:
+    case CallFormat::kType: return "abcdefghijklmnopqrstuvwxyz";
+    default: return nullptr;
+  }
+}
 
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 
@@ -47,17 +54,26 @@ ordered_json value_of(std::string_view text) {
 }  // namespace
 
 bool Signature::takes_text(const std::string& argument) const {
-  if (!parameters.is_object()) return false;
   const auto properties = parameters.find("properties");
   if (properties == parameters.end() || !properties->is_object()) return false;
   const auto found = properties->find(argument);
   return found != properties->end() && is_text_schema(*found);
 }
 
+ordered_json parameters_of(const CallableFunction& function) {
+  ordered_json schema = ordered_json::parse(function.parameters, nullptr, false);
+  if (!schema.is_object()) schema = ordered_json::object();
+  bool typed = false;
+  for (const auto& member : schema.items())
+    typed |= member.key() == "type" || member.key() == "$ref" || member.key().ends_with("Of");
+  if (!typed) schema["type"] = "object";
+  return schema;
+}
+
 std::vector<Signature> signatures_of(const std::vector<CallableFunction>& functions) {
   std::vector<Signature> signatures;
   for (const CallableFunction& function : functions)
-    signatures.push_back({function.name, ordered_json::parse(function.parameters, nullptr, false)});
+    signatures.push_back({function.name, parameters_of(function)});
   return signatures;
 }
 
@@ -67,8 +83,7 @@ Matched match(std::string_view text, size_t at, std::string_view part) {
       at = after_space(text, at);
       continue;
     }
-    if (expected == CallFormat::kDigits || expected == CallFormat::kId) {
-      const char* const taken = expected == CallFormat::kDigits ? kDigitCharacters : kIdCharacters;
+    if (const char* const taken = characters_of(expected)) {
       const size_t end = std::min(text.find_first_not_of(taken, at), text.size());
       if (end == at && at < text.size()) return {Matched::no};
       if (end == text.size()) return {Matched::more, end};
@@ -232,26 +247,35 @@ bool CallReader::tagged_argument(std::string_view text, std::vector<MessagePart>
     return true;
   }
   // The name ends where the mark after it begins.
-  const std::string_view value_mark = trimmed(format_->value);
-  const std::string_view end_mark = trimmed(format_->value_end);
-  const size_t name_end = text.find(value_mark, key.end);
+  const std::string_view middle = format_->value, last = format_->value_end;
+  const std::string_view mark = trimmed(middle);
+  const size_t name_end = text.find(mark.substr(0, mark.find_first_of("\3\4\n")), key.end);
   if (name_end == std::string_view::npos) return false;
   const std::string name(trimmed(text.substr(key.end, name_end - key.end)));
-  size_t begin = name_end + value_mark.size();
-  // Texts keep their white space, except for a line break of the format at each end.
-  const std::string_view middle = format_->value, last = format_->value_end;
+  const Matched before = match(text, name_end, mark);
+  if (before.result == Matched::no) phase_ = Phase::failed;
+  if (before.result != Matched::yes) return false;
+  size_t begin = before.end;
+  const std::string_view type = text.substr(name_end, begin - name_end);
+  std::string end_mark(trimmed(last));
+  if (format_->cdata && text.substr(begin).starts_with(kCdata)) {
+    begin += kCdata.size();
+    end_mark.insert(0, kCdataEnd);
+  }
   scanned_ = std::max(scanned_, begin);
   const size_t end = text.find(end_mark, scanned_);
   if (end == std::string_view::npos) {
     scanned_ = std::max(begin, text.size() - std::min(text.size(), end_mark.size()));
     return false;
   }
+  // Texts keep their white space, except for a line break of the format at each end.
   if (middle.ends_with('\n') && begin < end && text[begin] == '\n') ++begin;
   size_t value_end = end;
   if (last.starts_with('\n') && value_end > begin && text[value_end - 1] == '\n') --value_end;
   const std::string value(text.substr(begin, value_end - begin));
-  add_argument(name, function_->takes_text(name) ? ordered_json(value) : value_of(trimmed(value)),
-               parts);
+  const bool is_text = function_->takes_text(name) || type.find("\"true\"") != type.npos ||
+                       type.find("\"string\"") != type.npos;
+  add_argument(name, is_text ? ordered_json(value) : value_of(trimmed(value)), parts);
   at_ = scanned_ = end + end_mark.size();
   return true;
 }

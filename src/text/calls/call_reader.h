@@ -10,14 +10,19 @@
 
 namespace fovea::text {
 
+// The marks around a text whose format has CDATA sections.
+constexpr std::string_view kCdata = "<![CDATA[", kCdataEnd = "]]>";
+
 // A function that may be called, with what decides how its arguments are read.
 struct Signature {
   std::string name;
-  nlohmann::ordered_json parameters;  // a JSON Schema; anything else is discarded
+  nlohmann::ordered_json parameters;  // the JSON Schema of an object
 
   // Returns whether the argument is a text only, so that it is written without quotes.
   bool takes_text(const std::string& argument) const;
 };
+// Returns the schema of the arguments; without a type, it is that of an object.
+nlohmann::ordered_json parameters_of(const CallableFunction& function);
 std::vector<Signature> signatures_of(const std::vector<CallableFunction>& functions);
 
 // Matches a text of a format at a position of a text that may continue.

@@ -85,15 +85,14 @@ bool begins_in(const CallFormat& format, std::string_view text,
   return key && (mark == end.npos || text.find(end.substr(mark), found.end) != text.npos);
 }
 
-// Returns the format in which the template shows a call. Of formats that differ in white space
-// only, the one whose text the template has.
-const CallFormat* shown_format(const ChatFormat& chat) {
-  const std::string text = probe(chat);
+// Returns the format in which a template shows a call: the text of probe(). Of formats that differ
+// in white space only, the one whose text the template has.
+const CallFormat* shown_format(std::string_view text) {
   const std::vector<Signature> functions = {{kProbeName, ordered_json::object()}};
   const CallFormat* found = nullptr;
   for (const CallFormat& format : call_formats()) {
     for (size_t at = 0; at < text.size(); ++at) {
-      const std::string_view rest = std::string_view(text).substr(at);
+      const std::string_view rest = text.substr(at);
       if (!begins_in(format, rest, functions)) continue;
       const bool exact = rest.starts_with(format.head() + kProbeName + format.arguments);
       if (exact && (found == nullptr || *format.trigger != '\0')) return &format;
@@ -115,8 +114,8 @@ const CallFormat* named_format(const std::string& source) {
   return nullptr;
 }
 
-const CallFormat* call_format_of(const ChatFormat& chat) {
-  const CallFormat* const shown = shown_format(chat);
+const CallFormat* call_format_of(const ChatFormat& chat, std::string_view text) {
+  const CallFormat* const shown = shown_format(text);
   // Some templates show calls as JSON without the marks that they ask the model for.
   if (shown != nullptr && std::string_view(shown->name) != "json") return shown;
   const CallFormat* const named = named_format(chat.source);
@@ -127,11 +126,14 @@ const CallFormat* call_format_of(const ChatFormat& chat) {
 
 MessageFormat message_format(const ChatFormat& chat) {
   MessageFormat format;
-  format.calls = call_format_of(chat);
+  const std::string text = probe(chat);
+  format.calls = call_format_of(chat, text);
   if (format.calls != nullptr && *format.calls->generated != '\0')
     format.calls = find_call_format(format.calls->generated);
   for (const auto& [begin, end, needs_begin] : reasoning_marks()) {
-    if (chat.source.find(needs_begin ? begin : end) == std::string::npos) continue;
+    const char* const mark = needs_begin ? begin : end;  // a template may compose it
+    if (chat.source.find(mark) == std::string::npos && text.find(mark) == std::string::npos)
+      continue;
     format.reasoning_begin = begin;
     format.reasoning_end = end;
     break;
@@ -186,6 +188,10 @@ std::string describe_tools(const std::string& tools, const CallFormat& format) {
                                                 : "{NAME_OF_ARGUMENT:VALUE}";
   std::string example = format.head() + "NAME_OF_FUNCTION" + format.arguments + arguments +
                         format.call_end + format.end;
+  if (const size_t at = example.find(CallFormat::kIsText); at != std::string::npos)
+    example.replace(at, 1, "true|false");
+  if (const size_t at = example.find(CallFormat::kType); at != std::string::npos)
+    example.replace(at, 1, "TYPE");
   std::erase_if(example, [](char c) { return c == CallFormat::kDigits || c == CallFormat::kId; });
   return "You can call functions. Each line between <tools> and </tools> describes one by a JSON "
          "Schema:\n<tools>\n" +

@@ -1,5 +1,9 @@
 #include "grammar/json_rules.h"
 
+#include <algorithm>
+#include <array>
+#include <utility>
+
 namespace fovea::text {
 namespace {
 
@@ -7,11 +11,14 @@ namespace {
 // point, digits of an exponent, and spaces of indentation.
 constexpr int64_t kIntegerDigits = 18, kDigits = 20, kFractionDigits = 15, kExponentDigits = 2,
                   kIndent = 32;
+constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kPythonWords = {
+    {{"true", "True"}, {"false", "False"}, {"null", "None"}}};
 
 }  // namespace
 
-JsonRules::JsonRules(Grammar& grammar)
+JsonRules::JsonRules(Grammar& grammar, Words words)
     : GrammarRules(grammar, "schema"),
+      words_(words),
       value_(grammar.add_rule()),
       object_(grammar.add_rule()),
       array_(grammar.add_rule()),
@@ -25,6 +32,24 @@ JsonRules::JsonRules(Grammar& grammar)
   make_characters();
   make_numbers();
   make_values();
+}
+
+Grammar::Sequence JsonRules::literal(std::string_view json) {
+  if (words_ == Words::json) return text(json);
+  Sequence all;
+  bool in_string = false;
+  while (!json.empty()) {
+    const auto* const word = std::ranges::find_if(
+        kPythonWords, [&](const auto& each) { return !in_string && json.starts_with(each.first); });
+    const bool found = word != kPythonWords.end();
+    const std::string_view part =
+        found ? word->first : json.substr(0, in_string && json[0] == '\\' ? 2 : 1);
+    if (part == "\"") in_string = !in_string;
+    all =
+        std::move(all) + (found ? Sequence{one_of({text(part), text(word->second)})} : text(part));
+    json.remove_prefix(part.size());
+  }
+  return all;
 }
 
 Grammar::Sequence JsonRules::list(char open, const Sequence& part, int64_t least,
@@ -88,8 +113,13 @@ void JsonRules::make_values() {
   const Sequence pair = Sequence{string()} + text(":") + Sequence{space(), value()};
   add(object(), {list('{', pair, 0, std::nullopt, '}')});
   add(array(), {list('[', {value()}, 0, std::nullopt, ']')});
-  add(value(),
-      {{object()}, {array()}, {string()}, {number()}, text("true"), text("false"), text("null")});
+  add(value(), {{object()},
+                {array()},
+                {string()},
+                {number()},
+                literal("true"),
+                literal("false"),
+                literal("null")});
 }
 
 }  // namespace fovea::text

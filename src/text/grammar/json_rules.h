@@ -4,11 +4,17 @@
 
 namespace fovea::text {
 
+// The words for the constants true, false and null.
+enum class Words : uint8_t {
+  json,
+  python,  // also True, False and None
+};
+
 // The parts of JSON (RFC 8259) as rules of a grammar. The amount of white space and the number of
 // digits, which JSON does not limit, are limited.
 class JsonRules : public GrammarRules {
  public:
-  explicit JsonRules(Grammar& grammar);
+  explicit JsonRules(Grammar& grammar, Words words = Words::json);
 
   Symbol value() const { return Grammar::call(value_); }
   Symbol object() const { return Grammar::call(object_); }
@@ -19,6 +25,8 @@ class JsonRules : public GrammarRules {
   Symbol space() const { return Grammar::call(space_); }
   Symbol character() const { return Grammar::call(character_); }  // a character of a string
 
+  // Returns the text of a JSON value, with either word for each constant.
+  Sequence literal(std::string_view json);
   // Returns a list in brackets: `least` to `most` parts, separated by commas.
   Sequence list(char open, const Sequence& part, int64_t least, std::optional<int64_t> most,
                 char close);
@@ -29,6 +37,7 @@ class JsonRules : public GrammarRules {
   void make_numbers();
   void make_values();
 
+  Words words_;
   int32_t value_, object_, array_, string_, number_, integer_, space_, character_;
 };
 

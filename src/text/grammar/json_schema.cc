@@ -43,8 +43,8 @@ bool applies_in_place(const Json& schema) {
 // combinations of schemas are queued.
 class SchemaCompiler {
  public:
-  SchemaCompiler(Grammar& grammar, std::string_view schema)
-      : grammar_(grammar), rules_(grammar), tree_(schema), ways_(tree_, work_) {}
+  SchemaCompiler(Grammar& grammar, std::string_view schema, Words words)
+      : grammar_(grammar), rules_(grammar, words), tree_(schema), ways_(tree_, work_) {}
 
   // Returns the rule for the values that satisfy the schema.
   Symbol root() {
@@ -163,7 +163,7 @@ class SchemaCompiler {
 
   // Returns the text of a value; 1.0 may also be 1.
   Symbols literal(const Json& value) {
-    const Symbols text = rules_.text(tree_.text(value));
+    const Symbols text = rules_.literal(tree_.text(value));
     if (!value.is_number_float() || type_of(value) != kIntegerType) return text;
     return {rules_.one_of({text, rules_.text(literal_key(value))})};
   }
@@ -189,7 +189,7 @@ class SchemaCompiler {
     std::vector<Symbols> ways;
     for (const Json& value : type == kNullType ? null : booleans)
       if (std::ranges::none_of(without, [&](const Json* each) { return *each == value; }))
-        ways.push_back(rules_.text(value.dump()));
+        ways.push_back(rules_.literal(value.dump()));
     return {rules_.one_of(ways)};
   }
 
@@ -327,13 +327,13 @@ const Json* only_value(const Conjunction& all, const char* key, const SchemaLoca
 
 SchemaGrammar schema_grammar(std::string_view schema, const Grammar::Bytes& usable) {
   auto grammar = std::make_shared<Grammar>(usable);
-  const Symbol root = add_schema(schema, *grammar);
+  const Symbol root = add_schema(schema, *grammar, Words::json);
   grammar->finish();
   return {std::move(grammar), root.index};
 }
 
-Grammar::Symbol add_schema(std::string_view schema, Grammar& grammar) {
-  return SchemaCompiler(grammar, schema.empty() ? R"({"type": "object"})" : schema).root();
+Grammar::Symbol add_schema(std::string_view schema, Grammar& grammar, Words words) {
+  return SchemaCompiler(grammar, schema.empty() ? R"({"type": "object"})" : schema, words).root();
 }
 
 }  // namespace fovea::text

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string_view>
 
-#include "grammar/grammar.h"
+#include "grammar/json_rules.h"
 
 namespace fovea::text {
 
@@ -17,6 +17,6 @@ struct SchemaGrammar {
 // errors.
 SchemaGrammar schema_grammar(std::string_view schema, const Grammar::Bytes& usable);
 // Adds the rules of these values to a grammar. Returns the rule of a value.
-Grammar::Symbol add_schema(std::string_view schema, Grammar& grammar);
+Grammar::Symbol add_schema(std::string_view schema, Grammar& grammar, Words words);
 
 }  // namespace fovea::text

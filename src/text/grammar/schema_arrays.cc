@@ -197,7 +197,7 @@ class ArrayRules {
       const bool repeated = std::any_of(values->begin(), values->begin() + static_cast<long>(i),
                                         [&](const Json* other) { return *other == value; });
       if (!repeated && satisfies(value, alternatives[0], location))
-        texts.push_back(rules().text(schema_.tree.text(value)));
+        texts.push_back(rules().literal(schema_.tree.text(value)));
     }
     std::vector<Symbol> after(size_t{1} << texts.size());  // by set
     for (size_t set = after.size(); set-- > 0;) {

@@ -72,6 +72,32 @@ Value join_texts(In& in, Bound& b) {
   return Value(std::move(out));
 }
 
+// format() with fields that are "{}".
+Value with_fields(In& in, Bound& b) {
+  const Values& values = b.all.positional;
+  const std::string form = values.front().bytes();
+  if (!b.all.named.empty()) in.unsupported("format with named values is not supported");
+  std::string out;
+  size_t next = 1;
+  for (size_t i = 0; i < form.size(); ++i) {
+    const std::string_view two = std::string_view(form).substr(i, 2);
+    if (two == "{}") {
+      if (next == values.size()) in.fail("format has more fields than values");
+      append_text(in, out, values[next++]);
+    } else if (form[i] == '{' || form[i] == '}') {
+      if (two != "{{" && two != "}}")
+        in.unsupported("format with this field is not supported; expected {{}}");
+      out += form[i];
+    } else {
+      out += form[i];
+      continue;
+    }
+    ++i;
+  }
+  in.bytes(out.size());
+  return Value(std::move(out));
+}
+
 Value index_of(In& in, Bound& b) {
   for (size_t i = 0; i < b[0].items().size(); ++i) {
     if (equal(in, b[0].items()[i], b[1])) return Value(i);
@@ -110,6 +136,7 @@ constexpr Builtin kStringMethods[] = {
     {"startswith", {"self", "prefix"}, 2, matches<true>},
     {"endswith", {"self", "suffix"}, 2, matches<false>},
     {"join", {"self", "iterable"}, 2, join_texts},
+    {"format", {}, 0, with_fields},
     {"replace",
      {"self", "old", "new", "count"},
      3,

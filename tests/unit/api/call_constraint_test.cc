@@ -1,6 +1,7 @@
 // Calls that a model with random probabilities generates under message_constraint(): in each
 // format, of random functions. FOVEA_TOOL_CALLS=N generates calls of N sets of functions in each
-// format, and writes them to $FOVEA_TOOL_CALLS_FILE for tools/testing/tool_calls.py.
+// format of $FOVEA_TOOL_FORMATS, separated by ", ", and writes them to $FOVEA_TOOL_CALLS_FILE for
+// tools/testing/tool_calls.py.
 
 #include <gtest/gtest.h>
 
@@ -120,7 +121,8 @@ class CallConstraintTest : public testing::Test {
 
 std::vector<std::string> format_names() {
   std::vector<std::string> names;
-  std::string all = call_format_names() + ", ";
+  const char* const wanted = std::getenv("FOVEA_TOOL_FORMATS");
+  const std::string all = (wanted != nullptr ? wanted : call_format_names()) + ", ";
   for (size_t at = 0; at < all.size(); at = all.find(", ", at) + 2)
     names.push_back(all.substr(at, all.find(", ", at) - at));
   return names;

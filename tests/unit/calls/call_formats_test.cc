@@ -119,6 +119,10 @@ std::string template_of(const CallFormat& format) {
         out += std::string("' ~ ") + digits + " ~ '";
       else if (c == CallFormat::kId)
         out += "' ~ call.id ~ '";
+      else if (c == CallFormat::kIsText)
+        out += "true";
+      else if (c == CallFormat::kType)
+        out += "string";
       else if (c == '\n')
         out += "\\n";
       else
@@ -167,6 +171,13 @@ TEST(CallFormats, AreFoundByRenderingATemplate) {
     ASSERT_NE(found, nullptr) << format.name << "\n" << template_of(format);
     EXPECT_EQ(found->name, expected);
   }
+}
+
+// The source of such a template does not have the marks.
+TEST(CallFormats, MarksOfReasoningMayBeComposed) {
+  ChatFormat made;
+  made.render = [](const ChatRequest&) { return "<think:opensource></think:opensource>Yes."; };
+  EXPECT_EQ(message_format(made).reasoning_end, "</think:opensource>");
 }
 
 TEST(CallFormats, AreNamed) {

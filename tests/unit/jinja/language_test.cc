@@ -269,6 +269,10 @@ a'.lstrip('
        "", "['a', 'b', 'c']['a', 'b', 'c']['a', 'b,c']['a,b', 'c']['']"},
       {"{{ 'x</think>y'.split('</think>')[-1] }}{{ 'x</t>y'.split('</t>')[0].split('<t>')[-1] }}",
        "", "yx"},
+      {"{{ '<{}>{{}}{}'.format('a', 1) }}{{ ''.format() }}", "", "<a>{}1"},
+      {"{{ '{}{}'.format('a') }}", "", kError},
+      {"{{ '{0}'.format('a') }}", "", kError},
+      {"{{ '{'.format() }}", "", kError},
       {"{{ 'abc'.startswith('ab') }}{{ 'abc'.endswith(('x', 'bc')) }}{{ ''.startswith('a') }}", "",
        "TrueTrueFalse"},
       {"{{ 'ab'.upper() }}{{ 'AB'.lower() }}{{ 'ab cd'.title() }}{{ 'aB'.capitalize() }}{{ "

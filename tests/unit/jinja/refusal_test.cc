@@ -51,7 +51,7 @@ TEST(JinjaErrors, NameUnsupportedFeatures) {
         {"{{ 2 ** 3 }}", "column 6: the operator ** is not supported"},
         {"{{ 1 < 2 < 3 }}", "column 10: a chain of comparisons is not supported"},
         {"{{ 'a'.center(5) }}", "column 7: the method str.center is not supported"},
-        {"{{ '{}'.format(1) }}", "column 8: the method str.format is not supported"},
+        {"{{ '{:d}'.format(1) }}", "format with this field is not supported; expected {}"},
         {"{{ [].append(1) }}", "column 6: the method list.append is not supported"},
         {"{{ '%5d' % 1 }}", "the format %5 is not supported"},
         {"{{ cycler('a') }}", "'cycler' is undefined"},
