@@ -127,12 +127,11 @@ class ServeCommand : public Command {
     declare_drafts(table);
     declare_jobs(table);
     declare_requests(table);
-    table.show_only({"MODEL",           "--alias",     "--adapter",    "--dtype",
-                     "--cache-dtype",   "--languages", "--models-dir", "--models-memory",
-                     "--chat-template", "--host",      "--port",       "--api-key-file",
-                     "--insecure",      "--max-time",  "--log-json",   "--jobs",
-                     "--cache",         "--parallel",  "--queue",      "--draft",
-                     "--temperature",   "--predict"});
+    table.show_only(
+        {"MODEL",        "--alias",         "--adapter", "--dtype", "--cache-dtype",  "--languages",
+         "--models-dir", "--chat-template", "--host",    "--port",  "--api-key-file", "--insecure",
+         "--max-time",   "--log-json",      "--jobs",    "--cache", "--parallel",     "--queue",
+         "--draft",      "--temperature",   "--predict"});
   }
 
   int run(const OptionTable& table) override {
