@@ -2,7 +2,7 @@
 
 #include <functional>
 
-#include "serve/handlers.h"
+#include "serve/routes/handlers.h"
 
 namespace fovea::serve {
 namespace {

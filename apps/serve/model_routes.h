@@ -1,7 +1,7 @@
 #pragma once
 
 #include "http/router.h"
-#include "serve/model_loader.h"
+#include "serve/models/model_loader.h"
 
 namespace fovea::serve {
 

@@ -4,8 +4,8 @@
 #include <string_view>
 
 #include "fovea/core/machine.h"
-#include "serve/fields.h"
-#include "serve/handlers.h"
+#include "serve/request/fields.h"
+#include "serve/routes/handlers.h"
 
 namespace fovea::serve {
 namespace {

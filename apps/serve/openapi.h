@@ -1,7 +1,7 @@
 #pragma once
 
 #include "http/router.h"
-#include "serve/request.h"
+#include "serve/request/request.h"
 
 namespace fovea::serve {
 

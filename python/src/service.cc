@@ -19,10 +19,10 @@
 #include "http/http_server.h"
 #include "keywords.h"
 #include "queue.h"
-#include "serve/api_error.h"
-#include "serve/open_served.h"
-#include "serve/speech.h"
-#include "serve/tool_calls.h"
+#include "serve/generation/tool_calls.h"
+#include "serve/models/open_served.h"
+#include "serve/protocols/speech.h"
+#include "serve/request/api_error.h"
 #include "values.h"
 
 namespace nb = nanobind;
@@ -104,7 +104,7 @@ class Server {
  public:
   Server(std::shared_ptr<Service> service, http::ServerOptions options)
       : service_(std::move(service)), host_(options.host), process_(getpid()) {
-    http::Router router = service_->api().router(kMostUpload);
+    http::Router router = serve::all_routes(service_->api(), kMostUpload);
     serve::add_speech_routes(router, service_->api(), kMostUpload);
     options.format_error = serve::error_format(serve::ErrorShape::openai);
     server_ = std::make_unique<http::Server>(std::move(router), std::move(options));
@@ -178,7 +178,7 @@ void add_calls(nb::module_& module) {
 
 Service::Service(serve::Api::Models models)
     : api_(std::make_unique<serve::Api>(std::move(models))),
-      router_(api_->router()),
+      router_(serve::all_routes(*api_)),
       process_(getpid()) {}
 
 Service::~Service() {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "serve/api.h"
+#include "serve/router.h"
 
 namespace fovea::python {
 
@@ -15,7 +15,7 @@ class Service {
   Service& operator=(const Service&) = delete;
 
   serve::Api& api() { return *api_; }
-  http::Router router() { return api_->router(); }
+  http::Router router() { return serve::all_routes(*api_); }
   // Answers a request, immediately or later, through the exchange.
   void answer(const std::string& path, std::string body,
               const std::shared_ptr<http::Exchange>& exchange);

@@ -6,11 +6,11 @@
 #include <iterator>
 
 #include "fuzz.h"
-#include "serve/anthropic.h"
-#include "serve/fields.h"
-#include "serve/response_limits.h"
-#include "serve/responses.h"
-#include "serve/tool_calls.h"
+#include "serve/generation/tool_calls.h"
+#include "serve/protocols/anthropic.h"
+#include "serve/protocols/responses.h"
+#include "serve/request/fields.h"
+#include "serve/routes/response_limits.h"
 
 namespace fovea::serve {
 namespace {

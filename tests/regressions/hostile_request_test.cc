@@ -5,7 +5,7 @@
 #include <map>
 
 #include "fovea/core/error.h"
-#include "serve/response_limits.h"
+#include "serve/routes/response_limits.h"
 #include "unit/serve/api_fixture.h"
 
 namespace fovea::serve {

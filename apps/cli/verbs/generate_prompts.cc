@@ -15,9 +15,9 @@
 #include "options/field_options.h"
 #include "options/open_model.h"
 #include "options/refusals.h"
-#include "serve/api.h"
-#include "serve/batch_run.h"
-#include "serve/open_served.h"
+#include "serve/jobs/batch_run.h"
+#include "serve/models/open_served.h"
+#include "serve/router.h"
 #include "terminal/progress.h"
 #include "terminal/signals.h"
 #include "terminal/terminal.h"
@@ -150,7 +150,7 @@ int PromptsFile::run(const Model& model, const nlohmann::ordered_json& key) {
   api.options().any_model = true;
   api.options().stable = true;
   api.set_warn([](const std::string& warning) { warn({warning}); });
-  const http::Router router = api.router();
+  const http::Router router = serve::all_routes(api);
   jobs::LineJob job;
   job.files = {file_};
   job.out = out_;

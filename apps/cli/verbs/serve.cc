@@ -25,15 +25,16 @@
 #include "options/field_options.h"
 #include "options/open_model.h"
 #include "options/refusals.h"
-#include "serve/api.h"
-#include "serve/api_error.h"
-#include "serve/fields.h"
-#include "serve/model_loader.h"
+#include "serve/jobs/served_jobs.h"
 #include "serve/model_routes.h"
-#include "serve/open_served.h"
+#include "serve/models/model_loader.h"
+#include "serve/models/open_served.h"
 #include "serve/openapi.h"
-#include "serve/served_jobs.h"
-#include "serve/speech.h"
+#include "serve/protocols/speech.h"
+#include "serve/request/api_error.h"
+#include "serve/request/fields.h"
+#include "serve/router.h"
+#include "serve/routes/api.h"
 #include "terminal/signals.h"
 #include "terminal/terminal.h"
 
@@ -472,7 +473,7 @@ class ServeCommand : public Command {
   }
 
   http::Router routes(serve::Api& api, serve::ServedJobs* jobs) const {
-    http::Router router = api.router(max_upload_);
+    http::Router router = serve::all_routes(api, max_upload_);
     serve::add_speech_routes(router, api, max_upload_);
     if (jobs != nullptr) jobs->add_routes(router, max_upload_);
     if (!models_folder_.empty()) serve::add_model_routes(router, *api.options().loader);
@@ -513,7 +514,8 @@ class ServeCommand : public Command {
                    [](const std::string& line) { note(printable(line) + "\n"); });
     server.replace_routes(routes(api, jobs ? &*jobs : nullptr));
     if (jobs)
-      jobs->start(api.router(max_upload_), [](const std::string& warning) { warn({warning}); });
+      jobs->start(serve::all_routes(api, max_upload_),
+                  [](const std::string& warning) { warn({warning}); });
     api.readiness() = serve::Readiness::ready;
     announce(server.port(), api);
     while (!stop_requested()) wait_a_little();

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "api_fixture.h"
-#include "serve/anthropic.h"
-#include "serve/responses.h"
+#include "serve/protocols/anthropic.h"
+#include "serve/protocols/responses.h"
 
 namespace fovea::serve {
 namespace {

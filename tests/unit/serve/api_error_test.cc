@@ -1,4 +1,4 @@
-#include "serve/api_error.h"
+#include "serve/request/api_error.h"
 
 #include <gtest/gtest.h>
 

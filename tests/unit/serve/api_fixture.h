@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "fovea/train/train_tokenizer.h"
-#include "serve/api.h"
+#include "serve/router.h"
 #include "support/temporary_folder.h"
 #include "unit/http/fake_exchange.h"
 
@@ -85,7 +85,7 @@ class ApiTest : public testing::Test {
                    },
                    {{}},
                    64};
-    router_ = api_.router();
+    router_ = all_routes(api_);
   }
 
   TextGenerator& generator() { return model_->needs<TextGenerator>(); }

@@ -1,4 +1,4 @@
-#include "serve/api.h"
+#include "serve/routes/api.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,9 +9,9 @@
 #include "api_fixture.h"
 #include "fovea/core/error.h"
 #include "fovea/core/machine.h"
-#include "serve/fields.h"
-#include "serve/response_json.h"
-#include "serve/tool_calls.h"
+#include "serve/generation/tool_calls.h"
+#include "serve/request/fields.h"
+#include "serve/routes/response_json.h"
 
 namespace fovea::serve {
 namespace {

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "serve/batch_run.h"
-#include "serve/direct_request.h"
+#include "serve/jobs/batch_run.h"
+#include "serve/jobs/direct_request.h"
 #include "unit/serve/api_fixture.h"
 
 namespace fovea::serve {

@@ -1,4 +1,4 @@
-#include "serve/batches.h"
+#include "serve/jobs/batches.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "base/files.h"
-#include "serve/batch_routes.h"
+#include "serve/jobs/batch_routes.h"
 #include "support/temporary_folder.h"
 #include "unit/http/fake_exchange.h"
 

@@ -1,4 +1,4 @@
-#include "serve/data_url.h"
+#include "serve/request/data_url.h"
 
 #include <gtest/gtest.h>
 

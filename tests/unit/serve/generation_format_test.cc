@@ -1,13 +1,13 @@
 // A protocol is one GenerationFormat: here a plain one, in which each event is a line.
 
-#include "serve/generation_format.h"
+#include "serve/generation/generation_format.h"
 
 #include <fmt/format.h>
 
 #include <numeric>
 
 #include "api_fixture.h"
-#include "serve/generation.h"
+#include "serve/generation/generation.h"
 
 namespace fovea::serve {
 namespace {

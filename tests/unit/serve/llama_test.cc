@@ -6,9 +6,9 @@
 #include <algorithm>
 
 #include "api_fixture.h"
-#include "serve/fields.h"
 #include "serve/openapi.h"
-#include "serve/vectors.h"
+#include "serve/protocols/vectors.h"
+#include "serve/request/fields.h"
 
 namespace fovea::serve {
 namespace {

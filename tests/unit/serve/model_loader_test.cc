@@ -1,4 +1,4 @@
-#include "serve/model_loader.h"
+#include "serve/models/model_loader.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <fstream>
 
 #include "base/stop.h"
-#include "serve/api_error.h"
-#include "serve/handlers.h"
+#include "serve/request/api_error.h"
+#include "serve/routes/handlers.h"
 #include "support/temporary_folder.h"
 
 namespace fovea::serve {

@@ -5,9 +5,9 @@
 #include <regex>
 
 #include "api_fixture.h"
-#include "serve/ollama_format.h"
-#include "serve/ollama_messages.h"
-#include "serve/vectors.h"
+#include "serve/protocols/ollama_format.h"
+#include "serve/protocols/ollama_messages.h"
+#include "serve/protocols/vectors.h"
 
 namespace fovea::serve {
 namespace {
@@ -415,7 +415,7 @@ TEST_F(OllamaTest, ChangesNoModels) {
 
 TEST_F(OllamaTest, PullsOnlyNamesOfTheHub) {
   api_.options().allow_pull = true;
-  router_ = api_.router();
+  router_ = all_routes(api_);
   EXPECT_EQ(lines(post("/api/pull", {{"model", "first:latest"}})),
             (std::vector<Json>{{{"status", "success"}}}));
   EXPECT_EQ(parsed(post("/api/pull", {{"name", "first"}, {"stream", false}})),

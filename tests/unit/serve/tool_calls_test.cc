@@ -1,4 +1,4 @@
-#include "serve/tool_calls.h"
+#include "serve/generation/tool_calls.h"
 
 #include <gtest/gtest.h>
 

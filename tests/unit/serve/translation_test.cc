@@ -1,6 +1,6 @@
 // The routes /translate and /languages.
 
-#include "serve/translation.h"
+#include "serve/protocols/translation.h"
 
 #include <algorithm>
 

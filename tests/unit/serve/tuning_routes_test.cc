@@ -1,10 +1,10 @@
-#include "serve/tuning_routes.h"
+#include "serve/jobs/tuning_routes.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "serve/fields.h"
+#include "serve/request/fields.h"
 #include "unit/http/fake_exchange.h"
 #include "unit/tuning/tuning_fixture.h"
 

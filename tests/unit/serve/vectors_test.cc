@@ -1,6 +1,6 @@
 // The routes /v1/embeddings, /embed and /rerank.
 
-#include "serve/vectors.h"
+#include "serve/protocols/vectors.h"
 
 #include <future>
 

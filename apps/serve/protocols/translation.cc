@@ -1,0 +1,297 @@
+#include "serve/protocols/translation.h"
+#include "base/ordered_json.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "fovea/text/text_lines.h"
+#include "http/request_head.h"
+#include "serve/request/api_error.h"
+#include "serve/routes/response_json.h"
+#include "serve/routes/response_limits.h"
+#include "serve/routes/submissions.h"
+
+namespace fovea::serve {
+namespace {
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  size_t begin = 0;
+  while (true) {
+    const size_t end = text.find('\n', begin);
+    lines.push_back(text.substr(begin, end - begin));
+    if (!lines.back().empty() && lines.back().back() == '\r') lines.back().pop_back();
+    if (end == std::string::npos) return lines;
+    begin = end + 1;
+  }
+}
+
+// Translates the texts of one request.
+class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
+ public:
+  TranslationJob(const TranslateRequest& request, std::shared_ptr<ServedModel> model,
+                 Translator translator, infer::TranslationDirection direction,
+                 std::shared_ptr<http::Exchange> exchange)
+      : request_(request),
+        model_(std::move(model)),
+        translator_(std::move(translator)),
+        direction_(std::move(direction)),
+        exchange_(std::move(exchange)),
+        submissions_(std::make_shared<Submissions>(
+            [served = model_](uint64_t number) { served->cancel(number); })),
+        ranks_(static_cast<size_t>(request.alternatives + 1)) {}
+
+  void start() {
+    check_lines();
+    for (const std::string& text : request_.texts) {
+      lines_.emplace_back();
+      for (const std::string& line : lines_of(text)) {
+        if (exchange_->gone()) return;
+        if (!text::is_blank(line)) {
+          pending_.push_back(
+              {lines_.size() - 1, lines_.back().size(), ranks_,
+               translator_.request(line, direction_.source_prefix, request_.alternatives + 1)});
+        }
+        lines_.back().emplace_back(ranks_);
+      }
+    }
+    if (pending_.empty()) return finish();
+    submissions_->follow(*exchange_);
+    const std::lock_guard lock(mutex_);
+    if (!submit_more()) throw too_busy();
+  }
+
+ private:
+  struct PendingLine {
+    size_t text, line;
+    size_t left;  // hypotheses that are still missing
+    infer::TranslationRequest request;
+  };
+  // Limits the number of translations, which are kept in memory until the last one arrives.
+  void check_lines() const {
+    size_t lines = 0;
+    for (const std::string& text : request_.texts) {
+      lines += 1 + static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
+    }
+    if (lines * ranks_ <= kMostTranslations) return;
+    throw ApiError{
+        400,
+        fmt::format("q: {} lines with {} translations each; expected at most {} translations",
+                    lines, ranks_, kMostTranslations),
+        "q", "out_of_range"};
+  }
+
+  static constexpr size_t kMostTranslations = 65'536;
+  // Maximum lines of one request in the engine's queue: a long text leaves room for other requests.
+  static constexpr size_t kAtOnce = 32;
+
+  // Submits further lines. Returns false if the engine is full and no line is running. The caller
+  // must hold `mutex_`.
+  bool submit_more() {
+    while (under_way_ < kAtOnce && next_ < pending_.size()) {
+      const uint64_t number = model_->needs_engine().submit(
+          infer::ImagePrompt{pending_[next_].request.source}, pending_[next_].request.options,
+          [self = shared_from_this(), line = next_](const infer::Event& event) {
+            return self->take(self->pending_[line], event);
+          },
+          {});
+      if (number == 0) return under_way_ > 0;
+      ++next_;
+      ++under_way_;
+      if (!submissions_->add(number)) return true;
+    }
+    return true;
+  }
+
+  // Processes an event of a line. Called on the engine's thread.
+  bool take(PendingLine& line, const infer::Event& event) {
+    const std::lock_guard lock(mutex_);
+    if (failed_ || submissions_->cancelled()) return false;
+    if (event.error != nullptr)
+      return fail({status_of(event.error->kind()), event.error->what(), "", ""});
+    if (event.finished == nullptr) return true;
+    lines_[line.text][line.line][static_cast<size_t>(event.generation)] = event.finished->text;
+    try {
+      held_.set(held_bytes_ += std::ssize(event.finished->text));
+    } catch (const ApiError& error) {
+      return fail(error);
+    }
+    if (--line.left > 0) return true;
+    --under_way_;
+    if (!submit_more()) return fail(too_busy());
+    if (under_way_ == 0) finish();
+    return true;
+  }
+
+  bool fail(const ApiError& error) {
+    failed_ = true;
+    exchange_->send(error_response(ErrorShape::translate, error));
+    return false;
+  }
+
+  // Joins the hypotheses of rank `rank` of all lines of a text.
+  std::string joined(size_t text, size_t rank) const {
+    std::string out;
+    for (size_t i = 0; i < lines_[text].size(); ++i) {
+      if (i > 0) out += '\n';
+      out += lines_[text][i][rank];
+    }
+    return out;
+  }
+
+  // Returns the hypotheses that differ from the translation and from one another.
+  Json alternatives(size_t text) const {
+    std::vector<std::string> found = {joined(text, 0)};
+    for (size_t rank = 1; rank < ranks_; ++rank) {
+      const std::string other = joined(text, rank);
+      if (std::find(found.begin(), found.end(), other) == found.end()) found.push_back(other);
+    }
+    return std::vector<std::string>(found.begin() + 1, found.end());
+  }
+
+  void finish() {
+    Json texts = Json::array(), others = Json::array(), languages = Json::array();
+    for (size_t i = 0; i < lines_.size(); ++i) {
+      texts.push_back(joined(i, 0));
+      others.push_back(alternatives(i));
+      // Languages are not detected: the source is the language that the model reads.
+      languages.push_back({{"confidence", 0.0}, {"language", direction_.source}});
+    }
+    const auto put = [&](Json& all) { return request_.many ? std::move(all) : std::move(all[0]); };
+    Json response = {{"translatedText", put(texts)}};
+    if (request_.source == "auto") response["detectedLanguage"] = put(languages);
+    if (request_.alternatives > 0) response["alternatives"] = put(others);
+    exchange_->send({200, "application/json", {}, json_line(response)});
+  }
+
+  const TranslateRequest request_;
+  const std::shared_ptr<ServedModel> model_;
+  const Translator translator_;
+  const infer::TranslationDirection direction_;
+  const std::shared_ptr<http::Exchange> exchange_;
+  const std::shared_ptr<Submissions> submissions_;
+  const size_t ranks_;  // hypotheses per line
+
+  std::mutex mutex_;                                          // protects the following members
+  std::vector<PendingLine> pending_;                          // the lines that are not empty
+  std::vector<std::vector<std::vector<std::string>>> lines_;  // [text][line][rank]
+  HeldBytes held_;
+  int64_t held_bytes_ = 0;           // bytes of lines_
+  size_t next_ = 0, under_way_ = 0;  // the next line of pending_ to submit; lines in progress
+  bool failed_ = false;
+};
+
+bool fits(const infer::TranslationDirection& own, const TranslateRequest& request) {
+  const bool reads = own.source.empty() || request.source == "auto" || own.source == request.source;
+  return reads && (own.target.empty() || own.target == request.target);
+}
+
+const Translator* translator_of(const ServedModel& model) {
+  const auto* const generator = model.find<TextGenerator>();
+  return generator != nullptr && generator->translator ? &*generator->translator : nullptr;
+}
+
+struct Chosen {
+  std::shared_ptr<ServedModel> model;
+  Translator translator;
+  infer::TranslationDirection direction;
+};
+
+// Returns the first model that translates from the request's source into its target. A model with
+// unknown languages accepts any. Throws ApiError if there is none.
+Chosen choose(const std::vector<std::shared_ptr<ServedModel>>& models,
+              const TranslateRequest& request) {
+  bool any = false;
+  for (const auto& model : models) {
+    const Translator* const translator = translator_of(*model);
+    if (translator == nullptr || (!request.model.empty() && request.model != model->facts.name)) {
+      continue;
+    }
+    any = true;
+    for (const infer::TranslationDirection& direction : translator->directions) {
+      if (fits(direction, request)) return {model, *translator, direction};
+    }
+  }
+  if (!any) {
+    throw ApiError{400,
+                   request.model.empty()
+                       ? "model: no translation model is served; expected an encoder-decoder"
+                       : "model: no served translation model has this name; expected that of an "
+                         "encoder-decoder",
+                   "model", "wrong_model"};
+  }
+  throw ApiError{400,
+                 "source: no model translates from this language into the target; GET /languages "
+                 "lists the directions",
+                 "source", "unknown_language"};
+}
+
+void serve_translation(const TranslateRequest& request,
+                       const std::vector<std::shared_ptr<ServedModel>>& models,
+                       const std::shared_ptr<http::Exchange>& exchange) {
+  const auto [model, translator, direction] = choose(models, request);
+  if (request.alternatives >= translator.most_hypotheses) {
+    throw ApiError{400,
+                   fmt::format("alternatives: expected at most {}", translator.most_hypotheses - 1),
+                   "alternatives", "out_of_range"};
+  }
+  std::make_shared<TranslationJob>(request, model, translator, direction, exchange)->start();
+}
+
+Json languages_json(const std::vector<std::shared_ptr<ServedModel>>& models) {
+  std::map<std::string, std::set<std::string>> targets;  // by source language
+  for (const auto& model : models) {
+    const Translator* const translator = translator_of(*model);
+    if (translator == nullptr) continue;
+    for (const auto& [source, target, prefix] : translator->directions) {
+      // The languages of a model that names none; /translate accepts any codes for it.
+      const std::string from = source.empty() ? "auto" : source,
+                        to = target.empty() ? "auto" : target;
+      targets[from].insert(to);
+      targets[to];
+    }
+  }
+  Json all = Json::array();
+  for (const auto& [code, into] : targets) {
+    all.push_back({{"code", code}, {"name", code}, {"targets", into}});
+  }
+  return all;
+}
+
+std::string json_of_form(const std::string& form) {
+  Json json = Json::object();
+  for (const auto& [name, value] : http::form_values(form, "body")) {
+    const bool number =
+        name == "alternatives" && !value.empty() && value.size() < 10 &&
+        std::all_of(value.begin(), value.end(), [](char c) { return c >= '0' && c <= '9'; });
+    json[name] = number ? Json(std::stoi(value)) : Json(value);
+  }
+  return json_line(json);
+}
+
+void translate(Api& api, const http::Request& request,
+               const std::shared_ptr<http::Exchange>& exchange) {
+  const std::string_view type = request.header("content-type");
+  const bool form = type.substr(0, type.find(';')) == "application/x-www-form-urlencoded" &&
+                    request.body.substr(0, 1) != "{";  // curl -d declares JSON as a form
+  TranslateRequest parsed;
+  read_fields(parse_body(form ? json_of_form(request.body) : request.body), 0, parsed);
+  api.require_loaded(parsed.model);
+  serve_translation(parsed, api.models(), exchange);
+}
+
+void languages(Api& api, const http::Request&, const std::shared_ptr<http::Exchange>& exchange) {
+  exchange->send(json_response(languages_json(api.models())));
+}
+
+}  // namespace
+
+void add_translation_routes(http::Router& router, Api& api) {
+  router.add(api_route(api, "POST", "/translate", translate, ErrorShape::translate));
+  router.add(api_route(api, "GET", "/languages", languages, ErrorShape::translate));
+}
+
+}  // namespace fovea::serve
