@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -70,12 +71,13 @@ struct ChatRequest : GenerationRequest {
 // In the form of OpenAI's Responses API, from which messages and tools are made.
 struct ResponsesRequest : ChatRequest {
   static constexpr const char* kPath = "/v1/responses";
-  Json input, instructions, given_tools = Json::array(), allowed_tools, reasoning, text_format,
-                            metadata;
+  Json input, instructions, given_tools = Json::array(), given_choice, allowed_tools, reasoning,
+                            text_format, metadata;
   std::string effort;      // of reasoning; empty = as the chat template has it
   bool summary = false;    // reasoning is returned as a summary
   bool encrypted = false;  // and in a form that can be sent back
-  std::map<std::string, std::string> namespaces;  // of functions
+  std::map<std::string, std::string> namespaces;  // of tools
+  std::set<std::string> custom;                   // tools whose input is a text
 };
 
 // In Anthropic's form, from which messages and tools are made.

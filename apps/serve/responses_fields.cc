@@ -54,6 +54,7 @@ void put_include(const Json& value, Responses& request) {
 
 void put_responses_choice(const Json& value, Responses& request) {
   const Json type = value.is_object() ? value.value("type", Json()) : Json();
+  request.given_choice = value;
   if (value == "none" || value == "auto" || value == "required") {
     request.tool_choice = value;
   } else if (type == "allowed_tools") {
@@ -63,10 +64,11 @@ void put_responses_choice(const Json& value, Responses& request) {
     request.tool_choice = {{"type", "function"},
                            {"function", {{"name", value.value("name", Json())}}}};
   } else if (type.is_string()) {
-    throw ApiError{400, "tool_choice: the server does not run this tool; expected a function",
-                   "tool_choice", "invalid_value"};
+    throw ApiError{
+        400, "tool_choice: the server does not run this tool; expected a function or a custom tool",
+        "tool_choice", "invalid_value"};
   } else {
-    refuse_value("tool_choice", "none, auto, required, or type function with a name");
+    refuse_value("tool_choice", "none, auto, required, or type function or custom with a name");
   }
 }
 
@@ -132,11 +134,13 @@ Fields<Responses> responses_fields() {
            [](const Json& v, GenerationRequest& r) { r.stream = v; }}},
       {
           {{"tools", FieldType::array, 0, 512, "none",
-            "functions that the model may call, also in namespaces; tools that run on OpenAI's "
-            "servers are left out and named in the header fovea-left-out"},
+            "functions and custom tools that the model may call, also in namespaces; tools that "
+            "run "
+            "on OpenAI's servers are left out and named in the header fovea-left-out"},
            [](const Json& v, Responses& r) { r.given_tools = v; }},
           {{"tool_choice", FieldType::any, 0, 0, "auto",
-            "none, auto, required, {\"type\": \"function\", \"name\": ...} or allowed_tools"},
+            "none, auto, required, {\"type\": \"function\" or \"custom\", \"name\": ...} or "
+            "allowed_tools"},
            put_responses_choice},
           {{"parallel_tool_calls", FieldType::boolean, 0, 0, "true",
             "a response may have several calls"},

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "serve/custom_input.h"
 #include "serve/response_ids.h"
 #include "serve/responses.h"
 #include "serve/vectors.h"
@@ -19,7 +20,8 @@ class ResponsesFormat : public GenerationFormat {
         ids_(request.identity),
         summary_(request.summary),
         encrypted_(request.encrypted),
-        namespaces_(request.namespaces) {
+        namespaces_(request.namespaces),
+        custom_(request.custom) {
     const auto& sampling = request.options.sampling;
     const Json format =
         request.text_format.is_null() ? Json{{"type", "text"}} : request.text_format;
@@ -42,7 +44,7 @@ class ResponsesFormat : public GenerationFormat {
         {"store", false},
         {"temperature", sampling.temperature},
         {"text", {{"format", format}}},
-        {"tool_choice", request.tool_choice.is_null() ? Json("auto") : request.tool_choice},
+        {"tool_choice", request.given_choice.is_null() ? Json("auto") : request.given_choice},
         {"tools", request.given_tools},
         {"top_p", sampling.top_p},
         {"truncation", "disabled"},
@@ -62,22 +64,8 @@ class ResponsesFormat : public GenerationFormat {
       events = end_item("completed");
       events += begin_item(piece);
     }
-    if (piece.text.empty()) return events;
-    text_ += piece.text;
-    Json data = position();
-    data["delta"] = piece.text;
-    switch (piece.kind) {
-      case Kind::content:
-        data["content_index"] = 0;
-        data["logprobs"] = Json::array();
-        return events + event("response.output_text.delta", data);
-      case Kind::call: return events + event("response.function_call_arguments.delta", data);
-      case Kind::reasoning: break;
-    }
-    data[summary_ ? "summary_index" : "content_index"] = 0;
-    return events + event(summary_ ? "response.reasoning_summary_text.delta"
-                                   : "response.reasoning_text.delta",
-                          data);
+    const std::string text = is_custom() ? input_.add(piece.text) : piece.text;
+    return text.empty() ? events : events + delta(text);
   }
 
   std::string end_choice(ChoiceEnd end) override {
@@ -107,7 +95,9 @@ class ResponsesFormat : public GenerationFormat {
     if (!message.content.empty() || message.calls.empty())
       output.push_back(message_item(new_id("msg"), message.content, status));
     for (const Call& call : message.calls)
-      output.push_back(call_item(new_id("fc"), call, call.arguments, status));
+      output.push_back(call_item(
+          new_id(custom_.contains(call.name) ? "ctc" : "fc"), call,
+          custom_.contains(call.name) ? custom_input(call.arguments) : call.arguments, status));
     return {};
   }
 
@@ -166,10 +156,13 @@ class ResponsesFormat : public GenerationFormat {
             {"content", Json::array({text_part(text)})}};
   }
 
-  Json call_item(const std::string& id, const Call& call, const std::string& arguments,
+  // `text`: the arguments, or the input of a custom tool.
+  Json call_item(const std::string& id, const Call& call, const std::string& text,
                  const char* status) const {
-    Json item = {{"id", id},           {"type", "function_call"}, {"status", status},
-                 {"call_id", call.id}, {"name", call.name},       {"arguments", arguments}};
+    const bool custom = custom_.contains(call.name);
+    Json item = {{"id", id},          {"type", custom ? "custom_tool_call" : "function_call"},
+                 {"status", status},  {"call_id", call.id},
+                 {"name", call.name}, {custom ? "input" : "arguments", text}};
     if (const auto found = namespaces_.find(call.name); found != namespaces_.end())
       item["namespace"] = found->second;
     return item;
@@ -181,9 +174,12 @@ class ResponsesFormat : public GenerationFormat {
     item_ = true;
     kind_ = piece.kind;
     text_.clear();
-    const char* const prefix = kind_ == Kind::content ? "msg" : kind_ == Kind::call ? "fc" : "rs";
-    id_ = new_id(prefix);
+    input_ = {};
     if (piece.call != nullptr) call_ = {piece.call->id, piece.call->name, ""};
+    id_ = new_id(kind_ == Kind::content ? "msg"
+                 : is_custom()          ? "ctc"
+                 : kind_ == Kind::call  ? "fc"
+                                        : "rs");
     Json item = this->item("in_progress");
     if (kind_ == Kind::content) item["content"] = Json::array();
     if (kind_ == Kind::reasoning && !summary_) item["content"] = Json::array();
@@ -191,6 +187,29 @@ class ResponsesFormat : public GenerationFormat {
                                {{"output_index", response_["output"].size()}, {"item", item}});
     if (kind_ != Kind::call) events += part_event("added", "");
     return events;
+  }
+
+  bool is_custom() const { return kind_ == Kind::call && custom_.contains(call_.name); }
+
+  // The event of more of the item's text.
+  std::string delta(const std::string& text) {
+    text_ += text;
+    Json data = position();
+    data["delta"] = text;
+    switch (kind_) {
+      case Kind::content:
+        data["content_index"] = 0;
+        data["logprobs"] = Json::array();
+        return event("response.output_text.delta", data);
+      case Kind::call:
+        return event(is_custom() ? "response.custom_tool_call_input.delta"
+                                 : "response.function_call_arguments.delta",
+                     data);
+      case Kind::reasoning: break;
+    }
+    data[summary_ ? "summary_index" : "content_index"] = 0;
+    return event(
+        summary_ ? "response.reasoning_summary_text.delta" : "response.reasoning_text.delta", data);
   }
 
   Json item(const char* status) const {
@@ -216,9 +235,14 @@ class ResponsesFormat : public GenerationFormat {
   std::string end_item(const char* status) {
     if (!item_) return {};
     item_ = false;
-    Json data = position();
     std::string events;
-    if (kind_ == Kind::call) {
+    if (is_custom())
+      if (const std::string rest = input_.finish(); !rest.empty()) events = delta(rest);
+    Json data = position();
+    if (is_custom()) {
+      data["input"] = text_;
+      events += event("response.custom_tool_call_input.done", data);
+    } else if (kind_ == Kind::call) {
       data["name"] = call_.name;
       data["arguments"] = text_;
       events = event("response.function_call_arguments.done", data);
@@ -243,6 +267,7 @@ class ResponsesFormat : public GenerationFormat {
   ResponseIds ids_;
   const bool summary_, encrypted_;
   const std::map<std::string, std::string> namespaces_;
+  const std::set<std::string> custom_;
   Json response_;
   int64_t sequence_ = 0;
   bool cut_ = false;   // at the maximum number of tokens
@@ -250,6 +275,7 @@ class ResponsesFormat : public GenerationFormat {
   Kind kind_ = Kind::content;
   std::string id_, text_;
   Call call_;
+  CustomInput input_;  // of the call, if its tool is a custom one
 };
 
 }  // namespace
