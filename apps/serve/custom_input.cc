@@ -5,30 +5,18 @@
 #include "serve/tool_calls.h"
 
 namespace fovea::serve {
-namespace {
-
-// Returns the length of {"input": " at the beginning of the arguments, with any white space; 0 = it
-// is not there.
-size_t beginning(const std::string& arguments) {
-  size_t at = 0;
-  for (const std::string_view part : {"{", "\"input\"", ":", "\""}) {
-    at = std::min(arguments.find_first_not_of(" \t\r\n", at), arguments.size());
-    if (arguments.compare(at, part.size(), part) != 0) return 0;
-    at += part.size();
-  }
-  return at;
-}
-
-}  // namespace
-
 std::string CustomInput::add(std::string_view arguments) {
   held_ += arguments;
   if (!inside_) {
-    const size_t begin = beginning(held_);
-    held_.erase(0, begin);
-    inside_ = begin > 0;
+    constexpr std::string_view kKey = "\"input\"";
+    const size_t key = held_.find(kKey);
+    if (key == held_.npos) return {};
+    const size_t begin = held_.find_first_not_of(" \t\r\n:", key + kKey.size());
+    if (begin == held_.npos || held_[begin] != '"') return {};
+    held_.erase(0, begin + 1);
+    inside_ = true;
   }
-  if (!inside_ || ended_) return {};
+  if (ended_) return {};
   size_t end = 0;
   while (end < held_.size() && held_[end] != '"') end += held_[end] == '\\' ? 2 : 1;
   ended_ = end < held_.size();

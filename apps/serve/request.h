@@ -45,6 +45,7 @@ struct GenerationRequest : ModelRequest {
   bool seed_given = false;
   bool max_tokens_given = false;  // true if the client set it to a value other than -1
   bool stream = false, include_usage = false, return_ids = false;
+  int64_t logprob_copies = 1;         // of each log-probability in the response
   std::vector<Guide> guides;          // descriptions of the text; at most one applies
   std::vector<std::string> warnings;  // about what cannot be enforced
   std::vector<std::pair<std::string, std::string>> headers;  // of the response

@@ -34,6 +34,7 @@ void complete_response(ResponsesRequest& request, const ServedModel& model) {
   request.tools = tools_of_responses(request.given_tools, left_out, request);
   if (!left_out.empty()) name_left_out_tools(left_out, request);
   keep_allowed(request);
+  if (request.stream) request.logprob_copies = 5;  // of the token, text, part, item and response
   if (!request.effort.empty()) set_effort(request.effort, "reasoning.effort", model, request);
 }
 

@@ -146,6 +146,49 @@ TEST_F(AgentsTest, ToolsThatTheServerDoesNotRunAreNamed) {
           "previous_response_id");
 }
 
+TEST_F(AgentsTest, TheTextHasTheLogprobsOfItsTokens) {
+  pieces_ = {"<think>",
+             "Hm.",
+             "</think>",
+             "\n",
+             "Loo",
+             "k.",
+             "\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\"",
+             ": 1}}\n</tool_call>"};
+  const Json body = {{"input", "hi"},
+                     {"tools", {function_}},
+                     {"include", {"message.output_text.logprobs"}},
+                     {"top_logprobs", 2}};
+  const Json response = parsed(post(kResponses, body));
+  EXPECT_EQ(response["top_logprobs"], 2);
+  const Json logprobs = response["output"][1]["content"][0]["logprobs"];
+  ASSERT_EQ(logprobs.size(), 2u) << "without reasoning, marks and calls";
+  EXPECT_EQ(logprobs[0]["token"], tokenizer_->bytes_of(65));
+  EXPECT_EQ(logprobs[0]["top_logprobs"].size(), 2u);
+  Json streaming = body;
+  streaming["stream"] = true;
+  Json joined = Json::array(), whole, last;
+  for (const NamedEvent& event : named_events(post(kResponses, streaming))) {
+    if (event.name == "response.output_text.delta")
+      for (const Json& each : event.data["logprobs"]) joined.push_back(each);
+    if (event.name == "response.output_text.done") whole = event.data["logprobs"];
+    if (event.name == "response.completed")
+      last = event.data["response"]["output"][1]["content"][0]["logprobs"];
+  }
+  for (const Json& found : {joined, whole, last}) EXPECT_EQ(found, logprobs);
+  // Without alternatives, and without log-probabilities.
+  pieces_ = {"Hel", "lo"};
+  const auto tokens = [&](const Json& more) {
+    Json asked = {{"input", "hi"}};
+    asked.update(more);
+    return parsed(post(kResponses, asked))["output"][0]["content"][0]["logprobs"];
+  };
+  EXPECT_EQ(tokens({{"include", {"message.output_text.logprobs"}}}).size(), 2u);
+  EXPECT_EQ(tokens({{"top_logprobs", 1}}).size(), 2u);
+  EXPECT_EQ(tokens({{"top_logprobs", 0}}), Json::array());
+  refused(post(kResponses, {{"input", "hi"}, {"top_logprobs", 21}}), 400, "top_logprobs");
+}
+
 // The fixture's call is {"a": 1}; a custom tool's is {"input": ...}.
 class CustomToolTest : public AgentsTest {
  protected:
