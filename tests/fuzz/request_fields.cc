@@ -45,10 +45,10 @@ void check_chat(const Json& messages, const Json& tools) {
 void use_as_items(const Json& body) {
   use_as<ResponsesRequest>(body);
   std::vector<std::string> warnings, left_out;
-  std::map<std::string, std::string> namespaces;
+  ResponsesRequest request;
   const Json tools = body.value("tools", Json::array());
   check_chat(messages_of_items(body.value("instructions", Json()), body["input"], warnings),
-             tools_of_responses(tools, left_out, namespaces));
+             tools_of_responses(tools, left_out, request));
 }
 
 void use_as_blocks(const Json& body) {

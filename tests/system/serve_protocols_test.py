@@ -1,4 +1,4 @@
-"""fovea serve: the protocols of Ollama's and llama.cpp's servers."""
+"""fovea serve: the protocols of Ollama's and llama.cpp's servers, and custom tools."""
 import base64
 import importlib.util
 import json
@@ -194,6 +194,21 @@ class ServeProtocols(ServeTest):
         self.assertEqual(self.ask("GET", "/props")[2]["total_slots"], len(self.ask("GET", "/slots")[2]))
         self.assertEqual(self.ask("GET", "/models")[2], self.ask("GET", "/v1/models")[2])
         self.expect_healthy()
+
+    def test_the_input_of_a_custom_tool_matches_its_expression(self):
+        self.serve(context=1024)
+        tool = {"type": "custom", "name": "edit", "format": {"type": "grammar", "syntax": "regex", "definition": r'(add|del)\n"[0-9]{2,4}"'}}
+        ask = {"input": "The eye", "tools": [tool], "tool_choice": {"type": "custom", "name": "edit"}, "parallel_tool_calls": False, "temperature": 0}
+        call = self.good("/v1/responses", ask)["output"][-1]
+        self.assertEqual((call["type"], call["status"]), ("custom_tool_call", "completed"))
+        self.assertRegex(call["input"], r'^(add|del)\n"[0-9]{2,4}"$')
+        events = [json.loads(event.split("data: ")[1]) for event in self.good("/v1/responses", {**ask, "stream": True}).decode().split("\n\n") if event]
+        self.assertEqual("".join(event["delta"] for event in events if event["type"] == "response.custom_tool_call_input.delta"), call["input"])
+        result = {"type": "custom_tool_call_output", "call_id": call["call_id"], "output": "done"}
+        self.good("/v1/responses", {**ask, "input": [{"role": "user", "content": "The eye"}, call, result], "max_output_tokens": 4, "tool_choice": "auto"})
+        known = self.ask("GET", "/tokenizer_info")[2]
+        self.assertEqual(known["tokenizer_class"], "PreTrainedTokenizerFast")
+        self.assertEqual((known["model_max_length"], known["vocab_size"]), (1024, self.ask("GET", "/v1/models")[2]["data"][0]["meta"]["n_vocab"]))
 
     def test_all_routes_of_the_documents_are_described(self):
         self.serve()

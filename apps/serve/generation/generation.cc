@@ -107,11 +107,13 @@ bool GenerationJob::take(size_t prompt, const infer::Event& event) {
   const size_t before = choice.bytes();
   if (event.trace != nullptr) choice.trace.add(event.id, *event.trace);
   if (request_.stream && !choice.begun) begin_choice(index);
-  if (event.id >= 0 && request_.stream) {
-    choice.ids.push_back(event.id);
-    if (wants_logprobs() && event.logprob != nullptr) choice.logprobs.add(event.id, *event.logprob);
-  }
-  read_parts(index, choice.reader.add(event.text));
+  const std::vector<text::MessagePart> parts = choice.reader.add(event.text);
+  // The marks before content are none of its tokens.
+  if (of_content() && !parts.empty() && parts[0].kind != choice.kind) choice.logprobs.settle(false);
+  if (event.id >= 0 && request_.stream) choice.ids.push_back(event.id);
+  if (event.id >= 0 && (request_.stream || of_content()) && wants_logprobs() && event.logprob)
+    choice.logprobs.add(event.id, *event.logprob);
+  read_parts(index, parts);
   totals_.counts.reasoning += event.id >= 0 && choice.kind == text::MessagePart::reasoning;
   if (event.finished != nullptr) finish_choice(index, event);
   held_bytes_ += choice.bytes() - before;
@@ -166,13 +168,14 @@ void GenerationJob::fail(const ApiError& error) {
 
 std::string GenerationJob::whole_choice(size_t index, const infer::Generation& generation) {
   LogprobList& logprobs = choices_[index].logprobs;
-  if (wants_logprobs()) {
+  if (wants_logprobs() && !of_content()) {
     for (size_t i = 0; i < generation.logprobs.size() && i < generation.ids.size(); ++i) {
       logprobs.add(generation.ids[i], generation.logprobs[i]);
     }
   }
   Choice& choice = choices_[index];
   read_parts(index, choice.reader.finish());
+  if (of_content()) logprobs.settle(false);
   return format_->whole_choice(end_of(index, generation, extras(choice, generation.ids)));
 }
 
@@ -216,6 +219,7 @@ void GenerationJob::read_parts(size_t index, const std::vector<text::MessagePart
   for (const text::MessagePart& part : parts) {
     add_part(choice.message, part, short_ids_, call_ids_);
     choice.kind = part.kind;
+    if (of_content() && !request_.stream) choice.logprobs.settle(part.kind == part.content);
     if (!request_.stream) continue;
     TextPiece piece{index, part.kind, part.text};
     if (part.kind == text::MessagePart::call) {
@@ -224,6 +228,7 @@ void GenerationJob::read_parts(size_t index, const std::vector<text::MessagePart
       piece.begins_call = part.begins;
     }
     piece.extras = extras(choice, std::exchange(choice.ids, {}));
+    if (of_content()) held_bytes_ += piece.extras[0].second.size();  // the format keeps them
     if (std::string written = format_->piece(piece); !written.empty())
       exchange_->write(std::move(written));
   }

@@ -55,6 +55,7 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   void fail(const ApiError& error);
   void finish();
   bool wants_logprobs() const { return request_.options.logprobs >= 0; }
+  bool of_content() const { return format_->logprob_style == LogprobStyle::content; }
   // Adds the log-probabilities of the prompts to the choices.
   void score_prompts(const std::vector<std::vector<int32_t>>& prompts);
 

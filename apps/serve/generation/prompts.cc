@@ -214,7 +214,7 @@ void constrain_message(ChatRequest& request, const ToolChoice& choice,
     text::MessageConstraint made = text::message_constraint(model.message_vocabulary(),
                                                             model.needs_tokenizer(), rules, limits);
     request.options.constrain = std::move(made.constrain);
-    request.warnings = std::move(made.warnings);
+    request.warnings.insert(request.warnings.end(), made.warnings.begin(), made.warnings.end());
   } catch (const Error& error) {
     throw ApiError{400, std::string("tools: ") + error.what(), "tools", "invalid_schema"};
   }

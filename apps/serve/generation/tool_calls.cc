@@ -99,12 +99,4 @@ Json calls_json(const std::vector<Call>& calls) {
   return all;
 }
 
-Json json_or_discarded(std::string_view text) {
-  try {
-    return parse_ordered_json(text, "call");
-  } catch (const JsonFault&) {
-    return Json(Json::value_t::discarded);
-  }
-}
-
 }  // namespace fovea::serve

@@ -41,16 +41,21 @@ infer::TranslationDirection direction_of(const std::string& languages) {
   return {languages.substr(0, dash), languages.substr(dash + 1), ""};
 }
 
-// Reads the languages that the tokenizer_config.json of a Marian model names.
-infer::TranslationDirection direction_in(const std::string& folder) {
+// Returns the tokenizer_config.json of a model; an empty object if it has no such file.
+Json tokenizer_config_in(const std::string& folder) {
   const std::string path = folder + "/tokenizer_config.json";
   constexpr size_t kMostBytes = size_t{16} << 20;
-  const Json config = std::filesystem::exists(path)
-                          ? parse_ordered_json(read_file(path, kMostBytes), path)
-                          : Json();
+  Json config;
+  if (std::filesystem::exists(path)) config = json_or_discarded(read_file(path, kMostBytes));
+  return config.is_object() ? config : Json::object();
+}
+
+// Reads the languages that the tokenizer_config.json of a Marian model names.
+infer::TranslationDirection direction_in(const std::string& folder) {
+  const Json config = tokenizer_config_in(folder);
   const auto named = [&](const char* key) {
-    const auto found = config.is_object() ? config.find(key) : config.end();
-    return found != config.end() && found->is_string() ? found->get<std::string>() : std::string();
+    const Json value = config.value(key, Json());
+    return value.is_string() ? value.get<std::string>() : std::string();
   };
   return {named("source_lang"), named("target_lang"), ""};
 }
@@ -296,6 +301,9 @@ std::vector<std::shared_ptr<ServedModel>> open_served(const std::string& folder,
                       ": a model of images; expected one that the server can serve: of text, "
                       "vectors, scores, labels or speech");
   }
+  Json config = tokenizer_config_in(folder);
+  config.erase("added_tokens_decoder");  // may have thousands of tokens
+  for (const auto& served : all) served->tokenizer_config = config;
   const auto* const generator = all.front()->find<TextGenerator>();
   if (!options.languages.empty() && (generator == nullptr || !generator->translator)) {
     throw Error(ErrorKind::InvalidArgument,

@@ -142,7 +142,8 @@ class ServedModel {
                    ServedMultiVectorEmbedder, ServedClassifier, ServedReranker, ServedSpeech>;
   ModelFacts facts;
   std::optional<text::Tokenizer> tokenizer;
-  double most_seconds = 0;  // limit per request; 0 = unlimited
+  Json tokenizer_config = Json::object();  // of tokenizer_config.json, if the model has one
+  double most_seconds = 0;                 // limit per request; 0 = unlimited
   // Does long work of requests one after another: it transcribes, and scores prompts.
   std::shared_ptr<http::HandlerPool> worker;
   std::atomic<uint64_t> last_use = 0;  // larger than those of models that were used before

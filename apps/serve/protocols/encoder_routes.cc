@@ -116,9 +116,10 @@ void detokenize(Api& api, const http::Request& request, const ExchangePtr& excha
   const text::Tokenizer& tokenizer = model->needs_tokenizer();
   int64_t bytes = 0;
   for (const int32_t id : parsed.ids) bytes += std::ssize(tokenizer.text_of(id));
-  check_response_bytes(bytes, "tokens", "with fewer tokens");
+  check_response_bytes(2 * bytes, "tokens", "with fewer tokens");
   const std::string text = tokenizer.decode(parsed.ids, parsed.skip_special);
-  exchange->send(json_response({{"content", text}}));
+  // The names of llama.cpp and of vLLM.
+  exchange->send(json_response({{"content", text}, {"prompt", text}}));
 }
 
 void decode(Api& api, const http::Request& request, const ExchangePtr& exchange) {

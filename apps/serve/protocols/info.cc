@@ -42,6 +42,29 @@ Json info_json(const ServedModel& model) {
           {"version", version()}};
 }
 
+Json tokenizer_info_json(const ServedModel& model) {
+  const text::Tokenizer& tokenizer = model.needs_tokenizer();
+  Json json = {{"tokenizer_class", "fovea"},
+               {"vocab_size", tokenizer.size()},
+               {"model_max_length", model.facts.context}};
+  const auto add = [&](const char* key, std::optional<int32_t> id) {
+    json[key] = id ? Json(std::string(tokenizer.text_of(*id))) : Json();
+  };
+  add("bos_token", tokenizer.bos_id());
+  add("eos_token", tokenizer.eos_id());
+  add("unk_token", tokenizer.unknown_id());
+  json["pad_token"] = nullptr;
+  for (const char* key : {"tokenizer_class", "pad_token", "sep_token", "cls_token", "mask_token"}) {
+    Json value = model.tokenizer_config.value(key, Json());
+    if (value.is_object()) value = value.value("content", Json());
+    if (value.is_string()) json[key] = value;
+  }
+  const auto* const generator = model.find<TextGenerator>();
+  const bool chat = generator != nullptr && generator->chat;
+  json["chat_template"] = chat ? Json(generator->chat->source) : Json();
+  return json;
+}
+
 Json decoded_texts(const DecodeRequest& request, const text::Tokenizer& tokenizer) {
   Json texts = Json::array();
   int64_t bytes = 0;

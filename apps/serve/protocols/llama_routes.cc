@@ -5,6 +5,7 @@
 #include "fovea/core/machine.h"
 #include "serve/generation/generation.h"
 #include "serve/generation/prompts.h"
+#include "serve/protocols/info.h"
 #include "serve/protocols/llama_format.h"
 #include "serve/protocols/vectors.h"
 #include "serve/routes/handlers.h"
@@ -123,10 +124,17 @@ void embed_either(Api& api, const http::Request& request, const ExchangePtr& exc
   serve_openai_embeddings(parsed, model, exchange);
 }
 
-// The model that the query names, or the first that generates text.
-std::shared_ptr<ServedModel> model_of_query(Api& api, const http::Request& request) {
+// The model that the query names, or the first of those that are `able`.
+std::shared_ptr<ServedModel> model_of_query(Api& api, const http::Request& request,
+                                            Api::Able able = is<TextGenerator>) {
   const auto name = request.query.find("model");
-  return api.model({{"model", name == request.query.end() ? "" : name->second}}, is<TextGenerator>);
+  return api.model({{"model", name == request.query.end() ? "" : name->second}}, able);
+}
+
+void show_tokenizer(Api& api, const http::Request& request, const ExchangePtr& exchange) {
+  const auto model = model_of_query(
+      api, request, [](const ServedModel& served) { return served.tokenizer.has_value(); });
+  exchange->send(json_response(tokenizer_info_json(*model)));
 }
 
 std::string token_text(const text::Tokenizer& tokenizer, std::optional<int32_t> id) {
@@ -201,6 +209,7 @@ void add_llama_routes(http::Router& router, Api& api) {
   add("POST", LlamaEmbedRequest::kPath, embed_text);
   add("POST", "/embeddings", embed_either);
   add("GET", "/props", show_properties);
+  add("GET", "/tokenizer_info", show_tokenizer);
   add("GET", "/slots", list_slots);
   add("GET", "/lora-adapters", list_adapters);
   add("POST", "/lora-adapters", refuse_adapters);

@@ -31,9 +31,10 @@ void complete_response(ResponsesRequest& request, const ServedModel& model) {
   request.messages_field = is_neutral(request.instructions) ? "input" : "input and instructions";
   request.messages = messages_of_items(request.instructions, request.input, request.warnings);
   std::vector<std::string> left_out;
-  request.tools = tools_of_responses(request.given_tools, left_out, request.namespaces);
+  request.tools = tools_of_responses(request.given_tools, left_out, request);
   if (!left_out.empty()) name_left_out_tools(left_out, request);
   keep_allowed(request);
+  if (request.stream) request.logprob_copies = 5;  // of the token, text, part, item and response
   if (!request.effort.empty()) set_effort(request.effort, "reasoning.effort", model, request);
 }
 

@@ -19,10 +19,10 @@ std::unique_ptr<GenerationFormat> responses_format(const ResponsesRequest& reque
 // Returns the items of an input, which may be a text, as messages of a chat. Throws ApiError.
 Json messages_of_items(const Json& instructions, const Json& input,
                        std::vector<std::string>& warnings);
-// Returns the functions among the tools, those of namespaces included, as tools of a chat. Types of
-// tools that the server does not run are appended to `left_out`; `namespaces` receives the
-// namespace of each function that has one.
+// Returns the functions and custom tools among the tools, those of namespaces included, as tools of
+// a chat. Types of tools that the server does not run are appended to `left_out`; `request`
+// receives namespaces, the names of custom tools, and warnings.
 Json tools_of_responses(const Json& tools, std::vector<std::string>& left_out,
-                        std::map<std::string, std::string>& namespaces);
+                        ResponsesRequest& request);
 
 }  // namespace fovea::serve

@@ -46,7 +46,7 @@ void put_include(const Json& value, Responses& request) {
     if (each == "reasoning.encrypted_content")
       request.encrypted = true;
     else if (each == "message.output_text.logprobs")
-      refuse_value("include", "no message.output_text.logprobs; use /v1/chat/completions");
+      request.logprobs = true;
     else if (!each.is_string())
       refuse_value("include", "names");
   }
@@ -54,6 +54,7 @@ void put_include(const Json& value, Responses& request) {
 
 void put_responses_choice(const Json& value, Responses& request) {
   const Json type = value.is_object() ? value.value("type", Json()) : Json();
+  request.given_choice = value;
   if (value == "none" || value == "auto" || value == "required") {
     request.tool_choice = value;
   } else if (type == "allowed_tools") {
@@ -63,10 +64,10 @@ void put_responses_choice(const Json& value, Responses& request) {
     request.tool_choice = {{"type", "function"},
                            {"function", {{"name", value.value("name", Json())}}}};
   } else if (type.is_string()) {
-    throw ApiError{400, "tool_choice: the server does not run this tool; expected a function",
+    throw ApiError{400, "tool_choice: the server does not run this tool; expected another one",
                    "tool_choice", "invalid_value"};
   } else {
-    refuse_value("tool_choice", "none, auto, required, or type function with a name");
+    refuse_value("tool_choice", "none, auto, required, or type function or custom with a name");
   }
 }
 
@@ -91,7 +92,6 @@ Fields<Responses> left_out_fields() {
       refused_field<Responses>("prompt", "a stored prompt", "send the messages in input"),
       refused_field<Responses>("max_tool_calls", "a limit of calls of built-in tools",
                                "use parallel_tool_calls"),
-      refused_field<Responses>("top_logprobs", "log-probabilities", "use /v1/chat/completions"),
       {{"prompt_cache_key", FieldType::any, 0, 0, "none",
         "requests with the same key go to the same one of several servers; see docs/deploy.md"},
        [](const Json&, Responses&) {}},
@@ -132,11 +132,11 @@ Fields<Responses> responses_fields() {
            [](const Json& v, GenerationRequest& r) { r.stream = v; }}},
       {
           {{"tools", FieldType::array, 0, 512, "none",
-            "functions that the model may call, also in namespaces; tools that run on OpenAI's "
-            "servers are left out and named in the header fovea-left-out"},
+            "functions and custom tools, also in namespaces; tools that run on OpenAI's servers "
+            "are left out and named in the header fovea-left-out"},
            [](const Json& v, Responses& r) { r.given_tools = v; }},
           {{"tool_choice", FieldType::any, 0, 0, "auto",
-            "none, auto, required, {\"type\": \"function\", \"name\": ...} or allowed_tools"},
+            "none, auto, required, {\"type\": ..., \"name\": ...} of a tool, or allowed_tools"},
            put_responses_choice},
           {{"parallel_tool_calls", FieldType::boolean, 0, 0, "true",
             "a response may have several calls"},
@@ -148,8 +148,15 @@ Fields<Responses> responses_fields() {
           {{"text", FieldType::object, 0, 16, "none", "format: text, json_object or json_schema"},
            put_text},
           {{"include", FieldType::array, 0, 64, "none",
-            "reasoning.encrypted_content returns the reasoning in a form that can be sent back"},
+            "reasoning.encrypted_content returns the reasoning in a form that can be sent back; "
+            "message.output_text.logprobs returns the log-probability of each token of the text"},
            put_include},
+          {{"top_logprobs", FieldType::integer, 0, 20, "0",
+            "return the log-probabilities, with this many most likely alternatives per token"},
+           [](const Json& v, Responses& r) {
+             r.options.logprobs = v;
+             r.logprobs |= v > 0;
+           }},
           {{"store", FieldType::boolean, 0, 0, "false", "only false: nothing is stored"},
            put_store},
           {{"truncation", FieldType::text, 0, 16, "disabled", "only disabled"}, put_truncation},

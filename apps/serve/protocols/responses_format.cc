@@ -1,7 +1,11 @@
 // Responses in OpenAI's format.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+
+#include "serve/generation/custom_input.h"
 #include "serve/protocols/responses.h"
 #include "serve/protocols/vectors.h"
 #include "serve/routes/response_ids.h"
@@ -14,12 +18,13 @@ using Kind = text::MessagePart::Kind;
 class ResponsesFormat : public GenerationFormat {
  public:
   ResponsesFormat(const ResponsesRequest& request, const std::string& model)
-      : GenerationFormat(LogprobStyle::list, ErrorShape::openai,
+      : GenerationFormat(LogprobStyle::content, ErrorShape::openai,
                          "text/event-stream; charset=utf-8"),
         ids_(request.identity),
         summary_(request.summary),
         encrypted_(request.encrypted),
-        namespaces_(request.namespaces) {
+        namespaces_(request.namespaces),
+        custom_(request.custom) {
     const auto& sampling = request.options.sampling;
     const Json format =
         request.text_format.is_null() ? Json{{"type", "text"}} : request.text_format;
@@ -34,7 +39,7 @@ class ResponsesFormat : public GenerationFormat {
         {"instructions", request.instructions},
         {"max_output_tokens", request.max_tokens_given ? Json(request.options.max_tokens) : Json()},
         {"model", model},
-        {"output", Json::array()},
+        {"output", nullptr},  // see response()
         {"parallel_tool_calls", request.parallel_calls},
         {"previous_response_id", nullptr},
         {"reasoning", request.reasoning.is_null() ? Json{{"effort", nullptr}, {"summary", nullptr}}
@@ -42,17 +47,19 @@ class ResponsesFormat : public GenerationFormat {
         {"store", false},
         {"temperature", sampling.temperature},
         {"text", {{"format", format}}},
-        {"tool_choice", request.tool_choice.is_null() ? Json("auto") : request.tool_choice},
+        {"tool_choice", request.given_choice.is_null() ? Json("auto") : request.given_choice},
         {"tools", request.given_tools},
         {"top_p", sampling.top_p},
         {"truncation", "disabled"},
         {"usage", nullptr},
         {"metadata", request.metadata.is_null() ? Json::object() : request.metadata}};
+    if (request.logprobs)
+      response_["top_logprobs"] = std::max<int64_t>(0, request.options.logprobs);
   }
 
   std::string begin_choice(size_t, LogprobList&) override {
-    std::string events = event("response.created", {{"response", response_}});
-    events += event("response.in_progress", {{"response", response_}});
+    std::string events = response_event("response.created");
+    events += response_event("response.in_progress");
     return events;
   }
 
@@ -62,22 +69,8 @@ class ResponsesFormat : public GenerationFormat {
       events = end_item("completed");
       events += begin_item(piece);
     }
-    if (piece.text.empty()) return events;
-    text_ += piece.text;
-    Json data = position();
-    data["delta"] = piece.text;
-    switch (piece.kind) {
-      case Kind::content:
-        data["content_index"] = 0;
-        data["logprobs"] = Json::array();
-        return events + event("response.output_text.delta", data);
-      case Kind::call: return events + event("response.function_call_arguments.delta", data);
-      case Kind::reasoning: break;
-    }
-    data[summary_ ? "summary_index" : "content_index"] = 0;
-    return events + event(summary_ ? "response.reasoning_summary_text.delta"
-                                   : "response.reasoning_text.delta",
-                          data);
+    const std::string text = is_custom() ? input_.add(piece.text) : piece.text;
+    return text.empty() ? events : events + delta(text, entries(piece.extras));
   }
 
   std::string end_choice(ChoiceEnd end) override {
@@ -87,33 +80,35 @@ class ResponsesFormat : public GenerationFormat {
 
   std::string end_stream(const GenerationTotals& totals) override {
     response_["usage"] = usage(totals.counts);
-    return event(cut_ ? "response.incomplete" : "response.completed", {{"response", response_}});
+    return response_event(cut_ ? "response.incomplete" : "response.completed");
   }
 
   std::string stream_error(const ApiError& error) override {
     response_["status"] = "failed";
     response_["error"] = {{"code", error.status == 429 ? "rate_limit_exceeded" : "server_error"},
                           {"message", error.message}};
-    return event("response.failed", {{"response", response_}});
+    return response_event("response.failed");
   }
 
   std::string whole_choice(ChoiceEnd end) override {
     set_status(end.finish);
     const char* const status = cut_ ? "incomplete" : "completed";
-    Json& output = response_["output"];
     const Message& message = end.message;
     if (!message.reasoning.empty())
-      output.push_back(reasoning_item(new_id("rs"), message.reasoning));
+      output_.push_back(reasoning_item(new_id("rs"), message.reasoning));
     if (!message.content.empty() || message.calls.empty())
-      output.push_back(message_item(new_id("msg"), message.content, status));
+      output_.push_back(
+          message_item(new_id("msg"), text_part(message.content, entries(end.extras)), status));
     for (const Call& call : message.calls)
-      output.push_back(call_item(new_id("fc"), call, call.arguments, status));
+      output_.push_back(call_item(
+          new_id(custom_.contains(call.name) ? "ctc" : "fc"), call,
+          custom_.contains(call.name) ? custom_input(call.arguments) : call.arguments, status));
     return {};
   }
 
   std::string whole(std::vector<std::string>, const GenerationTotals& totals) override {
     response_["usage"] = usage(totals.counts);
-    return json_line(response_);
+    return response();
   }
 
  private:
@@ -122,10 +117,26 @@ class ResponsesFormat : public GenerationFormat {
     return fmt::format("{}_{:016x}{:016x}", prefix, first, ids_.next());
   }
 
-  std::string event(const char* type, const Json& data) {
+  std::string event(const std::string& type, const Json& data, const Members& members = {}) {
     Json all = {{"type", type}, {"sequence_number", sequence_++}};
     all.update(data);
-    return fmt::format("event: {}\ndata: {}\n\n", type, json_line(all));
+    return fmt::format("event: {}\ndata: {}\n\n", type, json_object(all, members));
+  }
+
+  std::string response() const {
+    constexpr std::string_view kOutput = "\"output\":null";
+    std::string json = json_line(response_);
+    return json.replace(json.find(kOutput), kOutput.size(),
+                        fmt::format("\"output\":[{}]", fmt::join(output_, ",")));
+  }
+  std::string response_event(const char* type) {
+    return event(type, Json::object(), {{"response", response()}});
+  }
+
+  // The log-probabilities of the tokens of a text, without the brackets of the list.
+  static std::string entries(const Members& extras) {
+    const std::string& list = extras.at(0).second;
+    return list == "null" ? "" : list.substr(1, list.size() - 2);
   }
 
   void set_status(infer::FinishReason finish) {
@@ -142,114 +153,141 @@ class ResponsesFormat : public GenerationFormat {
             {"total_tokens", counts.prompt + counts.generated}};
   }
 
-  Json reasoning_item(const std::string& id, const std::string& text) const {
-    const Json summary = {{"type", "summary_text"}, {"text", text}};
+  std::string reasoning_item(const std::string& id, const std::string& text) const {
+    const Json part = {{"type", summary_ ? "summary_text" : "reasoning_text"}, {"text", text}};
     Json item = {{"id", id}, {"type", "reasoning"}, {"summary", Json::array()}};
-    if (summary_ && !text.empty()) item["summary"].push_back(summary);
-    if (!summary_) item["content"] = Json::array({{{"type", "reasoning_text"}, {"text", text}}});
+    if (!summary_) item["content"] = Json::array();
+    if (!text.empty()) item[summary_ ? "summary" : "content"].push_back(part);
     item["encrypted_content"] = encrypted_ && !text.empty() ? Json(base64(text)) : Json();
-    return item;
+    return json_line(item);
   }
 
-  static Json text_part(const std::string& text) {
-    return {{"type", "output_text"},
-            {"text", text},
-            {"annotations", Json::array()},
-            {"logprobs", Json::array()}};
+  static std::string text_part(const std::string& text, const std::string& logprobs) {
+    return json_object({{"type", "output_text"}, {"text", text}, {"annotations", Json::array()}},
+                       {{"logprobs", "[" + logprobs + "]"}});
   }
 
-  static Json message_item(const std::string& id, const std::string& text, const char* status) {
-    return {{"id", id},
-            {"type", "message"},
-            {"status", status},
-            {"role", "assistant"},
-            {"content", Json::array({text_part(text)})}};
+  static std::string message_item(const std::string& id, const std::string& parts,
+                                  const char* status) {
+    return json_object({{"id", id}, {"type", "message"}, {"status", status}, {"role", "assistant"}},
+                       {{"content", "[" + parts + "]"}});
   }
 
-  Json call_item(const std::string& id, const Call& call, const std::string& arguments,
-                 const char* status) const {
-    Json item = {{"id", id},           {"type", "function_call"}, {"status", status},
-                 {"call_id", call.id}, {"name", call.name},       {"arguments", arguments}};
+  // `text`: the arguments, or the input of a custom tool.
+  std::string call_item(const std::string& id, const Call& call, const std::string& text,
+                        const char* status) const {
+    const bool custom = custom_.contains(call.name);
+    Json item = {{"id", id},          {"type", custom ? "custom_tool_call" : "function_call"},
+                 {"status", status},  {"call_id", call.id},
+                 {"name", call.name}, {custom ? "input" : "arguments", text}};
     if (const auto found = namespaces_.find(call.name); found != namespaces_.end())
       item["namespace"] = found->second;
-    return item;
+    return json_line(item);
   }
 
-  Json position() const { return {{"item_id", id_}, {"output_index", response_["output"].size()}}; }
+  Json position() const { return {{"item_id", id_}, {"output_index", output_.size()}}; }
 
   std::string begin_item(const TextPiece& piece) {
     item_ = true;
     kind_ = piece.kind;
     text_.clear();
-    const char* const prefix = kind_ == Kind::content ? "msg" : kind_ == Kind::call ? "fc" : "rs";
-    id_ = new_id(prefix);
+    logprobs_.clear();
+    input_ = {};
     if (piece.call != nullptr) call_ = {piece.call->id, piece.call->name, ""};
-    Json item = this->item("in_progress");
-    if (kind_ == Kind::content) item["content"] = Json::array();
-    if (kind_ == Kind::reasoning && !summary_) item["content"] = Json::array();
-    std::string events = event("response.output_item.added",
-                               {{"output_index", response_["output"].size()}, {"item", item}});
-    if (kind_ != Kind::call) events += part_event("added", "");
+    id_ = new_id(kind_ == Kind::content ? "msg"
+                 : is_custom()          ? "ctc"
+                 : kind_ == Kind::call  ? "fc"
+                                        : "rs");
+    std::string events = item_event("response.output_item.added", item("in_progress"));
+    if (kind_ != Kind::call) events += part_event("added");
     return events;
   }
 
-  Json item(const char* status) const {
-    if (kind_ == Kind::content) return message_item(id_, text_, status);
+  bool is_custom() const { return kind_ == Kind::call && custom_.contains(call_.name); }
+
+  const char* text_name() const {
+    if (kind_ == Kind::content) return "output_text";
+    if (kind_ == Kind::call)
+      return is_custom() ? "custom_tool_call_input" : "function_call_arguments";
+    return summary_ ? "reasoning_summary_text" : "reasoning_text";
+  }
+
+  // An event of the item's text, which is the member `key`.
+  std::string text_event(const char* what, const char* key, const std::string& text,
+                         const std::string& logprobs) {
+    const bool content = kind_ == Kind::content;
+    Json data = position();
+    if (std::string_view(key) == "arguments") data["name"] = call_.name;
+    data[key] = text;
+    if (kind_ != Kind::call) data[!content && summary_ ? "summary_index" : "content_index"] = 0;
+    return event(fmt::format("response.{}.{}", text_name(), what), data,
+                 content ? Members{{"logprobs", "[" + logprobs + "]"}} : Members());
+  }
+
+  // The event of more of the item's text, and of the log-probabilities of its tokens.
+  std::string delta(const std::string& text, const std::string& logprobs = {}) {
+    text_ += text;
+    if (!logprobs_.empty() && !logprobs.empty()) logprobs_ += ',';
+    logprobs_ += logprobs;
+    return text_event("delta", "delta", text, logprobs);
+  }
+
+  std::string item(const char* status) const {
+    if (kind_ == Kind::content)
+      return message_item(id_, text_.empty() ? "" : text_part(text_, logprobs_), status);
     if (kind_ == Kind::call) return call_item(id_, call_, text_, status);
     return reasoning_item(id_, text_);
   }
 
   // The events of the one part of an item: content, or a summary.
-  std::string part_event(const char* what, const std::string& text) {
+  std::string part_event(const char* what) {
+    const bool summary = kind_ == Kind::reasoning && summary_;
+    const Json reasoning = {{"type", summary ? "summary_text" : "reasoning_text"}, {"text", text_}};
     Json data = position();
-    if (kind_ == Kind::reasoning && summary_) {
-      data["summary_index"] = 0;
-      data["part"] = {{"type", "summary_text"}, {"text", text}};
-      return event(fmt::format("response.reasoning_summary_part.{}", what).c_str(), data);
-    }
-    data["content_index"] = 0;
-    data["part"] =
-        kind_ == Kind::content ? text_part(text) : Json{{"type", "reasoning_text"}, {"text", text}};
-    return event(fmt::format("response.content_part.{}", what).c_str(), data);
+    data[summary ? "summary_index" : "content_index"] = 0;
+    const std::string part =
+        kind_ == Kind::content ? text_part(text_, logprobs_) : json_line(reasoning);
+    return event(
+        fmt::format("response.{}.{}", summary ? "reasoning_summary_part" : "content_part", what),
+        data, {{"part", part}});
+  }
+
+  std::string item_event(const char* type, const std::string& item) {
+    return event(type, {{"output_index", output_.size()}}, {{"item", item}});
   }
 
   std::string end_item(const char* status) {
     if (!item_) return {};
     item_ = false;
-    Json data = position();
     std::string events;
-    if (kind_ == Kind::call) {
-      data["name"] = call_.name;
-      data["arguments"] = text_;
-      events = event("response.function_call_arguments.done", data);
-    } else {
-      data["text"] = text_;
-      const bool summary = kind_ == Kind::reasoning && summary_;
-      data[summary ? "summary_index" : "content_index"] = 0;
-      if (kind_ == Kind::content) data["logprobs"] = Json::array();
-      events = event(kind_ == Kind::content ? "response.output_text.done"
-                     : summary              ? "response.reasoning_summary_text.done"
-                                            : "response.reasoning_text.done",
-                     data);
-      events += part_event("done", text_);
-    }
-    const Json done = item(status);
-    events += event("response.output_item.done",
-                    {{"output_index", response_["output"].size()}, {"item", done}});
-    response_["output"].push_back(done);
+    if (is_custom())
+      if (const std::string rest = input_.finish(); !rest.empty()) events = delta(rest);
+    const bool call = kind_ == Kind::call;
+    events += text_event("done",
+                         is_custom() ? "input"
+                         : call      ? "arguments"
+                                     : "text",
+                         text_, logprobs_);
+    if (!call) events += part_event("done");
+    const std::string done = item(status);
+    events += item_event("response.output_item.done", done);
+    output_.push_back(done);
     return events;
   }
 
   ResponseIds ids_;
   const bool summary_, encrypted_;
   const std::map<std::string, std::string> namespaces_;
+  const std::set<std::string> custom_;
   Json response_;
+  std::vector<std::string> output_;  // items as JSON, since lists of log-probabilities are large
   int64_t sequence_ = 0;
   bool cut_ = false;   // at the maximum number of tokens
   bool item_ = false;  // an item is in progress
   Kind kind_ = Kind::content;
-  std::string id_, text_;
+  std::string id_, text_, logprobs_;
   Call call_;
+  CustomInput input_;  // of the call, if its tool is a custom one
 };
 
 }  // namespace

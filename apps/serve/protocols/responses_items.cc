@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/base64.h"
+#include "fovea/core/excerpt.h"
 #include "serve/protocols/responses.h"
 
 namespace fovea::serve {
@@ -148,13 +149,57 @@ class Conversation {
   }
 };
 
-// Appends a function in the form of chats.
-void add_function(const Json& tool, const std::string& at, Json& tools) {
+// Describes the grammar of an input to the model. A regular expression, with anchors or without,
+// matches the whole input.
+void add_grammar(const Json& grammar, const std::string& at, Json& function,
+                 std::vector<std::string>& warnings) {
+  const std::string syntax = member_text(grammar, "syntax", at);
+  const std::string definition = member_text(grammar, "definition", at);
+  if (syntax == "regex") {
+    std::string regex = definition.substr(definition.starts_with('^') ? 1 : 0);
+    if (regex.ends_with('$') && !regex.ends_with("\\$")) regex.pop_back();
+    function["parameters"]["properties"]["input"]["pattern"] = "^(?:" + regex + ")$";
+    function["strict"] = true;  // an expression that cannot be enforced is an error
+  } else if (syntax == "lark") {
+    warnings.push_back(fmt::format("tools: the lark grammar of \"{}\" is not enforced",
+                                   excerpt(function["name"].get<std::string>(), 64)));
+  } else {
+    refuse_item(at + ".syntax", "lark or regex");
+  }
+  function["description"] =
+      fmt::format("{}\n\nThe input has this grammar ({}):\n{}",
+                  function["description"].get<std::string>(), syntax, definition);
+}
+
+// Returns the function of a custom tool: the text is its only argument.
+Json custom_function(const Json& tool, const std::string& at, ResponsesRequest& request) {
+  const Json description = tool.value("description", Json());
+  const Json input = {{"type", "string"}, {"description", "the input of the tool: free text"}};
+  Json function = {{"name", member_text(tool, "name", at)},
+                   {"description", description.is_string() ? description : Json("")},
+                   {"parameters",
+                    {{"type", "object"},
+                     {"properties", {{"input", input}}},
+                     {"required", {"input"}},
+                     {"additionalProperties", false}}}};
+  const Json format = tool.value("format", Json());
+  const Json type = format.is_object() ? format.value("type", Json()) : Json();
+  if (type == "grammar")
+    add_grammar(format, at + ".format", function, request.warnings);
+  else if (!format.is_null() && type != "text")
+    refuse_item(at + ".format", "type text, or type grammar with syntax and definition");
+  request.custom.insert(function["name"].get<std::string>());
+  return {{"type", "function"}, {"function", std::move(function)}};
+}
+
+// Returns a function or a custom tool in the form of chats.
+Json chat_tool(const Json& tool, const std::string& at, ResponsesRequest& request) {
+  if (tool.value("type", Json()) == "custom") return custom_function(tool, at, request);
   Json function = {{"name", member_text(tool, "name", at)},
                    {"description", tool.value("description", Json(""))},
                    {"parameters", tool.value("parameters", Json())}};
   if (tool.value("strict", Json()) == true) function["strict"] = true;
-  tools.push_back({{"type", "function"}, {"function", std::move(function)}});
+  return {{"type", "function"}, {"function", std::move(function)}};
 }
 
 }  // namespace
@@ -179,24 +224,25 @@ Json messages_of_items(const Json& instructions, const Json& input,
 }
 
 Json tools_of_responses(const Json& given, std::vector<std::string>& left_out,
-                        std::map<std::string, std::string>& namespaces) {
+                        ResponsesRequest& request) {
   Json tools = Json::array();
   for (size_t i = 0; i < given.size(); ++i) {
     const std::string at = fmt::format("tools[{}]", i);
     const Json type = given[i].is_object() ? given[i].value("type", Json()) : Json();
-    if (type == "function") {
-      add_function(given[i], at, tools);
+    if (type == "function" || type == "custom") {
+      tools.push_back(chat_tool(given[i], at, request));
     } else if (type == "namespace") {
       const Json inner = given[i].value("tools", Json::array());
       for (size_t n = 0; inner.is_array() && n < inner.size(); ++n) {
         const std::string within = fmt::format("{}.tools[{}]", at, n);
-        add_function(inner[n], within, tools);
-        namespaces[member_text(inner[n], "name", within)] = member_text(given[i], "name", at);
+        if (!inner[n].is_object()) refuse_item(within, "an object with a name");
+        tools.push_back(chat_tool(inner[n], within, request));
+        request.namespaces[tools.back()["function"]["name"]] = member_text(given[i], "name", at);
       }
     } else if (type.is_string()) {
       left_out.push_back(type);
     } else {
-      refuse_item(at + ".type", "function");
+      refuse_item(at + ".type", "function or custom");
     }
   }
   return tools;

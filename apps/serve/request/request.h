@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -44,6 +46,7 @@ struct GenerationRequest : ModelRequest {
   bool seed_given = false;
   bool max_tokens_given = false;  // true if the client set it to a value other than -1
   bool stream = false, include_usage = false, return_ids = false;
+  int64_t logprob_copies = 1;         // of each log-probability in the response
   std::vector<Guide> guides;          // descriptions of the text; at most one applies
   std::vector<std::string> warnings;  // about what cannot be enforced
   std::vector<std::pair<std::string, std::string>> headers;  // of the response
@@ -70,12 +73,13 @@ struct ChatRequest : GenerationRequest {
 // In the form of OpenAI's Responses API, from which messages and tools are made.
 struct ResponsesRequest : ChatRequest {
   static constexpr const char* kPath = "/v1/responses";
-  Json input, instructions, given_tools = Json::array(), allowed_tools, reasoning, text_format,
-                            metadata;
+  Json input, instructions, given_tools = Json::array(), given_choice, allowed_tools, reasoning,
+                            text_format, metadata;
   std::string effort;      // of reasoning; empty = as the chat template has it
   bool summary = false;    // reasoning is returned as a summary
   bool encrypted = false;  // and in a form that can be sent back
-  std::map<std::string, std::string> namespaces;  // of functions
+  std::map<std::string, std::string> namespaces;  // of tools
+  std::set<std::string> custom;                   // tools whose input is a text
 };
 
 // In Anthropic's form, from which messages and tools are made.
@@ -251,5 +255,8 @@ struct BatchRequest {
 bool is_neutral(const Json& value);
 // Parses a JSON object. Throws ApiError 400 if it is not one.
 Json parse_body(const std::string& body);
+// Parses JSON that a model or a file of a model has. Returns a discarded value if it is invalid or
+// exceeds the limits of parse_ordered_json.
+Json json_or_discarded(std::string_view text);
 
 }  // namespace fovea::serve

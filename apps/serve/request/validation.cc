@@ -210,6 +210,14 @@ Json parse_body(const std::string& body) {
   throw ApiError{400, "body: expected a JSON object", "", "invalid_json"};
 }
 
+Json json_or_discarded(std::string_view text) {
+  try {
+    return parse_ordered_json(text, "call");
+  } catch (const JsonFault&) {
+    return Json(Json::value_t::discarded);
+  }
+}
+
 namespace {
 
 // Returns the value at "a.b", or null if it or its parent is missing.

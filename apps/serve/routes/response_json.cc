@@ -83,10 +83,16 @@ void LogprobList::add_first(int32_t id) {
   offset_ += characters_of(token);
 }
 
+void LogprobList::settle(bool keeps) {
+  if (!keeps) tokens_.resize(settled_);
+  settled_ = tokens_.size();
+}
+
 std::string LogprobList::take() {
+  settled_ = 0;
   if (tokens_.empty()) return "null";
   const std::string tokens = std::exchange(tokens_, {});
-  if (style_ == LogprobStyle::list) return "[" + tokens + "]";
+  if (style_ == LogprobStyle::list || style_ == LogprobStyle::content) return "[" + tokens + "]";
   if (style_ == LogprobStyle::chat) return "{\"content\":[" + tokens + "],\"refusal\":null}";
   return "{\"tokens\":[" + tokens + "],\"token_logprobs\":[" + std::exchange(logprobs_, {}) +
          "],\"top_logprobs\":[" + std::exchange(top_, {}) + "],\"text_offset\":[" +

@@ -15,8 +15,9 @@ struct TokenCounts {
   Json json() const;      // the value of "usage"
 };
 
-// Formats of the log-probabilities of tokens: those of OpenAI's API, and the list alone.
-enum class LogprobStyle { chat, completion, list };
+// Formats of the log-probabilities of tokens: those of OpenAI's API, the list alone, and the list
+// of the tokens of content alone.
+enum class LogprobStyle { chat, completion, list, content };
 
 // The log-probabilities of the tokens of one choice. Kept as text, since a tree of JSON values
 // would take five times the memory.
@@ -27,7 +28,8 @@ class LogprobList {
   void add_first(int32_t id);  // the first token of a prompt, which has no log-probability
   bool empty() const { return tokens_.empty(); }
   size_t bytes() const { return tokens_.size() + logprobs_.size() + top_.size() + offsets_.size(); }
-  std::string take();  // returns the JSON ("null" if the list is empty) and clears the list
+  void settle(bool keeps);  // keeps or drops the tokens added since the last call
+  std::string take();       // returns the JSON ("null" if the list is empty) and clears the list
 
  private:
   std::string text(int32_t id) const;
@@ -36,7 +38,8 @@ class LogprobList {
 
   std::optional<text::Tokenizer> tokenizer_;
   LogprobStyle style_;
-  size_t offset_ = 0;  // in characters of the text
+  size_t offset_ = 0;   // in characters of the text
+  size_t settled_ = 0;  // bytes of tokens_
   std::string tokens_, logprobs_, top_,
       offsets_;  // contents of JSON arrays; only the first is used by chats
 };

@@ -30,7 +30,8 @@ void check_vectors(int64_t count, int64_t width, bool as_base64, const std::stri
 
 int64_t bytes_of_token(const GenerationRequest& request, int64_t width, int64_t context) {
   int64_t bytes = kText;
-  if (request.options.logprobs >= 0) bytes += (1 + request.options.logprobs) * kLogprob;
+  if (request.options.logprobs >= 0)
+    bytes += (1 + request.options.logprobs) * kLogprob * request.logprob_copies;
   if (const auto& attention = request.trace.attention) {
     bytes += kKey * (1 + (context > 0 ? std::min(attention->top_k, context) : attention->top_k));
   }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "api_fixture.h"
+#include "serve/generation/custom_input.h"
 #include "serve/protocols/anthropic.h"
 #include "serve/protocols/responses.h"
 
@@ -143,6 +144,149 @@ TEST_F(AgentsTest, ToolsThatTheServerDoesNotRunAreNamed) {
     refused(post(kResponses, {{"input", "hi"}, {field, true}}), 400, field);
   refused(post(kResponses, {{"input", "hi"}, {"previous_response_id", "resp_1"}}), 400,
           "previous_response_id");
+}
+
+TEST_F(AgentsTest, TheTextHasTheLogprobsOfItsTokens) {
+  pieces_ = {"<think>",
+             "Hm.",
+             "</think>",
+             "\n",
+             "Loo",
+             "k.",
+             "\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\"",
+             ": 1}}\n</tool_call>"};
+  const Json body = {{"input", "hi"},
+                     {"tools", {function_}},
+                     {"include", {"message.output_text.logprobs"}},
+                     {"top_logprobs", 2}};
+  const Json response = parsed(post(kResponses, body));
+  EXPECT_EQ(response["top_logprobs"], 2);
+  const Json logprobs = response["output"][1]["content"][0]["logprobs"];
+  ASSERT_EQ(logprobs.size(), 2u) << "without reasoning, marks and calls";
+  EXPECT_EQ(logprobs[0]["token"], tokenizer_->bytes_of(65));
+  EXPECT_EQ(logprobs[0]["top_logprobs"].size(), 2u);
+  Json streaming = body;
+  streaming["stream"] = true;
+  Json joined = Json::array(), whole, last;
+  for (const NamedEvent& event : named_events(post(kResponses, streaming))) {
+    if (event.name == "response.output_text.delta")
+      for (const Json& each : event.data["logprobs"]) joined.push_back(each);
+    if (event.name == "response.output_text.done") whole = event.data["logprobs"];
+    if (event.name == "response.completed")
+      last = event.data["response"]["output"][1]["content"][0]["logprobs"];
+  }
+  for (const Json& found : {joined, whole, last}) EXPECT_EQ(found, logprobs);
+  // Without alternatives, and without log-probabilities.
+  pieces_ = {"Hel", "lo"};
+  const auto tokens = [&](const Json& more) {
+    Json asked = {{"input", "hi"}};
+    asked.update(more);
+    return parsed(post(kResponses, asked))["output"][0]["content"][0]["logprobs"];
+  };
+  EXPECT_EQ(tokens({{"include", {"message.output_text.logprobs"}}}).size(), 2u);
+  EXPECT_EQ(tokens({{"top_logprobs", 1}}).size(), 2u);
+  EXPECT_EQ(tokens({{"top_logprobs", 0}}), Json::array());
+  refused(post(kResponses, {{"input", "hi"}, {"top_logprobs", 21}}), 400, "top_logprobs");
+}
+
+// The fixture's call is {"a": 1}; a custom tool's is {"input": ...}.
+class CustomToolTest : public AgentsTest {
+ protected:
+  void SetUp() override {
+    AgentsTest::SetUp();
+    pieces_ = {"Ok.<tool_call>\n{\"name\": \"edit\", \"arguments\": {\"inp", "ut\": \"a\\",
+               "nb\\u00", "e9\\ud83d\\ude00", " c\"}}\n</tool_call>"};
+  }
+  const std::string kText = "a\nb\u00e9\U0001F600 c";
+  const Json custom_ = {{"type", "custom"}, {"name", "edit"}, {"description", "Edits."}};
+  static Json with_grammar(Json tool, const char* syntax, const char* definition) {
+    tool["format"] = {{"type", "grammar"}, {"syntax", syntax}, {"definition", definition}};
+    return tool;
+  }
+};
+
+TEST_F(CustomToolTest, AResponseHasTheInputOfACustomTool) {
+  const Json choice = {{"type", "custom"}, {"name", "edit"}};
+  const Json body = {{"input", "hi"}, {"tools", {custom_, function_}}, {"tool_choice", choice}};
+  const Json response = parsed(post(kResponses, body));
+  EXPECT_EQ(response["tool_choice"], choice);
+  const Json& call = response["output"][1];
+  EXPECT_EQ(call["type"], "custom_tool_call");
+  EXPECT_EQ(call["name"], "edit");
+  EXPECT_EQ(call["input"], kText);
+  EXPECT_EQ(call["status"], "completed");
+  EXPECT_FALSE(call.contains("arguments"));
+  const Json offered = Json::parse(conversation_.tools.json())[0]["function"];
+  EXPECT_EQ(offered["description"], "Edits.");
+  EXPECT_EQ(offered["parameters"]["required"], Json::array({"input"}));
+}
+
+TEST_F(CustomToolTest, TheInputIsStreamed) {
+  const auto events =
+      named_events(post(kResponses, {{"input", "hi"}, {"tools", {custom_}}, {"stream", true}}));
+  std::string joined;
+  Json done;
+  for (const NamedEvent& event : events) {
+    if (event.name == "response.custom_tool_call_input.delta") joined += event.data["delta"];
+    if (event.name == "response.custom_tool_call_input.done") done = event.data["input"];
+  }
+  EXPECT_EQ(joined, kText);
+  EXPECT_EQ(done, kText);
+  const std::vector<std::string> names = names_of(events);
+  EXPECT_EQ(std::vector<std::string>(names.end() - 5, names.end()),
+            (std::vector<std::string>{"response.output_item.added",
+                                      "response.custom_tool_call_input.delta",
+                                      "response.custom_tool_call_input.done",
+                                      "response.output_item.done", "response.completed"}));
+  EXPECT_EQ(events.back().data["response"]["output"][1]["input"], kText);
+}
+
+TEST_F(CustomToolTest, AnInputComesBackAsTheArgumentOfAFunction) {
+  std::vector<std::string> warnings;
+  const Json items = Json::parse(R"([
+    {"type": "custom_tool_call", "call_id": "1", "name": "edit", "input": "a\n\"b\""},
+    {"type": "custom_tool_call_output", "call_id": "1", "output": "done"}])");
+  const Json messages = messages_of_items({}, items, warnings);
+  EXPECT_EQ(messages[0]["tool_calls"][0]["function"]["arguments"], R"({"input":"a\n\"b\""})");
+  EXPECT_EQ(messages[1],
+            Json::parse(R"({"role": "tool", "tool_call_id": "1", "content": "done"})"));
+}
+
+TEST_F(CustomToolTest, GrammarsAreEnforcedOrNamed) {
+  std::vector<std::string> warnings;
+  api_.set_warn([&](const std::string& line) { warnings.push_back(line); });
+  const Json lark = with_grammar(custom_, "lark", "start: \"x\"");
+  const auto exchange = post(kResponses, {{"input", "hi"}, {"tools", {lark}}});
+  EXPECT_EQ(exchange->response.status, 200);
+  EXPECT_TRUE(exchange->response.headers.empty());
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_NE(warnings[0].find("lark grammar of \"edit\""), std::string::npos) << warnings[0];
+  const auto pattern = [&](const char* regex) {
+    post(kResponses, {{"input", "hi"}, {"tools", {with_grammar(custom_, "regex", regex)}}});
+    const Json function = Json::parse(conversation_.tools.json())[0]["function"];
+    EXPECT_NE(function["description"].get<std::string>().find(regex), std::string::npos);
+    return function["parameters"]["properties"]["input"]["pattern"].get<std::string>();
+  };
+  EXPECT_EQ(pattern("a|b"), "^(?:a|b)$");
+  EXPECT_EQ(pattern("^a\\$|b$"), "^(?:a\\$|b)$");
+  EXPECT_EQ(warnings.size(), 1u);
+  const auto refuse = [&](const Json& tool, const char* param) {
+    refused(post(kResponses, {{"input", "hi"}, {"tools", {tool}}}), 400, param);
+  };
+  refuse(with_grammar(custom_, "regex", "(?=a)"), "tools");
+  refuse(with_grammar(custom_, "peg", "a"), "tools[0].format.syntax");
+  refuse({{"type", "custom"}}, "tools[0].name");
+  refuse({{"type", "custom"}, {"name", "a"}, {"format", "text"}}, "tools[0].format");
+  refuse({{"type", "custom"}, {"name", "a"}, {"format", {{"type", "grammar"}}}},
+         "tools[0].format.syntax");
+}
+
+TEST_F(CustomToolTest, InputsOfOtherFormsAreRead) {
+  EXPECT_EQ(custom_input(R"({ "input" : "a" })"), "a");
+  EXPECT_EQ(custom_input(R"({"note": 1, "input": "a"})"), "a");
+  EXPECT_EQ(custom_input(R"({"patch": "a"})"), R"({"patch": "a"})");
+  EXPECT_EQ(custom_input(R"({"input": "a\)"), "a") << "cut off";
+  EXPECT_EQ(custom_input(""), "");
 }
 
 TEST_F(AgentsTest, AMessageHasItsBlocks) {

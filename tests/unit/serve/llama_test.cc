@@ -61,6 +61,22 @@ TEST_F(LlamaTest, CompletesAText) {
   EXPECT_EQ(parsed(post("/completion", {{"prompt", "a"}}))["stop_type"], "word");
 }
 
+TEST_F(LlamaTest, ShowsTheTokenizer) {
+  generator().chat->source = "{{ messages }}";
+  const Json known = parsed(ask("GET", "/tokenizer_info"));
+  EXPECT_EQ(known["tokenizer_class"], "fovea");
+  EXPECT_EQ(known["vocab_size"], tokenizer_->size());
+  EXPECT_EQ(known["model_max_length"], 512);
+  EXPECT_EQ(known["eos_token"], std::string(tokenizer_->text_of(*tokenizer_->eos_id())));
+  EXPECT_EQ(known["pad_token"], nullptr);
+  EXPECT_EQ(known["chat_template"], "{{ messages }}");
+  model_->tokenizer_config = {{"tokenizer_class", "LlamaTokenizer"},
+                              {"pad_token", {{"content", "<pad>"}}}};
+  const Json configured = parsed(ask("GET", "/tokenizer_info"));
+  EXPECT_EQ(configured["tokenizer_class"], "LlamaTokenizer");
+  EXPECT_EQ(configured["pad_token"], "<pad>");
+}
+
 TEST_F(LlamaTest, CompletesSeveralTexts) {
   const Json json = parsed(
       post("/completion",
