@@ -39,7 +39,6 @@ class ResponsesFormat : public GenerationFormat {
         {"instructions", request.instructions},
         {"max_output_tokens", request.max_tokens_given ? Json(request.options.max_tokens) : Json()},
         {"model", model},
-        {"output", nullptr},  // see response()
         {"parallel_tool_calls", request.parallel_calls},
         {"previous_response_id", nullptr},
         {"reasoning", request.reasoning.is_null() ? Json{{"effort", nullptr}, {"summary", nullptr}}
@@ -124,10 +123,7 @@ class ResponsesFormat : public GenerationFormat {
   }
 
   std::string response() const {
-    constexpr std::string_view kOutput = "\"output\":null";
-    std::string json = json_line(response_);
-    return json.replace(json.find(kOutput), kOutput.size(),
-                        fmt::format("\"output\":[{}]", fmt::join(output_, ",")));
+    return json_object(response_, {{"output", fmt::format("[{}]", fmt::join(output_, ","))}});
   }
   std::string response_event(const char* type) {
     return event(type, Json::object(), {{"response", response()}});

@@ -39,16 +39,20 @@ async function open() {
   const response = await fetch("v1/models", {headers: headers()});
   if (!response.ok) return complain(await failure(response));
   models = (await response.json()).data;
-  $("model").replaceChildren(...models.map((each) => element("option", {value: each.id}, each.id)));
+  const chosen = $("model").value;
+  $("model").replaceChildren(...models.map((each) => element("option", {value: each.id, selected: each.id === chosen}, each.id)));
+  // A model that is not loaded has no figures.
   $("models").tBodies[0].replaceChildren(...models.map(({id, meta, max_model_len: context}) => element("tr", {},
-    ...[id, meta.n_params.toLocaleString(), context, meta.n_layer || "", meta.n_head || ""].map((cell) => element("td", {}, String(cell))))));
+    ...[id, meta?.n_params.toLocaleString() ?? "not loaded", context ?? "", meta?.n_layer || "", meta?.n_head || ""]
+      .map((cell) => element("td", {}, String(cell))))));
   showFacts();
 }
 
 function showFacts() {
   const chosen = model();
-  $("facts").textContent = chosen
-    ? `${chosen.meta.n_params.toLocaleString()} parameters, context ${chosen.max_model_len}${chosen.parent ? `, adapter of ${chosen.parent}` : ""}` : "";
+  if (!chosen?.meta) return $("facts").textContent = chosen ? "not loaded; the first message loads it" : "";
+  $("facts").textContent = `${chosen.meta.n_params.toLocaleString()} parameters, context ${chosen.max_model_len}`
+    + (chosen.parent ? `, adapter of ${chosen.parent}` : "");
 }
 
 function complain(text) {
@@ -182,10 +186,11 @@ async function answer() {
   if (calls.length) said.tool_calls = calls;
   if (said.content || calls.length) messages.push(said);
   const seconds = (performance.now() - began) / 1000;
+  if (!model()?.meta && !failed) await open();  // the model is loaded now
   $("status").textContent = tokens ? `${tokens} tokens in ${seconds.toFixed(1)} s, ${(tokens / seconds).toFixed(1)} tokens/s${ended === "length" ? "; the limit was reached" : ""}` : "";
   follow(() => {
     if (calls.length && !failed) showCalls(box, calls);
-    if (tokens && model()?.meta.n_head) offerAttention(box, body, tokens);
+    if (tokens && model()?.meta?.n_head) offerAttention(box, body, tokens);
     setBusy(false);
   });
 }
