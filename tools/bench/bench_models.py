@@ -1,20 +1,23 @@
 """Writes models with random weights for measurements of speed, without numpy: a Llama, a BERT, a Marian and a Whisper with their tokenizers,
 and a ViT."""
+import itertools
 import json
 import math
 import pathlib
 import random
+import string
 import struct
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MODELS = ROOT / ".cache/bench_models"
 LLAMA = {"layers": 30, "width": 576, "heads": 9, "kv_heads": 3, "ffn": 1536, "vocabulary": 32000, "context": 16384}
+LLAMA_1B = {"layers": 22, "width": 2048, "heads": 32, "kv_heads": 4, "ffn": 5632, "vocabulary": 32000, "context": 32768, "tied": False}
 BERT = {"layers": 6, "width": 384, "heads": 12, "ffn": 1536}
 VIT = {"layers": 12, "width": 384, "heads": 6, "ffn": 1536, "size": 224, "patch": 16, "labels": 1000}
 MARIAN = {"layers": 6, "width": 512, "heads": 8, "ffn": 2048, "vocabulary": 8000}
 WHISPERS = {"tiny": {"layers": 4, "width": 384, "heads": 6}, "base": {"layers": 6, "width": 512, "heads": 8}}
 WHISPER = {"bins": 80, "positions": 1500, "context": 448, "vocabulary": 51865}  # of both
-BLOCK = 1 << 16  # a block of random numbers that is repeated in the weights, on which the speed does not depend
+BLOCK = 65521  # random numbers that are repeated in the weights, on which the speed does not depend; a prime, so that the rows of a matrix differ
 
 
 def random_block(spread):
@@ -43,15 +46,17 @@ def write_safetensors(path, shapes):
                 file.write(block * (count // BLOCK) + block[: 2 * (count % BLOCK)])
 
 
-def make_llama(folder, layers=8, width=512, heads=8, kv_heads=8, ffn=1408, vocabulary=8192, context=2048):
+def make_llama(folder, layers=8, width=512, heads=8, kv_heads=8, ffn=1408, vocabulary=8192, context=2048, tied=True):
     """Writes a Llama; by default, one with 30 million parameters."""
     folder.mkdir(parents=True, exist_ok=True)
     config = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": width, "num_hidden_layers": layers,
               "num_attention_heads": heads, "num_key_value_heads": kv_heads, "intermediate_size": ffn, "hidden_act": "silu",
               "vocab_size": vocabulary, "max_position_embeddings": context, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
-              "tie_word_embeddings": True, "bos_token_id": 1, "eos_token_id": 2, "torch_dtype": "bfloat16"}
+              "tie_word_embeddings": tied, "bos_token_id": 1, "eos_token_id": 2, "torch_dtype": "bfloat16"}
     (folder / "config.json").write_text(json.dumps(config))
     shapes = {"model.embed_tokens.weight": [vocabulary, width], "model.norm.weight": [width]}
+    if not tied:
+        shapes["lm_head.weight"] = [vocabulary, width]
     for i in range(layers):
         layer = f"model.layers.{i}"
         for name, outputs in (("q", width), ("k", width // heads * kv_heads), ("v", width // heads * kv_heads), ("o", width)):
@@ -60,6 +65,29 @@ def make_llama(folder, layers=8, width=512, heads=8, kv_heads=8, ffn=1408, vocab
                    f"{layer}.mlp.down_proj.weight": [width, ffn], f"{layer}.input_layernorm.weight": [width],
                    f"{layer}.post_attention_layernorm.weight": [width]}
     write_safetensors(folder / "model.safetensors", shapes)
+
+
+def write_words_tokenizer(folder, words, vocabulary):
+    """Writes a byte-level BPE for a Llama with three special tokens, its bytes, the words, and strings of up to four letters. Each word after a
+    space is one token, and the merges only extend a string that begins with a space."""
+    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    letters = [chr(byte) for byte in printable] + [chr(256 + i) for i in range(256 - len(printable))]  # GPT-2's names of the bytes
+    tokens, merges = dict.fromkeys(["<pad>", "<s>", "</s>", *letters]), []
+    fillers = ("".join(each) for length in range(1, 5) for each in itertools.product(string.ascii_lowercase, repeat=length))
+    for word in itertools.chain(words, fillers):
+        for prefix, letter in zip(itertools.accumulate("\u0120" + word), word):
+            if prefix + letter not in tokens and len(tokens) < vocabulary:
+                tokens[prefix + letter] = None
+                merges.append([prefix, letter])
+        if len(tokens) == vocabulary:
+            break
+    special = [{"id": i, "content": name, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+               for i, name in enumerate(["<pad>", "<s>", "</s>"])]
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+    tokenizer = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": special, "normalizer": None,
+                 "pre_tokenizer": byte_level, "post_processor": None, "decoder": byte_level,
+                 "model": {"type": "BPE", "vocab": {token: i for i, token in enumerate(tokens)}, "merges": merges}}
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
 
 
 def add_layer(shapes, name, shape):
