@@ -151,12 +151,6 @@ void Scheduler::admit() {
     Request& request = *waiting_.front();
     if (!running_.empty() && !has_room(request)) break;
     free_sequences -= request.most_branches();
-    if (shares_beginnings(model_.spec)) {
-      Branch& branch = request.branches()[0];
-      prefixes_.begin(branch.text, branch.ids, request.adapter(), request.page_contents());
-      request.count_cached(branch.text.length);
-      status_.cached_tokens += branch.text.length;
-    }
     if (request.cross()) {
       request.branches()[0].text.memory = request.cross();
     } else if (request.memory()) {
@@ -210,6 +204,16 @@ void Scheduler::begin_reading(Branch& branch) {
   if (branch.text.length == 0) branch.horizon = length;
 }
 
+// Gives a text that is about to be read the pages of its longest known prefix. Prompts that arrive
+// together share what the first of them has read.
+void Scheduler::share_prefix(Request& request, Branch& branch) {
+  if (!branch.text.pages.empty() || !shares_beginnings(model_.spec)) return;
+  prefixes_.begin(branch.text, branch.ids, request.adapter(), request.page_contents());
+  if (request.counts().generated > 0) return;  // a preempted text is read again
+  request.count_cached(branch.text.length);
+  status_.cached_tokens += branch.text.length;
+}
+
 // Selects the tokens to read in this step. Texts with one unread token (and speculative tokens)
 // come first; prompts get the rest of the step's tokens.
 std::vector<Scheduler::Row> Scheduler::plan() {
@@ -220,9 +224,13 @@ std::vector<Scheduler::Row> Scheduler::plan() {
       for (size_t i = 0; i < request->branches().size(); ++i) {
         Branch& branch = request->branches()[i];
         if (!branch.done) begin_reading(branch);
-        const int64_t pending = branch.pending();
+        int64_t pending = branch.pending();
         const bool is_prompt = pending > 1 + branch.speculative;
         if (pending == 0 || is_prompt != prompts || (prompts && left <= 0)) continue;
+        if (prompts) {
+          share_prefix(*request, branch);
+          pending = branch.pending();
+        }
         int64_t tokens = prompts ? std::min(pending, left) : pending;
         // Speculative tokens are dropped rather than evicting a request.
         if (branch.speculative > 0 &&

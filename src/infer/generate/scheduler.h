@@ -60,6 +60,7 @@ class Scheduler {
   std::vector<Row> plan();
   static void encode_images(const std::vector<Row>& rows);
   void begin_reading(Branch& branch);
+  void share_prefix(Request& request, Branch& branch);
   bool reserve(const Request& request, Branch& branch, int64_t tokens, std::vector<Row>& rows);
   bool preempt(const Request& request, std::vector<Row>& rows);
   void compute(const std::vector<Row>& rows);

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "fovea/core/random.h"
 #include "support/expect_error.h"
 #include "unit/generate/requests.h"
@@ -154,6 +156,31 @@ TEST(Schedulers, ReadACommonPrefixOnce) {
     EXPECT_EQ(results[2].cached_tokens, 64);
     EXPECT_EQ(scheduler.status().cached_tokens, 192 + 64);
   }
+}
+
+// Regression: the prefix was looked up when a request was admitted, so that agents that began
+// together each read their common system prompt.
+TEST(Schedulers, PromptsThatArriveTogetherReadACommonPrefixOnce) {
+  const model::Transformer model = test::small_model(300);
+  constexpr int64_t kRequests = 4;
+  Scheduler scheduler(model, {}, nullptr, {.pages = 40, .step_tokens = 64});
+  std::map<int32_t, Generation> results;
+  for (int32_t n = 0; n < kRequests; ++n) {
+    Ids prompt;
+    for (int i = 0; i < 200; ++i) prompt.push_back(i % 11);
+    prompt[150] = n;
+    const auto sink = [&results, n](const Event& event) {
+      if (event.finished != nullptr) results[n] = *event.finished;
+      return true;
+    };
+    scheduler.add(
+        scheduler.request({static_cast<uint64_t>(n), prompt, test::greedy(5), sink, false}));
+  }
+  while (scheduler.step()) {
+  }
+  EXPECT_EQ(results[0].cached_tokens, 0);
+  for (int32_t n = 1; n < kRequests; ++n) EXPECT_EQ(results[n].cached_tokens, 128) << n;
+  EXPECT_EQ(scheduler.status().prompt_tokens, 200 + (kRequests - 1) * (200 - 128));
 }
 
 TEST(Schedulers, FreeEveryPage) {
