@@ -6,7 +6,7 @@ namespace fovea {
 namespace {
 
 using test::Array;
-using test::compare_everywhere;
+using test::compare_with_gpu;
 
 struct Size {
   int64_t rows, width, stride;
@@ -25,14 +25,14 @@ TEST(RecurrentCell, MatchesTheReference) {
                     u = Array::normal(states * G, DType::f32, 2),
                     h0 = Array::normal(states, DType::f32, 3, 0.5),
                     c0 = Array::normal(states, DType::f32, 4);
-        compare_everywhere({Array(states, DType::f32), Array(states, DType::f32),
-                            Array::normal(states * stride, dtype, 5),
-                            Array::normal(states * stride * K, DType::f32, 6)},
-                           fmt::format("cell {} of {} x {}", static_cast<int>(cell), rows, width),
-                           [&](const Kernels& kernels, std::vector<Array>& o) {
-                             kernels.recurrent_cell(o[0].out(), o[1].out(), o[2].out(), o[3].out(),
-                                                    x.in(), u.in(), h0.in(), c0.in(), shape);
-                           });
+        compare_with_gpu({Array(states, DType::f32), Array(states, DType::f32),
+                          Array::normal(states * stride, dtype, 5),
+                          Array::normal(states * stride * K, DType::f32, 6)},
+                         fmt::format("cell {} of {} x {}", static_cast<int>(cell), rows, width),
+                         [&](const Kernels& kernels, std::vector<Array>& o) {
+                           kernels.recurrent_cell(o[0].out(), o[1].out(), o[2].out(), o[3].out(),
+                                                  x.in(), u.in(), h0.in(), c0.in(), shape);
+                         });
       }
     }
   }
@@ -55,7 +55,7 @@ TEST(RecurrentCell, GradientsMatchTheReference) {
           const auto gates = [&](int64_t times, uint64_t seed) {
             return Array::normal(states * times * G, dtype, seed);
           };
-          compare_everywhere(
+          compare_with_gpu(
               {gates(stride, 8), gates(stride, 9), gates(1, 10), Array(states, DType::f32),
                Array(states, DType::f32)},
               fmt::format("gradients of cell {} of {} x {}", static_cast<int>(cell), rows, width),

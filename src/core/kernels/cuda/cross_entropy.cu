@@ -12,19 +12,6 @@ namespace {
 using cpu::one_number::exp_of;
 using cpu::one_number::larger;
 
-constexpr int64_t kBlock = 1024;  // elements of a sum in float, as on the CPU
-
-// The sum of f(x) over a row: those of blocks are added in double.
-template <class F>
-DEVICE double blockwise_sum(In x, int64_t begin, int64_t width, const F& f) {
-  double sum = 0;
-  for (int64_t block = 0; block < width; block += kBlock) {
-    const int64_t count = width - block < kBlock ? width - block : kBlock;
-    sum += sum_of_row(count, [&](int64_t j, float s) { return s + f(get(x, begin + block + j)); });
-  }
-  return sum;
-}
-
 }  // namespace
 
 KERNEL(cross_entropy)
@@ -35,15 +22,15 @@ KERNEL(cross_entropy)
     float most = -INFINITY;  // ignores NaN, which the sum propagates
     for (int64_t j = lane(); j < width; j += kWarp) most = larger(get(logits, begin + j), most);
     most = largest_over<kWarp>(most);
-    const double sum =
-        blockwise_sum(logits, begin, width, [=](float x) { return exp_of(x - most); });
+    const auto logit = [&](int64_t j) { return get(logits, begin + j); };
+    const double sum = blockwise_sum(width, [&](int64_t j) { return exp_of(logit(j) - most); });
     const double log_sum = most + math::parts::natural_log(sum);
     double loss = 0;
     if (targets[i] >= 0) {
       const double target = get(logits, begin + targets[i]);
       loss = log_sum - target;
       if (smoothing > 0) {
-        const double total = blockwise_sum(logits, begin, width, [](float x) { return x; });
+        const double total = blockwise_sum(width, logit);
         loss += smoothing * (target - total / static_cast<double>(width));
       }
     }

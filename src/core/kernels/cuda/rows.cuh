@@ -21,4 +21,16 @@ DEVICE float sum_of_row(int64_t width, const Add& add) {
   return sum_over<kWarp>(sum);
 }
 
+// The sum of f(j) over a row: those of blocks in float, as on the CPU, which are added in double.
+template <class F>
+DEVICE double blockwise_sum(int64_t width, const F& f) {
+  constexpr int64_t kBlock = 1024;
+  double sum = 0;
+  for (int64_t block = 0; block < width; block += kBlock) {
+    const int64_t count = width - block < kBlock ? width - block : kBlock;
+    sum += sum_of_row(count, [&](int64_t j, float s) { return s + f(block + j); });
+  }
+  return sum;
+}
+
 }  // namespace fovea::cuda

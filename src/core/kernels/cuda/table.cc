@@ -146,6 +146,27 @@ void adamw(Out weight, Out m, Out v, In gradient, const AdamW& step, int64_t siz
   if (size > 0) launch(kernel::adamw, over(size), weight, m, v, gradient, step, size);
 }
 
+void packed_adamw(Out weight, const PackedMoments& moments, In gradient, const AdamW& step,
+                  int64_t size) {
+  if (size > 0)
+    launch(kernel::packed_adamw, over_rows((size + kMomentBlock - 1) / kMomentBlock), weight,
+           moments, gradient, step, size);
+}
+
+void recurrent_cell(Out h, Out c, Out y, Out kept, In x, In u, In h0, In c0,
+                    const CellShape& shape) {
+  if (shape.rows * shape.width > 0)
+    launch(kernel::recurrent_cell, over(shape.rows * shape.width), h, c, y, kept, x, u, h0, c0,
+           shape, gates_of(shape.cell), kept_of(shape.cell));
+}
+
+void recurrent_cell_backward(const CellGradients& d, In dy, In dh, In dc, In kept, In h0, In c0,
+                             In c, const CellShape& shape) {
+  if (shape.rows * shape.width > 0)
+    launch(kernel::recurrent_cell_backward, over(shape.rows * shape.width), d, dy, dh, dc, kept, h0,
+           c0, c, shape, gates_of(shape.cell), kept_of(shape.cell));
+}
+
 void dropout(Out y, In x, const Dropout& dropout, int64_t size) {
   if (size > 0) launch(kernel::dropout, over(size), y, x, dropout, size);
 }
@@ -161,6 +182,20 @@ void cross_entropy_backward(Out dlogits, In logits, In lse, Indices targets, In 
   if (rows.count > 0 && rows.width > 0)
     launch(kernel::cross_entropy_backward, over(rows.count * rows.width), dlogits, logits, lse,
            targets.data, factors, factor, smoothing, rows.count, rows.width, classes);
+}
+
+void kl_divergence(Out losses, Out lse, Out rest, In logits, Indices top, In log_p,
+                   const TopClasses& classes, Rows rows) {
+  if (rows.count > 0)
+    launch(kernel::kl_divergence, over_rows(rows.count), losses, lse, rest, logits, top.data, log_p,
+           classes, rows.count, rows.width);
+}
+
+void kl_divergence_backward(Out dlogits, In logits, In lse, In rest, Indices top, In log_p,
+                            const TopClasses& classes, float factor, Rows rows, Classes columns) {
+  if (rows.count > 0 && rows.width > 0)
+    launch(kernel::kl_divergence_backward, over_rows(rows.count), dlogits, logits, lse, rest,
+           top.data, log_p, classes, factor, rows.count, rows.width, columns);
 }
 
 namespace {
@@ -218,6 +253,8 @@ const Kernels kTable = {
     .divide_by_sum = divide_by_sum,
     .divide_by_sum_backward = divide_by_sum_backward,
     .rotate = rotate,
+    .recurrent_cell = recurrent_cell,
+    .recurrent_cell_backward = recurrent_cell_backward,
     .unfold = unfold,
     .unfold_backward = unfold_backward,
     .copy_columns = copy_columns,
@@ -237,7 +274,10 @@ const Kernels kTable = {
     .attention_backward = attention_backward,
     .cross_entropy = cross_entropy,
     .cross_entropy_backward = cross_entropy_backward,
+    .kl_divergence = kl_divergence,
+    .kl_divergence_backward = kl_divergence_backward,
     .adamw = adamw,
+    .packed_adamw = packed_adamw,
     .sgd = sgd,
     .lion = lion,
     .sum = sum,

@@ -25,11 +25,11 @@ struct FractionCode {
   static constexpr int32_t kLast = codes - 1;
 
   // `random` has 16 bits.
-  static int32_t of(float x, uint32_t random) {
+  static constexpr int32_t of(float x, uint32_t random) {
     const uint32_t bits = std::bit_cast<uint32_t>(x) + (random << kRandomShift);
     return std::clamp(static_cast<int32_t>(bits >> kShift) - kBase, 0, kLast);
   }
-  static float value(int32_t code) {
+  static constexpr float value(int32_t code) {
     return code == 0 ? 0 : std::bit_cast<float>(static_cast<uint32_t>(code + kBase) << kShift);
   }
 };
@@ -39,7 +39,7 @@ using VCode = FractionCode<4, 256>;
 
 // The words of philox() for moments: word `index` % 4 of counter (step << 32) + index / 4. Its
 // lower half is for m, its upper half for v.
-inline uint64_t moment_counter(uint64_t step, int64_t index) {
+constexpr uint64_t moment_counter(uint64_t step, int64_t index) {
   return (step << 32) + static_cast<uint64_t>(index) / 4;
 }
 
