@@ -39,8 +39,8 @@ Tensor divide_by_sum(const Tensor& x) {
   });
 }
 
-// Each sum is computed in double, from its first element to its last, so it has the same bits
-// wherever its elements are.
+// Each sum is computed in double on the host, from its first element to its last, so it has the
+// same bits wherever its elements are. The sums stay there: a device need not compute in double.
 Tensor segment_sums(const Tensor& x, const std::vector<int64_t>& counts) {
   const int64_t N = std::ssize(counts);
   check(std::accumulate(counts.begin(), counts.end(), int64_t{0}) == x.size() && N > 0,
@@ -52,17 +52,20 @@ Tensor segment_sums(const Tensor& x, const std::vector<int64_t>& counts) {
     const auto begin = std::exchange(next, next + counts[static_cast<size_t>(n)]);
     return std::accumulate(begin, next, 0.0);
   });
-  const Tensor y = sums.to(x.device());
-  return record(y, {x}, [=, x = Saved::slot(x), size = x.size()](const Tensor& dy, Gradients& d) {
-    const HostValues<double> of_sums(dy);
-    std::vector<double> each;
-    each.reserve(static_cast<size_t>(size));
-    for (int64_t n = 0; n < N; ++n)
-      each.insert(each.end(), static_cast<size_t>(counts[static_cast<size_t>(n)]), of_sums[n]);
-    const Tensor dx =
-        tensor_from<double>({size}, [&](int64_t i) { return each[static_cast<size_t>(i)]; });
-    kernels(dx).convert(d[x], dx.to(dy.device()), size);
-  });
+  return record(
+      sums, {x},
+      [=, x = Saved::slot(x), size = x.size(), dtype = x.dtype(), device = &x.device()](
+          const Tensor& dy, Gradients& d) {
+        const HostValues<double> of_sums(dy);
+        std::vector<double> each;
+        each.reserve(static_cast<size_t>(size));
+        for (int64_t n = 0; n < N; ++n)
+          each.insert(each.end(), static_cast<size_t>(counts[static_cast<size_t>(n)]), of_sums[n]);
+        const Tensor dx =
+            tensor_from<double>({size}, [&](int64_t i) { return each[static_cast<size_t>(i)]; });
+        const Tensor there = convert(dx, dtype).to(*device);
+        kernels(there).convert(d[x], there, size);
+      });
 }
 
 }  // namespace fovea

@@ -9,6 +9,15 @@ Tensor larger(const Tensor& a, const Tensor& b) {
 
 Tensor square(const Tensor& x) { return multiply(x, x); }
 
+// Copies of the targets on the device of the model.
+PolicyTargets on_device(const PolicyTargets& t, const Device& device) {
+  return {t.old.to(device), t.advantages.to(device), t.weights.to(device),
+          t.reference ? t.reference.to(device) : Tensor()};
+}
+ValueTargets on_device(const ValueTargets& t, const Device& device) {
+  return {t.old.to(device), t.returns.to(device), t.weights.to(device)};
+}
+
 }  // namespace
 
 Tensor k3_divergence(const Tensor& log_p, const Tensor& reference) {
@@ -16,7 +25,8 @@ Tensor k3_divergence(const Tensor& log_p, const Tensor& reference) {
   return shift(subtract(exp(d), d), -1);
 }
 
-Tensor policy_loss(const Tensor& log_p, const PolicyTargets& targets, const PolicyClip& limits) {
+Tensor policy_loss(const Tensor& log_p, const PolicyTargets& given, const PolicyClip& limits) {
+  const PolicyTargets targets = on_device(given, log_p.device());
   const Tensor ratio = exp(subtract(log_p, targets.old));
   const Tensor clipped =
       clip(ratio, static_cast<float>(1 - limits.low), static_cast<float>(1 + limits.high));
@@ -30,7 +40,8 @@ Tensor policy_loss(const Tensor& log_p, const PolicyTargets& targets, const Poli
   return sum(multiply(loss, targets.weights));
 }
 
-Tensor value_loss(const Tensor& values, const ValueTargets& targets, double limit) {
+Tensor value_loss(const Tensor& values, const ValueTargets& given, double limit) {
+  const ValueTargets targets = on_device(given, values.device());
   const auto most = static_cast<float>(limit);
   const Tensor clipped = add(clip(subtract(values, targets.old), -most, most), targets.old);
   const Tensor worst =

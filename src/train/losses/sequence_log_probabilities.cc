@@ -21,7 +21,7 @@ SequenceLogProbabilities sequence_log_probabilities(const model::Transformer& mo
   found.tokens = model.log_probabilities(inputs.hidden, inputs.labels);
   found.sums = segment_sums(found.tokens, counts);
   for (const Tensor& side : side_losses) {
-    const Tensor each = add(full({1}, 0, DType::f64, side.device()), side);
+    const Tensor each = segment_sums(side, {1});  // in double
     found.side_loss = found.side_loss ? add(found.side_loss, each) : each;
   }
   return found;
