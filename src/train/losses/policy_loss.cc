@@ -14,9 +14,6 @@ PolicyTargets on_device(const PolicyTargets& t, const Device& device) {
   return {t.old.to(device), t.advantages.to(device), t.weights.to(device),
           t.reference ? t.reference.to(device) : Tensor()};
 }
-ValueTargets on_device(const ValueTargets& t, const Device& device) {
-  return {t.old.to(device), t.returns.to(device), t.weights.to(device)};
-}
 
 }  // namespace
 
@@ -41,7 +38,8 @@ Tensor policy_loss(const Tensor& log_p, const PolicyTargets& given, const Policy
 }
 
 Tensor value_loss(const Tensor& values, const ValueTargets& given, double limit) {
-  const ValueTargets targets = on_device(given, values.device());
+  const Device& there = values.device();
+  const ValueTargets targets{given.old.to(there), given.returns.to(there), given.weights.to(there)};
   const auto most = static_cast<float>(limit);
   const Tensor clipped = add(clip(subtract(values, targets.old), -most, most), targets.old);
   const Tensor worst =
