@@ -299,8 +299,8 @@ class ReinforcementTask : public ExamplesTask {
 
   void add_value_head(const model::Spec& spec) const {
     state_->value_head = model::Linear(spec.width, 1, true);
-    state_->value_head.weight.value = zeros({1, spec.width});
-    state_->value_head.bias.value = zeros({1});
+    state_->value_head.weight.value = zeros({1, spec.width}).to(default_device());
+    state_->value_head.bias.value = zeros({1}).to(default_device());
   }
 
   std::vector<infer::Generation> generated(const model::Transformer& model,
