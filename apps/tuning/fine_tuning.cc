@@ -22,6 +22,7 @@ constexpr std::chrono::milliseconds kPeriod{100}, kIdlePeriod{1000};
 constexpr std::chrono::seconds kCancelGrace{10}, kPauseGrace{600};
 constexpr size_t kMostSuffixBytes = 64;
 constexpr const char* kAdapterConfig = "/adapter_config.json";  // an adapter has this file
+constexpr const char* kDeleted = "/deleted";                    // a deleted model has this file
 
 // Creates the folder, readable only by the user, and returns its absolute path.
 std::string make_folder(const std::string& folder) {
@@ -125,15 +126,16 @@ void FineTuning::try_to_serve(const Job& job) {
 }
 
 // Returns the result and its checkpoints, each of which is an adapter too. Those of older versions
-// are only snapshots; others may have been deleted.
+// are only snapshots.
 std::vector<TunedModel> FineTuning::models_of(const Job& job) const {
   const std::string folder = jobs_.path(job, "model"), base = job.request.model;
-  std::vector<TunedModel> all = {{job.result_name(), base, folder}};
-  for (const Checkpoint& checkpoint : existing_checkpoints(job))
-    all.push_back({checkpoint.name_in(job.result_name()), base,
-                   fmt::format("{}/checkpoint-{}", folder, checkpoint.step)});
-  std::erase_if(all,
-                [](const TunedModel& model) { return !is_file(model.folder + kAdapterConfig); });
+  std::vector<TunedModel> all;
+  if (!is_file(folder + kDeleted)) all.push_back({job.result_name(), base, folder});
+  for (const Checkpoint& checkpoint : existing_checkpoints(job)) {
+    const std::string of_step = fmt::format("{}/checkpoint-{}", folder, checkpoint.step);
+    if (is_file(of_step + kAdapterConfig))
+      all.push_back({checkpoint.name_in(job.result_name()), base, of_step});
+  }
   return all;
 }
 
@@ -146,6 +148,7 @@ bool FineTuning::remove_model(const std::string& name) {
       if (model.name != name) continue;
       for (const char* const file : {kAdapterConfig, "/adapter_model.safetensors"})
         std::filesystem::remove(model.folder + file);
+      write_file_atomically(model.folder + kDeleted, "");
       jobs_.say(job, "info", "The model " + name + " was deleted");
       return true;
     }
