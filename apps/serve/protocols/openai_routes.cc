@@ -57,8 +57,9 @@ void one_model(Api& api, const http::Request& request, const ExchangePtr& exchan
   const ModelLoader* const loader = api.options().loader;
   const bool unloaded =
       loader != nullptr && !api.list().find(request.rest) && loader->can_load(request.rest);
-  exchange->send(json_response(unloaded ? unloaded_json(request.rest)
-                                        : model_json(*api.model({{"model", request.rest}}, any))));
+  if (unloaded) return exchange->send(json_response(unloaded_json(request.rest)));
+  const auto any = [](const ServedModel&) { return true; };
+  exchange->send(json_response(model_json(*api.model({{"model", request.rest}}, any))));
 }
 
 void complete(Api& api, const http::Request& request, const ExchangePtr& exchange) {
