@@ -25,9 +25,8 @@ class ServedJobs {
   void add_routes(http::Router& router, size_t most_upload);
   // Begins to run jobs, and to answer batches by the routes of `router`.
   void start(http::Router router, const Line& warn);
-  // Jobs have `grace` to save a snapshot.
   void stop_batches() { batches_.stop(); }
-  void stop_jobs(std::chrono::seconds grace) { tuning_.stop(grace); }
+  void stop_jobs(std::chrono::seconds grace) { tuning_.stop(grace); }  // see FineTuning::stop()
 
  private:
   tuning::FineTuning tuning_;

@@ -182,6 +182,9 @@ ModelList::Models ModelLoader::opened(const std::string& name, const std::string
   } catch (const Error& error) {
     set_loading("");
     throw without_folder(error, fs::path(path).parent_path());
+  } catch (...) {
+    set_loading("");
+    throw;
   }
 }
 

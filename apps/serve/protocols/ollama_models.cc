@@ -68,9 +68,7 @@ Json listed(const ModelFacts& facts) {
 void list_tags(Api& api, const http::Request&, const ExchangePtr& exchange) {
   Json models = Json::array();
   for (const auto& model : api.models()) models.push_back(listed(model->facts));
-  if (const ModelLoader* const loader = api.options().loader)
-    for (const auto& [name, state] : loader->states())
-      if (state != ModelLoader::State::loaded) models.push_back(listed({.name = name}));
+  for (const std::string& name : api.unloaded()) models.push_back(listed({.name = name}));
   exchange->send(json_response({{"models", models}}));
 }
 
@@ -204,13 +202,11 @@ void pull_model(Api& api, const http::Request& request, const ExchangePtr& excha
   if (!stream.is_null() && !stream.is_boolean())
     throw ApiError{400, "stream: expected true or false", "stream", "invalid_type"};
   PullReport report(exchange, stream != false);
-  const ModelLoader* const loader = api.options().loader;
-  if (api.list().find(name) || (loader != nullptr && loader->can_load(name)))
-    return report.succeed();
+  if (api.list().find(name) || api.is_unloaded(name)) return report.succeed();
   if (!worker)
     throw ApiError{403, "pull: not allowed; the server must be started with --allow-pull", "",
                    "not_allowed"};
-  if (loader == nullptr)
+  if (api.options().loader == nullptr)
     throw ApiError{501, "pull: this server fetches no models", "", "unsupported"};
   static_cast<void>(hub_name(name));  // before the request waits
   const auto work = [&api, name, report, pool = worker.get()]() mutable {

@@ -223,8 +223,7 @@ std::string ollama_name(const Api& api, const Json& body) {
   if (!given.is_string()) throw ApiError{400, "model: expected a string", "model", "invalid_type"};
   const auto name = given.get<std::string>();
   const auto known = [&](const std::string& other) {
-    const ModelLoader* const loader = api.options().loader;
-    return api.list().find(other) || (loader != nullptr && loader->can_load(other));
+    return api.list().find(other) || api.is_unloaded(other);
   };
   const std::string shorter =
       name.ends_with(kLatest) ? name.substr(0, name.size() - kLatest.size()) : name;

@@ -46,18 +46,14 @@ auto generation_defaults(int64_t tokens) {
 void list_models(Api& api, const http::Request&, const ExchangePtr& exchange) {
   Json data = Json::array();
   for (const auto& model : api.models()) data.push_back(model_json(*model));
-  if (api.options().loader != nullptr)
-    for (const auto& [name, state] : api.options().loader->states())
-      if (state != ModelLoader::State::loaded) data.push_back(unloaded_json(name));
+  for (const std::string& name : api.unloaded()) data.push_back(unloaded_json(name));
   // Codex expects a list of models with its own prompts for each; it has such prompts itself.
   exchange->send(json_response({{"object", "list"}, {"data", data}, {"models", Json::array()}}));
 }
 
 void one_model(Api& api, const http::Request& request, const ExchangePtr& exchange) {
-  const ModelLoader* const loader = api.options().loader;
-  const bool unloaded =
-      loader != nullptr && !api.list().find(request.rest) && loader->can_load(request.rest);
-  if (unloaded) return exchange->send(json_response(unloaded_json(request.rest)));
+  if (api.is_unloaded(request.rest))
+    return exchange->send(json_response(unloaded_json(request.rest)));
   const auto any = [](const ServedModel&) { return true; };
   exchange->send(json_response(model_json(*api.model({{"model", request.rest}}, any))));
 }

@@ -7,10 +7,20 @@
 
 namespace fovea::serve {
 
+bool Api::is_unloaded(const std::string& name) const {
+  return options_.loader != nullptr && !list_.find(name) && options_.loader->can_load(name);
+}
+
+std::vector<std::string> Api::unloaded() const {
+  std::vector<std::string> names;
+  if (options_.loader != nullptr)
+    for (const auto& [name, state] : options_.loader->states())
+      if (state != ModelLoader::State::loaded) names.push_back(name);
+  return names;
+}
+
 void Api::require_loaded(const std::string& name) const {
-  ModelLoader* const loader = options_.loader;
-  if (loader != nullptr && !list_.find(name) && loader->can_load(name))
-    throw MustLoad{loader, name};
+  if (is_unloaded(name)) throw MustLoad{options_.loader, name};
 }
 
 std::shared_ptr<ServedModel> Api::model(const Json& body, Able able) const {

@@ -57,7 +57,10 @@ class Api {
   // capability, or else the first model. Throws MustLoad if the model is not in memory, and
   // ApiError 404 if the name is unknown.
   std::shared_ptr<ServedModel> model(const Json& body, Able able) const;
-  // Throws MustLoad if the name is that of a model that is not in memory.
+  // Returns whether the name is that of a model that is not in memory, but can be loaded.
+  bool is_unloaded(const std::string& name) const;
+  std::vector<std::string> unloaded() const;  // the names of these models
+  // Throws MustLoad for such a model.
   void require_loaded(const std::string& name) const;
   // Reads the body of a route. `prepare(request, model)` sets defaults other than the struct's.
   template <class Request, class Prepare>

@@ -106,7 +106,7 @@ Tensor linear_log_probability(const Tensor& x, const Tensor& weight, const Tenso
                               const Tensor& targets, float softcap, LogitBlocks blocks = {});
 
 // y[n] = the sum of the next counts[n] elements of x.   x [...] with as many elements as the counts
-// sum to -> f64 [N]
+// sum to -> f64 [N] on the CPU
 Tensor segment_sums(const Tensor& x, const std::vector<int64_t>& counts);
 
 // The states h of a recurrent layer for each token, from a first state of 0. The gates are x, their
