@@ -5,10 +5,12 @@
 #include <algorithm>
 
 #include "fovea/core/error.h"
+#include "fovea/core/excerpt.h"
 #include "serve/generation/chat_images.h"
 #include "serve/generation/guide_constraint.h"
 #include "serve/generation/template_messages.h"
 #include "serve/generation/tool_calls.h"
+#include "serve/request/api_error.h"
 #include "serve/routes/response_ids.h"
 #include "serve/routes/response_limits.h"
 
@@ -17,10 +19,6 @@ namespace {
 
 // The end of a message that is continued: the noncharacter U+FDD2.
 constexpr std::string_view kMark = "\xEF\xB7\x92";
-
-[[noreturn]] void bad_value(const std::string& param, const std::string& expected) {
-  throw ApiError{400, param + ": expected " + expected, param, "invalid_value"};
-}
 
 // A message that only calls tools may have no content, where some templates expect a string: if
 // rendering fails, it is repeated with empty strings.
@@ -52,7 +50,7 @@ void check_shown(const ChatRequest& request, const text::ChatFormat& chat) {
 void mark_end(Json& messages) {
   Json& last = messages.back();
   const auto refuse = [] {
-    bad_value("continue_final_message", "a last message with a text of the assistant");
+    refuse_value("continue_final_message", "a last message with a text of the assistant");
   };
   if (last["role"] != "assistant" || !last.contains("content")) refuse();
   Json* content = &last["content"];
@@ -133,10 +131,10 @@ ToolChoice tool_choice(const ChatRequest& request) {
   if (choice.is_null() || choice == "auto") return {};
   if (choice == "none") return {true};
   if (choice == "required") return {false, true};
-  if (!choice.is_object()) bad_value("tool_choice", expected);
+  if (!choice.is_object()) refuse_value("tool_choice", expected);
   const Json function = choice.value("function", Json());
   if (!function.is_object() || !function.value("name", Json()).is_string()) {
-    bad_value("tool_choice", expected);
+    refuse_value("tool_choice", expected);
   }
   return {false, true, function["name"]};
 }
@@ -144,8 +142,9 @@ ToolChoice tool_choice(const ChatRequest& request) {
 // Throws ApiError if the request has several descriptions of the text.
 void check_guides(const GenerationRequest& request) {
   if (request.guides.size() > 1)
-    bad_value(request.guides[1].field, fmt::format("only one of {} and {}", request.guides[0].field,
-                                                   request.guides[1].field));
+    refuse_value(
+        request.guides[1].field,
+        fmt::format("only one of {} and {}", request.guides[0].field, request.guides[1].field));
 }
 
 text::Constraint constraint_for(const Guide& guide, ServedModel& model, int64_t most) {
@@ -225,7 +224,7 @@ std::vector<int32_t> ids_with_suffix(const Prompt& prompt, const CompletionReque
                                      const text::Tokenizer& tokenizer) {
   const std::optional<MiddleTokens> tokens = middle_tokens(tokenizer);
   if (!tokens)
-    bad_value("suffix", "none: the tokenizer has no tokens to fill in the middle of a text");
+    refuse_value("suffix", "none: the tokenizer has no tokens to fill in the middle of a text");
   std::vector<int32_t> ids = {tokens->prefix};
   const auto append = [&](const std::vector<int32_t>& more) {
     ids.insert(ids.end(), more.begin(), more.end());
@@ -249,7 +248,7 @@ std::vector<int32_t> prompt_ids(const Prompt& prompt, const CompletionRequest& r
     options.special = request.special;
     return model.needs_tokenizer().encoding(text, options).ids;
   }
-  bad_value("prompt", "at least one character or token");
+  refuse_value("prompt", "at least one character or token");
 }
 
 // Returns the maximum number of tokens that fit after a prompt, which is in the field `param`.
@@ -335,11 +334,23 @@ void check_attention_trace(const infer::AttentionTraceOptions& trace, const Mode
         "the number of layers");
 }
 
+// A call names its tool, so that a custom tool and a function of one name could not be told apart.
+void check_custom_names(const ChatRequest& request) {
+  if (request.custom_tools.empty()) return;
+  const std::vector<text::CallableFunction> functions = functions_of(request.tools);
+  for (const std::string& name : request.custom_tools) {
+    if (std::ranges::count(functions, name, &text::CallableFunction::name) > 1)
+      refuse_value("tools", fmt::format("one tool with the name of the custom tool \"{}\"",
+                                        excerpt(name, 64)));
+  }
+}
+
 void check_combinations(ChatRequest& request) {
+  check_custom_names(request);
   if (request.ending.continue_final && request.ending.add_generation_prompt)
-    bad_value("continue_final_message", "false, or add_generation_prompt false beside it");
+    refuse_value("continue_final_message", "false, or add_generation_prompt false beside it");
   if (request.options.logprobs > 0 && !request.logprobs)
-    bad_value("logprobs", "true with top_logprobs");
+    refuse_value("logprobs", "true with top_logprobs");
   if (!request.logprobs) request.options.logprobs = -1;
   if (request.logprobs && request.options.logprobs < 0) request.options.logprobs = 0;
 }
@@ -387,7 +398,7 @@ PreparedPrompts prepare(ChatRequest& request, ServedModel& model) {
     prompts.message = message_rules(request, choice, model);
   }
   read_conversation(request, !choice.none, model, prompts);
-  if (prompts.ids[0].empty()) bad_value(request.messages_field, "at least one character");
+  if (prompts.ids[0].empty()) refuse_value(request.messages_field, "at least one character");
   request.options.kept_special = choice.none ? generator.reasoning_marks : generator.marks;
   limit(request, prompts, model, request.messages_field, 0);
   constrain_message(request, choice, prompts.message, model);
@@ -403,7 +414,7 @@ std::vector<int32_t> prompt_of(const ChatRequest& request, ServedModel& model) {
 PreparedPrompts prepare(CompletionRequest& request, ServedModel& model,
                         const http::Exchange& exchange) {
   if (request.best_of != 0 && request.best_of != request.options.generations)
-    bad_value("best_of", "the value of n");
+    refuse_value("best_of", "the value of n");
   check_attention_trace(request.trace, model.facts);
   PreparedPrompts prompts;
   for (const Prompt& prompt : request.prompts) {
@@ -414,7 +425,7 @@ PreparedPrompts prepare(CompletionRequest& request, ServedModel& model,
   }
   prompts.score = request.echo && request.options.logprobs >= 0;
   if (prompts.score && (model.facts.encoder || !model.needs<TextGenerator>().score))
-    bad_value("echo", "false with logprobs: the model is no decoder");
+    refuse_value("echo", "false with logprobs: the model is no decoder");
   limit(request, prompts, model, "prompt", echoed_bytes(request, prompts, model.facts));
   constrain(request, model);
   return prompts;

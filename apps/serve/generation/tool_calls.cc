@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "fovea/core/excerpt.h"
+#include "serve/generation/custom_tools.h"
 
 namespace fovea::serve {
 namespace {
@@ -90,12 +91,16 @@ Message message_of(const std::string& generated, const text::MessageRules& rules
   return message;
 }
 
-Json calls_json(const std::vector<Call>& calls) {
+Json calls_json(const std::vector<Call>& calls, const std::set<std::string>& custom_tools) {
   Json all = Json::array();
-  for (const Call& call : calls)
-    all.push_back({{"id", call.id},
-                   {"type", "function"},
-                   {"function", {{"name", call.name}, {"arguments", call.arguments}}}});
+  for (const Call& call : calls) {
+    const bool custom = custom_tools.contains(call.name);
+    const char* const type = custom ? "custom" : "function";
+    Json content = {{"name", call.name}};
+    content[custom ? "input" : "arguments"] =
+        custom ? custom_input(call.arguments) : call.arguments;
+    all.push_back({{"id", call.id}, {"type", type}, {type, std::move(content)}});
+  }
   return all;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,7 +28,8 @@ void add_part(Message& message, const text::MessagePart& part, bool short_ids, R
 // Returns the message that a generated text is.
 Message message_of(const std::string& generated, const text::MessageRules& rules, bool short_ids);
 
-// Returns the calls as OpenAI's API has them: [{"id", "type", "function": {"name", "arguments"}}].
-Json calls_json(const std::vector<Call>& calls);
+// Returns the calls as OpenAI's API has them: [{"id", "type", "function": {"name", "arguments"}}],
+// or, of custom tools, [{"id", "type", "custom": {"name", "input"}}].
+Json calls_json(const std::vector<Call>& calls, const std::set<std::string>& custom_tools = {});
 
 }  // namespace fovea::serve

@@ -84,6 +84,9 @@ uint64_t cache_bytes(const ServedModel& model) {
 
 std::string megabytes(uint64_t bytes) { return fmt::format("{} MB", (bytes >> 20) + 1); }
 
+// Returns whether no request uses a model; its owners are then the list and the copy of the list.
+bool is_idle(const std::shared_ptr<ServedModel>& model) { return model.use_count() <= 2; }
+
 ApiError in_use(const std::string& message) { return {409, message, "model", "model_in_use"}; }
 
 }  // namespace
@@ -129,8 +132,7 @@ std::string ModelLoader::least_used() const {
   const std::lock_guard lock(mutex_);
   std::erase_if(models, [&](const auto& model) { return !loaded_.contains(model->facts.name); });
   const auto order = [](const std::shared_ptr<ServedModel>& model) {
-    constexpr int64_t kIdle = 2;  // owners: the list, and the copy of it
-    return std::tuple(model.use_count() > kIdle, model->last_use.load());
+    return std::tuple(!is_idle(model), model->last_use.load());
   };
   const auto least = std::min_element(
       models.begin(), models.end(),
@@ -165,6 +167,7 @@ void ModelLoader::end(const std::string& name, const Gone& gone) {
   }
   const std::lock_guard lock(mutex_);
   loaded_.erase(name);
+  idle_.erase(name);
 }
 
 ModelList::Models ModelLoader::opened(const std::string& name, const std::string& path) {
@@ -227,6 +230,63 @@ void ModelLoader::unload(const std::string& name, const Gone& gone) {
     if (!late) throw;
     throw in_use("model: requests to \"" + name + "\" are still running; expected none");
   }
+}
+
+bool ModelLoader::keep(const std::string& name, Milliseconds idle) {
+  const std::lock_guard lock(mutex_);
+  if (!loaded_.contains(name) || options_.kept.contains(name)) return false;
+  idle_.erase(name);
+  if (idle < Milliseconds(0)) return true;
+  idle_.emplace(name, Idle{idle});
+  if (!timer_.joinable())
+    timer_ = std::jthread([this](const std::stop_token& stop) { unload_idle(stop); });
+  return true;
+}
+
+std::optional<ModelLoader::Milliseconds> ModelLoader::time_left(const std::string& name) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = idle_.find(name);
+  if (found == idle_.end()) return std::nullopt;
+  const auto passed = std::chrono::duration_cast<Milliseconds>(Clock::now() - found->second.since);
+  return std::max(Milliseconds(0), found->second.limit - passed);
+}
+
+std::vector<std::string> ModelLoader::overdue() {
+  std::vector<std::string> names;
+  const auto models = models_.all();
+  const std::lock_guard lock(mutex_);
+  for (const auto& model : models) {
+    const auto found = idle_.find(model->facts.name);
+    if (found == idle_.end()) continue;
+    Idle& idle = found->second;
+    const uint64_t last_use = model->last_use;
+    if (!is_idle(model) || idle.last_use != last_use)
+      idle = {idle.limit, last_use};
+    else if (Clock::now() - idle.since >= idle.limit)
+      names.push_back(model->facts.name);
+  }
+  return names;
+}
+
+void ModelLoader::unload_idle(const std::stop_token& stop) {
+  constexpr Milliseconds kTick(100);
+  while (!stop.stop_requested()) {
+    for (const std::string& name : overdue()) {
+      try {
+        unload(name, [&] { return stop.stop_requested(); });
+      } catch (const ApiError&) {  // it is in use again, or another request has unloaded it
+      } catch (const Stopped&) {
+      }
+    }
+    std::unique_lock lock(mutex_);
+    tick_.wait_for(lock, stop, kTick, [] { return false; });
+  }
+}
+
+void ModelLoader::stop() {
+  timer_.request_stop();
+  worker_.stop();
+  timer_ = {};  // waits for its end
 }
 
 }  // namespace fovea::serve

@@ -1,11 +1,17 @@
 #pragma once
 
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
+#include <stop_token>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "http/handler_pool.h"
 #include "serve/models/model_list.h"
@@ -26,6 +32,7 @@ class ModelLoader {
   };
   enum class State { unloaded, loading, loaded };
   using Gone = std::function<bool()>;  // whether nobody waits for the result
+  using Milliseconds = std::chrono::milliseconds;
 
   ModelLoader(ModelList& models, Options options);  // `models` must outlive the loader
   ~ModelLoader() { stop(); }
@@ -45,17 +52,30 @@ class ModelLoader {
   // Unloads a model after its running requests. Throws ApiError 404 if it is not loaded, and 409 if
   // it must stay, or if its requests run for too long.
   void unload(const std::string& name, const Gone& gone);
-  void stop() { worker_.stop(); }  // drops the waiting work
+  // Unloads a model after this time without requests; a negative time undoes it. Returns false if
+  // the loader has not loaded the model, or keeps it.
+  bool keep(const std::string& name, Milliseconds idle);
+  // Returns the time until a model is unloaded, if no request names it; empty: it is not.
+  std::optional<Milliseconds> time_left(const std::string& name) const;
+  void stop();  // drops the waiting work
   // Runs `work`, which loads or unloads a model, on the thread of the loader: it may wait for long.
   // Returns false if too much work waits.
   bool run(std::function<void()> work) { return worker_.run(std::move(work)); }
 
  private:
+  using Clock = std::chrono::steady_clock;
+  struct Idle {
+    Milliseconds limit;
+    uint64_t last_use = 0;  // of the model, when it was last seen
+    Clock::time_point since = Clock::now();
+  };
   uint64_t used_bytes() const;
   std::string least_used() const;  // the name; empty: no model can be unloaded
   void make_room(const std::string& name, uint64_t bytes, const Gone& gone);
   ModelList::Models opened(const std::string& name, const std::string& path);
   void end(const std::string& name, const Gone& gone);
+  std::vector<std::string> overdue();  // the names of models that have been idle for too long
+  void unload_idle(const std::stop_token& stop);
 
   static constexpr size_t kMostWaiting = 256;
   ModelList& models_;
@@ -64,7 +84,10 @@ class ModelLoader {
   mutable std::mutex mutex_;  // of the members below
   std::map<std::string, std::string> added_;
   std::map<std::string, uint64_t> loaded_;  // bytes of the weights
+  std::map<std::string, Idle> idle_;        // models that keep() named
   std::string loading_;
+  std::condition_variable_any tick_;
+  std::jthread timer_;  // runs unload_idle(), from the first keep() on
   http::HandlerPool worker_{1, kMostWaiting};
 };
 

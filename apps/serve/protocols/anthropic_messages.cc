@@ -3,19 +3,10 @@
 #include <fmt/format.h>
 
 #include "serve/protocols/anthropic.h"
+#include "serve/request/api_error.h"
 
 namespace fovea::serve {
 namespace {
-
-[[noreturn]] void refuse_block(const std::string& location, const std::string& expected) {
-  throw ApiError{400, location + ": expected " + expected, location, "invalid_value"};
-}
-
-std::string text_of(const Json& holder, const char* key, const std::string& location) {
-  const auto found = holder.find(key);
-  if (found == holder.end() || !found->is_string()) refuse_block(location + "." + key, "a text");
-  return *found;
-}
 
 // Claude Code begins its system prompt with a block that changes with every request, so that no
 // prefix of two requests would be equal.
@@ -25,12 +16,12 @@ bool is_billing_header(const std::string& text) {
 
 std::string system_text(const Json& system) {
   if (system.is_string()) return system;
-  if (!system.is_array()) refuse_block("system", "a text or blocks of text");
+  if (!system.is_array()) refuse_value("system", "a text or blocks of text");
   std::string all;
   for (size_t i = 0; i < system.size(); ++i) {
     const std::string location = fmt::format("system[{}]", i);
-    if (!system[i].is_object()) refuse_block(location, "a block of text");
-    const std::string text = text_of(system[i], "text", location);
+    if (!system[i].is_object()) refuse_value(location, "a block of text");
+    const std::string text = member_text(system[i], "text", location);
     if (is_billing_header(text)) continue;
     all += (all.empty() ? "" : "\n\n") + text;
   }
@@ -40,42 +31,42 @@ std::string system_text(const Json& system) {
 // {"type": "base64", "media_type", "data"} or {"type": "url", "url"}
 Json image_part(const Json& block, const std::string& location) {
   const Json source = block.value("source", Json());
-  if (!source.is_object()) refuse_block(location + ".source", "an object");
+  if (!source.is_object()) refuse_value(location + ".source", "an object");
   if (source.value("type", Json()) == "url")
-    return {{"type", "image_url"}, {"image_url", {{"url", text_of(source, "url", location)}}}};
+    return {{"type", "image_url"}, {"image_url", {{"url", member_text(source, "url", location)}}}};
   return {{"type", "image_url"},
           {"image_url",
-           {{"url", "data:" + text_of(source, "media_type", location) + ";base64," +
-                        text_of(source, "data", location)}}}};
+           {{"url", "data:" + member_text(source, "media_type", location) + ";base64," +
+                        member_text(source, "data", location)}}}};
 }
 
 // A document in plain text.
 std::string document_text(const Json& block, const std::string& location) {
   const Json source = block.value("source", Json());
   if (!source.is_object() || source.value("type", Json()) != "text")
-    refuse_block(location + ".source", "type text: other documents are not read");
+    refuse_value(location + ".source", "type text: other documents are not read");
   const std::string title = block.value("title", Json()).is_string() ? block["title"] : "";
-  return (title.empty() ? "" : title + "\n") + text_of(source, "data", location);
+  return (title.empty() ? "" : title + "\n") + member_text(source, "data", location);
 }
 
 // Returns the parts of the content of a result or of a user, which may be a text.
 Json parts_of(const Json& content, const std::string& location) {
   if (content.is_null()) return Json::array();
   if (content.is_string()) return Json::array({{{"type", "text"}, {"text", content}}});
-  if (!content.is_array()) refuse_block(location, "a text or blocks");
+  if (!content.is_array()) refuse_value(location, "a text or blocks");
   Json parts = Json::array();
   for (size_t i = 0; i < content.size(); ++i) {
     const Json& block = content[i];
     const std::string at = fmt::format("{}[{}]", location, i);
     const Json type = block.is_object() ? block.value("type", Json()) : Json();
     if (type == "text")
-      parts.push_back({{"type", "text"}, {"text", text_of(block, "text", at)}});
+      parts.push_back({{"type", "text"}, {"text", member_text(block, "text", at)}});
     else if (type == "image")
       parts.push_back(image_part(block, at));
     else if (type == "document")
       parts.push_back({{"type", "text"}, {"text", document_text(block, at)}});
     else if (type != "tool_result")
-      refuse_block(at + ".type", "text, image, document or tool_result");
+      refuse_value(at + ".type", "text, image, document or tool_result");
   }
   return parts;
 }
@@ -96,24 +87,24 @@ void add_results(const Json& content, const std::string& location, Json& message
     if (block.value("is_error", Json()) == true)
       parts.insert(parts.begin(), Json{{"type", "text"}, {"text", "Error:"}});
     messages.push_back({{"role", "tool"},
-                        {"tool_call_id", text_of(block, "tool_use_id", at)},
+                        {"tool_call_id", member_text(block, "tool_use_id", at)},
                         {"content", content_of(std::move(parts))}});
   }
 }
 
 void add_call(const Json& block, const std::string& at, Json& calls) {
   const Json input = block.value("input", Json::object());
-  if (!input.is_object()) refuse_block(at + ".input", "an object");
+  if (!input.is_object()) refuse_value(at + ".input", "an object");
   calls.push_back(
-      {{"id", text_of(block, "id", at)},
+      {{"id", member_text(block, "id", at)},
        {"type", "function"},
-       {"function", {{"name", text_of(block, "name", at)}, {"arguments", input.dump()}}}});
+       {"function", {{"name", member_text(block, "name", at)}, {"arguments", input.dump()}}}});
 }
 
 Json assistant_message(const Json& content, const std::string& location) {
   Json message = {{"role", "assistant"}, {"content", ""}};
   if (content.is_string()) return {{"role", "assistant"}, {"content", content}};
-  if (!content.is_array()) refuse_block(location, "a text or blocks");
+  if (!content.is_array()) refuse_value(location, "a text or blocks");
   std::string text, reasoning;
   Json calls = Json::array();
   for (size_t i = 0; i < content.size(); ++i) {
@@ -121,13 +112,13 @@ Json assistant_message(const Json& content, const std::string& location) {
     const std::string at = fmt::format("{}[{}]", location, i);
     const Json type = block.is_object() ? block.value("type", Json()) : Json();
     if (type == "text")
-      text += text_of(block, "text", at);
+      text += member_text(block, "text", at);
     else if (type == "thinking")
-      reasoning += text_of(block, "thinking", at);
+      reasoning += member_text(block, "thinking", at);
     else if (type == "tool_use")
       add_call(block, at, calls);
     else if (type != "redacted_thinking")
-      refuse_block(at + ".type", "text, thinking, redacted_thinking or tool_use");
+      refuse_value(at + ".type", "text, thinking, redacted_thinking or tool_use");
   }
   message["content"] = text;
   if (!reasoning.empty()) message["reasoning_content"] = reasoning;
@@ -144,13 +135,13 @@ Json messages_of_anthropic(const Json& system, const Json& given) {
       messages.push_back({{"role", "system"}, {"content", text}});
   for (size_t i = 0; i < given.size(); ++i) {
     const std::string location = fmt::format("messages[{}]", i);
-    if (!given[i].is_object()) refuse_block(location, "an object");
+    if (!given[i].is_object()) refuse_value(location, "an object");
     const Json role = given[i].value("role", Json()), content = given[i].value("content", Json());
     if (role == "assistant") {
       messages.push_back(assistant_message(content, location + ".content"));
       continue;
     }
-    if (role != "user" && role != "system") refuse_block(location + ".role", "user or assistant");
+    if (role != "user" && role != "system") refuse_value(location + ".role", "user or assistant");
     add_results(content, location + ".content", messages);
     Json parts = parts_of(content, location + ".content");
     if (!parts.empty() || !content.is_array())
@@ -163,13 +154,13 @@ Json tools_of_anthropic(const Json& given, std::vector<std::string>& left_out) {
   Json tools = Json::array();
   for (size_t i = 0; i < given.size(); ++i) {
     const std::string location = fmt::format("tools[{}]", i);
-    if (!given[i].is_object()) refuse_block(location, "an object");
+    if (!given[i].is_object()) refuse_value(location, "an object");
     const Json type = given[i].value("type", Json());
     if (type.is_string() && type != "custom") {
       left_out.push_back(type);
       continue;
     }
-    Json function = {{"name", text_of(given[i], "name", location)},
+    Json function = {{"name", member_text(given[i], "name", location)},
                      {"description", given[i].value("description", Json(""))},
                      {"parameters", given[i].value("input_schema", Json())}};
     if (given[i].value("strict", Json()) == true) function["strict"] = true;

@@ -4,17 +4,15 @@
 
 #include <algorithm>
 
+#include "serve/request/api_error.h"
 #include "serve/request/described_field.h"
 #include "serve/request/field_values.h"
+#include "serve/request/foreign_fields.h"
 
 namespace fovea::serve {
 namespace {
 
 using Llama = LlamaCompletionRequest;
-
-[[noreturn]] void refuse_llama(const std::string& field, const std::string& expected) {
-  throw ApiError{400, field + ": expected " + expected, field, "invalid_value"};
-}
 
 // Does not change the text, which is the same for the same request.
 Field<Llama> harmless_field(const std::string& name, const std::string& help) {
@@ -33,7 +31,7 @@ Field<Llama> unsupported_field(const std::string& name, const std::string& help,
                                const std::string& expected) {
   return {{name, FieldType::any, 0, 0, "none", help + "; refused"},
           [name, expected](const Json& value, Llama&) {
-            if (!is_neutral(value) && value != 0) refuse_llama(name, expected);
+            if (!is_neutral(value) && value != 0) refuse_value(name, expected);
           }};
 }
 
@@ -45,31 +43,13 @@ void put_llama_samplers(const Json& value, Llama& request) {
     request.options.sampling.samplers = value;
     return;
   }
-  if (!value.is_array() || value.size() > kMost) refuse_llama(field, "an array of names");
+  if (!value.is_array() || value.size() > kMost) refuse_value(field, "an array of names");
   std::string names;
   for (const Json& name : value) {
-    if (!name.is_string()) refuse_llama(field, "an array of names");
+    if (!name.is_string()) refuse_value(field, "an array of names");
     names += (names.empty() ? "" : ";") + (name == "typ_p" ? "typical_p" : name.get<std::string>());
   }
   request.options.sampling.samplers = names;
-}
-
-void put_window_of_penalties(const Json& value, Llama& request) {
-  infer::Sampling& sampling = request.options.sampling;
-  if (value == 0) {
-    sampling.repetition_penalty = 1;
-    sampling.presence_penalty = sampling.frequency_penalty = 0;
-  } else if (value != -1) {
-    request.warnings.emplace_back(
-        "repeat_last_n is ignored: the penalties apply to all earlier tokens");
-  }
-}
-
-// A seed of -1 is a random one.
-void put_llama_seed(const Json& value, Llama& request) {
-  const auto seed = value.get<int64_t>();
-  request.seed_given = seed >= 0;
-  if (seed >= 0) request.options.sampling.seed = static_cast<uint64_t>(seed);
 }
 
 template <class Request>
@@ -79,7 +59,7 @@ void replace_field(Fields<Request>& fields, Field<Request> by) {
 }
 
 Fields<Llama> llama_fields() {
-  constexpr double kMostProbs = 20, kMostCompletions = 16, kMostNumber = 2147483647;
+  constexpr double kMostProbs = 20, kMostCompletions = 16;
   Fields<Llama> all = joined<Llama>(
       {}, fields_of<CompletionRequest>(),
       {
@@ -93,10 +73,7 @@ Fields<Llama> llama_fields() {
           {{"n_cmpl", FieldType::integer, 1, kMostCompletions, "1",
             "number of independent choices"},
            [](const Json& v, Llama& r) { r.options.generations = v; }},
-          {{"repeat_last_n", FieldType::integer, -1, kMostNumber, "-1",
-            "-1 = the penalties apply to all earlier tokens, which other numbers do not change; 0 "
-            "= no penalties"},
-           put_window_of_penalties},
+          penalty_window_field("repeat_last_n"),
           harmless_field("cache_prompt", "common prefixes of prompts are always kept"),
           harmless_field("id_slot", "requests have no slots"),
           warned_field("n_keep", "tokens kept when the context is full"),
@@ -119,7 +96,7 @@ Fields<Llama> llama_fields() {
   const FieldInfo& seed = std::find_if(all.begin(), all.end(), [](const auto& f) {
                             return f.info.name == "seed";
                           })->info;
-  replace_field<Llama>(all, {seed, put_llama_seed});
+  replace_field<Llama>(all, {seed, put_seed_or_random});
   return all;
 }
 
@@ -127,14 +104,14 @@ void put_files(const Json& value, InfillRequest& request) {
   for (const Json& file : value) {
     const bool good = file.is_object() && file.value("text", Json()).is_string() &&
                       file.value("filename", Json("")).is_string();
-    if (!good) refuse_llama("input_extra", "objects with filename and text");
+    if (!good) refuse_value("input_extra", "objects with filename and text");
   }
   request.files = value;
 }
 
 void put_norm(const Json& value, LlamaEmbedRequest& request) {
   constexpr int64_t kNone = -1, kEuclidean = 2;
-  if (value != kNone && value != kEuclidean) refuse_llama("embd_normalize", "2, or -1 = none");
+  if (value != kNone && value != kEuclidean) refuse_value("embd_normalize", "2, or -1 = none");
   request.options.normalise = true;
   if (value == kNone) request.options.normalise.reset();
 }
@@ -209,7 +186,7 @@ const Fields<DecodeRequest>& fields_of() {
        [](const Json& v, DecodeRequest& r) {
          r.ids = prompts_of(v);
          for (const Prompt& prompt : r.ids)
-           if (std::holds_alternative<std::string>(prompt)) refuse_llama("ids", "token ids");
+           if (std::holds_alternative<std::string>(prompt)) refuse_value("ids", "token ids");
        }},
       {{"skip_special_tokens", FieldType::boolean, 0, 0, "true", "skip special tokens"},
        [](const Json& v, DecodeRequest& r) { r.skip_special = v; }}};

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "fovea/core/machine.h"
+#include "serve/generation/custom_tools.h"
 #include "serve/generation/generation.h"
 #include "serve/generation/prompts.h"
 #include "serve/protocols/info.h"
@@ -87,8 +88,9 @@ void fill_in(Api& api, const http::Request& request, const ExchangePtr& exchange
 }
 
 void apply_template(Api& api, const http::Request& request, const ExchangePtr& exchange) {
-  const auto [model, parsed] = api.read_body<ApplyTemplateRequest>(
+  auto [model, parsed] = api.read_body<ApplyTemplateRequest>(
       parse_body(request.body), is<TextGenerator>, [](ChatRequest&, ServedModel&) {});
+  convert_custom_tools(parsed);
   exchange->send(json_response({{"prompt", rendered_chat(parsed, *model)}}));
 }
 

@@ -1,6 +1,12 @@
 // The fields of requests in Ollama's format.
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "serve/protocols/ollama_messages.h"
 #include "serve/request/described_field.h"
@@ -28,23 +34,6 @@ void put_ollama_top_p(const Json& value, GenerationRequest& request) {
   request.options.sampling.top_p = std::max(kLeast, value.get<float>());
 }
 
-void put_ollama_seed(const Json& value, GenerationRequest& request) {
-  const auto seed = value.get<int64_t>();
-  request.seed_given = seed >= 0;
-  if (seed >= 0) request.options.sampling.seed = static_cast<uint64_t>(seed);
-}
-
-void put_repeat_last_n(const Json& value, GenerationRequest& request) {
-  infer::Sampling& sampling = request.options.sampling;
-  if (value == 0) {
-    sampling.repetition_penalty = 1;
-    sampling.presence_penalty = sampling.frequency_penalty = 0;
-  } else if (value != -1) {
-    request.warnings.emplace_back(
-        "options.repeat_last_n is ignored: the penalties apply to all earlier tokens");
-  }
-}
-
 void put_ollama_stream(const Json& value, GenerationRequest& request) { request.stream = value; }
 
 void put_think(const Json& value, OllamaRequest& request) {
@@ -61,13 +50,37 @@ void put_ollama_messages(const Json& value, OllamaChatRequest& request) {
   checked_value({{"messages", request.messages}}, field, 0);
 }
 
-// A model stays until others need its memory, so that nothing depends on the value.
+// Returns the seconds of a duration such as "1h30m" or "-1"; empty: it is not one.
+std::optional<double> seconds_of(std::string_view text) {
+  static const std::vector<std::pair<std::string_view, double>> kUnits = {
+      {"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"m", 60}, {"h", 3600}};
+  const bool negative = text.starts_with('-');
+  if (negative) text.remove_prefix(1);
+  double seconds = 0;
+  bool plain = false;  // a number without a unit, which is the only one
+  for (bool first = true; first || !text.empty(); first = false) {
+    double number = 0;
+    const auto [end, error] =
+        std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
+    if (plain || error != std::errc() || !(number >= 0)) return std::nullopt;
+    text.remove_prefix(static_cast<size_t>(end - text.data()));
+    const std::string_view unit = text.substr(0, text.find_first_of("0123456789."));
+    const auto known = std::ranges::find(kUnits, unit, &std::pair<std::string_view, double>::first);
+    plain = unit.empty() && first;
+    if (!plain && known == kUnits.end()) return std::nullopt;
+    seconds += number * (plain ? 1 : known->second);
+    text.remove_prefix(unit.size());
+  }
+  return negative ? -seconds : seconds;
+}
+
 template <class Request>
 void put_keep_alive(const Json& value, Request& request) {
-  if (!value.is_number() && !value.is_string())
-    refuse_value("keep_alive", "a number or a duration");
-  request.warnings.emplace_back(
-      "keep_alive is ignored: a model stays in memory until others need it");
+  if (value.is_number()) request.keep_alive = value.get<double>();
+  if (value.is_string()) request.keep_alive = seconds_of(value.get<std::string>());
+  constexpr double kMostSeconds = 1e9;
+  if (!request.keep_alive || !(std::abs(*request.keep_alive) <= kMostSeconds))
+    refuse_value("keep_alive", "seconds, or a duration such as \"5m\"");
 }
 
 Field<GenerationRequest> sampling_option(const char* name, const std::string& of) {
@@ -116,15 +129,12 @@ Fields<GenerationRequest> sampling_options() {
       storing(bounded(0, 1, sampling_option("top_p", "top_p")), put_ollama_top_p),
       sampling_option("min_p", "min_p"),
       sampling_option("typical_p", "typical_p"),
-      storing(sampling_option("seed", "seed"), put_ollama_seed),
+      storing(sampling_option("seed", "seed"), put_seed_or_random),
       bounded(0, 16, sampling_option("stop", "stop"), ", of at most 256 bytes each"),
       sampling_option("repeat_penalty", "repetition_penalty"),
       sampling_option("presence_penalty", "presence_penalty"),
       sampling_option("frequency_penalty", "frequency_penalty"),
-      {{"options.repeat_last_n", FieldType::integer, -1, kMostNumber, "-1",
-        "-1 = the penalties apply to all earlier tokens, which other numbers do not change; 0 = "
-        "no penalties"},
-       put_repeat_last_n},
+      penalty_window_field("options.repeat_last_n"),
       sampling_option("mirostat", "mirostat"),
       sampling_option("mirostat_tau", "mirostat_tau"),
       sampling_option("mirostat_eta", "mirostat_eta"),
@@ -155,7 +165,9 @@ Fields<OllamaRequest> ollama_fields() {
              "reasoning_effort of the chat template"},
             put_think},
            {{"keep_alive", FieldType::any, 0, 0, "none",
-             "a duration; ignored: a model stays in memory until others need it"},
+             "the model is unloaded after this time without requests: seconds, or a duration such "
+             "as "
+             "5m; negative = never"},
             put_keep_alive<OllamaRequest>},
            {{"truncate", FieldType::boolean, 0, 0, "false",
              "ignored: a prompt that does not fit is refused"},
@@ -184,7 +196,8 @@ Fields<OllamaEmbedRequest> ollama_vector_fields() {
        {{"options", FieldType::object, 0, 64, "none", "those of the model's runner"},
         [](const Json&, OllamaEmbedRequest&) {}},
        {{"keep_alive", FieldType::any, 0, 0, "none",
-         "a duration; ignored: a model stays in memory until others need it"},
+         "the model is unloaded after this time without requests: seconds, or a duration such as "
+         "5m; negative = never"},
         put_keep_alive<OllamaEmbedRequest>}},
       runner_options<OllamaEmbedRequest>(),
       {ignored_field<OllamaEmbedRequest>("options.num_ctx", "the context")});

@@ -198,14 +198,14 @@ std::unique_ptr<GenerationFormat> ollama_generate(std::string model) {
   return std::make_unique<OllamaGenerate>(std::move(model));
 }
 
-Json ollama_loaded(const std::string& model, bool chat) {
+Json ollama_loaded(const std::string& model, bool chat, bool unload) {
   Json json = {{"model", model}, {"created_at", rfc3339_now()}};
   if (chat)
     json["message"] = {{"role", "assistant"}, {"content", ""}};
   else
     json["response"] = "";
   json["done"] = true;
-  json["done_reason"] = "load";
+  json["done_reason"] = unload ? "unload" : "load";
   return json;
 }
 

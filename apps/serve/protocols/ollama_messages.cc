@@ -5,29 +5,26 @@
 #include <deque>
 #include <utility>
 
+#include "serve/request/api_error.h"
 #include "serve/request/data_url.h"
 #include "serve/request/fields.h"
 
 namespace fovea::serve {
 namespace {
 
-[[noreturn]] void wrong_member(const std::string& name, const char* expected) {
-  throw ApiError{400, name + ": expected " + expected, name, "invalid_type"};
-}
-
 // The calls of a conversation whose results have not been read: their functions and ids.
 using OpenCalls = std::deque<std::pair<std::string, std::string>>;
 
 // The type of an image is found in its bytes.
 Json image_part(const Json& image, const std::string& name) {
-  if (!image.is_string()) wrong_member(name, "the bytes of an image in base64");
+  if (!image.is_string()) refuse_value(name, "the bytes of an image in base64", "invalid_type");
   const auto& text = image.get_ref<const std::string&>();
   return {{"type", "image_url"},
           {"image_url", {{"url", is_data_url(text) ? text : "data:image/png;base64," + text}}}};
 }
 
 Json content_with_images(const std::string& text, const Json& images, const std::string& name) {
-  if (!images.is_array()) wrong_member(name, "an array of images in base64");
+  if (!images.is_array()) refuse_value(name, "an array of images in base64", "invalid_type");
   Json parts = Json::array();
   for (size_t i = 0; i < images.size(); ++i)
     parts.push_back(image_part(images[i], fmt::format("{}[{}]", name, i)));
@@ -46,13 +43,14 @@ Json take_member(Json& object, const char* key) {
 
 Json openai_call(Json call, const std::string& name, size_t number, OpenCalls& open) {
   if (!call.is_object() || !call.contains("function") || !call["function"].is_object())
-    wrong_member(name, "an object with function");
+    refuse_value(name, "an object with function", "invalid_type");
   Json& function = call["function"];
   if (!function.value("name", Json()).is_string())
-    wrong_member(name + ".function.name", "a string");
+    refuse_value(name + ".function.name", "a string", "invalid_type");
   if (!function.contains("arguments") || function["arguments"].is_null())
     function["arguments"] = Json::object();
-  if (!function["arguments"].is_object()) wrong_member(name + ".function.arguments", "an object");
+  if (!function["arguments"].is_object())
+    refuse_value(name + ".function.arguments", "an object", "invalid_type");
   const Json given = call.value("id", Json());
   const std::string id = given.is_string() && !is_neutral(given) ? given.get<std::string>()
                                                                  : fmt::format("call_{}", number);
@@ -63,7 +61,8 @@ Json openai_call(Json call, const std::string& name, size_t number, OpenCalls& o
 // Names the function and the call of a result: the next one of the function, or else the next one.
 void name_call(Json& message, const std::string& name, OpenCalls& open) {
   const Json tool = take_member(message, "tool_name");
-  if (!tool.is_null() && !tool.is_string()) wrong_member(name + ".tool_name", "a string");
+  if (!tool.is_null() && !tool.is_string())
+    refuse_value(name + ".tool_name", "a string", "invalid_type");
   if (tool.is_string() && !message.contains("name")) message["name"] = tool;
   const Json id = message.value("tool_call_id", Json());
   auto call = open.begin();
@@ -95,21 +94,24 @@ Json openai_messages(const Json& messages) {
   for (size_t m = 0; m < messages.size(); ++m) {
     Json message = messages[m];
     const std::string name = fmt::format("messages[{}]", m);
-    if (!message.is_object()) wrong_member(name, "an object with role and content");
+    if (!message.is_object()) refuse_value(name, "an object with role and content", "invalid_type");
     if (message.value("role", Json()).is_string())
       for (char& c : message["role"].get_ref<std::string&>())
         if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
     const Json content = message.value("content", Json());
-    if (!content.is_null() && !content.is_string()) wrong_member(name + ".content", "a string");
+    if (!content.is_null() && !content.is_string())
+      refuse_value(name + ".content", "a string", "invalid_type");
     if (const Json images = take_member(message, "images"); !is_neutral(images))
       message["content"] = content_with_images(
           content.is_string() ? content.get<std::string>() : "", images, name + ".images");
     const Json thinking = message.value("thinking", Json());
-    if (!thinking.is_null() && !thinking.is_string()) wrong_member(name + ".thinking", "a string");
+    if (!thinking.is_null() && !thinking.is_string())
+      refuse_value(name + ".thinking", "a string", "invalid_type");
     if (!is_neutral(thinking) && !message.contains("reasoning_content"))
       message["reasoning_content"] = thinking;  // the name that most chat templates read
     const Json given = take_member(message, "tool_calls");
-    if (!given.is_null() && !given.is_array()) wrong_member(name + ".tool_calls", "an array");
+    if (!given.is_null() && !given.is_array())
+      refuse_value(name + ".tool_calls", "an array", "invalid_type");
     for (size_t c = 0; c < given.size(); ++c)
       message["tool_calls"].push_back(
           openai_call(given[c], fmt::format("{}.tool_calls[{}]", name, c), calls++, open));

@@ -72,12 +72,21 @@ void list_tags(Api& api, const http::Request&, const ExchangePtr& exchange) {
   exchange->send(json_response({{"models", models}}));
 }
 
+// Returns the time at which a model is unloaded unless a request names it.
+std::string expiry(const Api& api, const std::string& name) {
+  const ModelLoader* const loader = api.options().loader;
+  const auto left = loader == nullptr ? std::nullopt : loader->time_left(name);
+  if (!left) return "9999-12-31T23:59:59Z";
+  const auto end = std::chrono::system_clock::now() + *left;
+  return rfc3339(std::chrono::floor<std::chrono::seconds>(end).time_since_epoch().count(), 0);
+}
+
 void list_running(Api& api, const http::Request&, const ExchangePtr& exchange) {
   Json models = Json::array();
   for (const auto& model : api.models()) {
     Json entry = listed(model->facts);
     entry.erase("modified_at");
-    entry["expires_at"] = "9999-12-31T23:59:59Z";
+    entry["expires_at"] = expiry(api, model->facts.name);
     entry["size_vram"] = 0;
     entry["context_length"] = model->facts.context;
     models.push_back(std::move(entry));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cmath>
 #include <numeric>
 
 #include "fovea/core/excerpt.h"
@@ -38,6 +39,14 @@ void check_options(const Api& api, const Json& body, const char* path) {
         fmt::format("{}: the option \"{}\" is unknown and ignored", path, excerpt(key, kMostName)));
 }
 
+// Sets the time without requests after which a model that the server loads by request is unloaded.
+void keep_loaded(const Api& api, const char* path, const std::string& name, double seconds) {
+  const auto idle = ModelLoader::Milliseconds(std::llround(seconds * 1e3));
+  ModelLoader* const loader = api.options().loader;
+  if ((loader != nullptr && loader->keep(name, idle)) || seconds < 0) return;
+  api.warn_once(fmt::format("{}: keep_alive is ignored: the model stays in memory", path));
+}
+
 // What a handler needs: the model, the request, and the model's name in the response.
 template <class Request>
 struct OllamaRead {
@@ -57,6 +66,7 @@ OllamaRead<Request> read_ollama(const Api& api, const std::string& text, Api::Ab
   for (const std::string& warning : request.warnings)
     api.warn_once(fmt::format("{}: {}", Request::kPath, warning));
   request.warnings.clear();
+  if (request.keep_alive) keep_loaded(api, Request::kPath, model->facts.name, *request.keep_alive);
   const bool named = given.is_string() && !is_neutral(given);
   return {model, std::move(request), named ? given.get<std::string>() : model->facts.name};
 }
@@ -122,7 +132,8 @@ void answer_chat(Api& api, const http::Request& http_request, const ExchangePtr&
   auto [model, request, name] = read_generation<OllamaChatRequest>(api, http_request.body);
   check_context(request, model->facts);
   apply_think(request, *model);
-  if (request.messages.empty()) return exchange->send(json_response(ollama_loaded(name, true)));
+  if (request.messages.empty())
+    return exchange->send(json_response(ollama_loaded(name, true, request.keep_alive == 0)));
   check_images(*model, has_images(request.messages), "messages");
   const PreparedPrompts prompts = prepare(request, *model);
   send_generation(api, OllamaChatRequest::kPath, std::move(request), prompts, ollama_chat(name),
@@ -174,7 +185,7 @@ void answer_generate(Api& api, const http::Request& http_request, const Exchange
   auto [model, request, name] = read_generation<OllamaGenerateRequest>(api, http_request.body);
   check_context(request, model->facts);
   if (request.prompt.empty() && request.suffix.empty() && request.images.empty())
-    return exchange->send(json_response(ollama_loaded(name, false)));
+    return exchange->send(json_response(ollama_loaded(name, false, request.keep_alive == 0)));
   if (request.raw || !request.suffix.empty() || !model->find<TextGenerator>()->chat)
     return answer_raw(api, request, name, model, exchange);
   apply_think(request, *model);

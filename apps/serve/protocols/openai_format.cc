@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <map>
+#include <set>
 #include <utility>
 
 #include "fovea/core/machine.h"
+#include "serve/generation/custom_tools.h"
 #include "serve/generation/tool_calls.h"
 #include "serve/routes/response_ids.h"
 
@@ -94,7 +97,8 @@ class OpenAIChat : public OpenAIFormat {
   OpenAIChat(const ChatRequest& request, const std::string& model)
       : OpenAIFormat(LogprobStyle::chat, request, model, "chatcmpl", "chat.completion",
                      "chat.completion.chunk"),
-        functions_(request.functions) {}
+        functions_(request.functions),
+        custom_tools_(request.custom_tools) {}
 
   std::string begin_choice(size_t choice, LogprobList&) override {
     return chunk(json_line({{"index", choice},
@@ -110,10 +114,20 @@ class OpenAIChat : public OpenAIFormat {
   }
 
   std::string end_choice(ChoiceEnd end) override {
+    std::string events;
+    for (auto& [at, input] : inputs_) {
+      if (at.first != end.choice) continue;
+      const std::string rest = input.finish();
+      if (rest.empty()) continue;
+      const Json call = {{"index", at.second}, {"custom", {{"input", rest}}}};
+      events += chunk(json_line({{"index", end.choice},
+                                 {"delta", {{"tool_calls", Json::array({call})}}},
+                                 {"finish_reason", nullptr}}));
+    }
     const Json json = {{"index", end.choice},
                        {"delta", Json::object()},
                        {"finish_reason", reason(end.finish, !end.message.calls.empty())}};
-    return chunk(json_object(json, end.extras));
+    return events + chunk(json_object(json, end.extras));
   }
 
   std::string whole_choice(ChoiceEnd end) override {
@@ -127,7 +141,7 @@ class OpenAIChat : public OpenAIFormat {
     if (calls && functions_)
       message["function_call"] = calls_json(generated.calls)[0]["function"];
     else if (calls)
-      message["tool_calls"] = calls_json(generated.calls);
+      message["tool_calls"] = calls_json(generated.calls, custom_tools_);
     const Json choice = {{"index", end.choice},
                          {"message", std::move(message)},
                          {"finish_reason", reason(end.finish, calls)}};
@@ -137,20 +151,25 @@ class OpenAIChat : public OpenAIFormat {
  private:
   // The id and the name of a call are in its first part only: clients join the strings of all
   // parts. With `functions`, there is one call, in the older form.
-  Json delta(const TextPiece& piece) const {
+  Json delta(const TextPiece& piece) {
     if (piece.kind == text::MessagePart::content) return {{"content", piece.text}};
     if (piece.kind == text::MessagePart::reasoning) return {{"reasoning_content", piece.text}};
-    Json function = Json::object();
-    if (piece.begins_call) function["name"] = piece.call->name;
-    function["arguments"] = piece.text;
+    const bool custom = custom_tools_.contains(piece.call->name);
+    Json content = Json::object();
+    if (piece.begins_call) content["name"] = piece.call->name;
+    if (custom)
+      content["input"] = inputs_[{piece.choice, piece.call_index}].add(piece.text);
+    else
+      content["arguments"] = piece.text;
     if (functions_)
-      return piece.call_index == 0 ? Json{{"function_call", function}} : Json::object();
+      return piece.call_index == 0 ? Json{{"function_call", content}} : Json::object();
+    const char* const type = custom ? "custom" : "function";
     Json call = {{"index", piece.call_index}};
     if (piece.begins_call) {
       call["id"] = piece.call->id;
-      call["type"] = "function";
+      call["type"] = type;
     }
-    call["function"] = std::move(function);
+    call[type] = std::move(content);
     return {{"tool_calls", Json::array({call})}};
   }
 
@@ -160,6 +179,8 @@ class OpenAIChat : public OpenAIFormat {
   }
 
   const bool functions_;
+  const std::set<std::string> custom_tools_;
+  std::map<std::pair<size_t, size_t>, CustomInput> inputs_;  // of custom tools, by choice and call
 };
 
 class OpenAICompletion : public OpenAIFormat {

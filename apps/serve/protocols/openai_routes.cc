@@ -1,5 +1,6 @@
 #include "serve/protocols/openai_routes.h"
 
+#include "serve/generation/custom_tools.h"
 #include "serve/generation/generation.h"
 #include "serve/generation/prompts.h"
 #include "serve/generation/reasoning.h"
@@ -73,6 +74,7 @@ void chat(Api& api, const http::Request& request, const ExchangePtr& exchange) {
   constexpr int64_t kTokens = -1;  // as many as the context has room for
   auto [model, parsed] =
       api.read<ChatRequest>(request, is<TextGenerator>, generation_defaults(kTokens));
+  convert_custom_tools(parsed);
   const Json effort = parsed.template_variables.value("reasoning_effort", Json());
   if (effort.is_string() && is_effort(effort))
     set_effort(effort, "reasoning_effort", *model, parsed);

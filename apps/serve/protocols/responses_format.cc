@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "serve/generation/custom_input.h"
+#include "serve/generation/custom_tools.h"
 #include "serve/protocols/responses.h"
 #include "serve/protocols/vectors.h"
 #include "serve/routes/response_ids.h"
@@ -24,7 +24,7 @@ class ResponsesFormat : public GenerationFormat {
         summary_(request.summary),
         encrypted_(request.encrypted),
         namespaces_(request.namespaces),
-        custom_(request.custom) {
+        custom_(request.custom_tools) {
     const auto& sampling = request.options.sampling;
     const Json format =
         request.text_format.is_null() ? Json{{"type", "text"}} : request.text_format;

@@ -3,28 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "base/base64.h"
-#include "fovea/core/excerpt.h"
+#include "serve/generation/custom_tools.h"
 #include "serve/protocols/responses.h"
+#include "serve/request/api_error.h"
 
 namespace fovea::serve {
 namespace {
 
-[[noreturn]] void refuse_item(const std::string& location, const std::string& expected) {
-  throw ApiError{400, location + ": expected " + expected, location, "invalid_value"};
-}
-
-std::string member_text(const Json& item, const char* key, const std::string& location) {
-  const auto found = item.find(key);
-  if (found == item.end() || !found->is_string()) refuse_item(location + "." + key, "a text");
-  return *found;
-}
-
 // Content is a text, or a list of parts.
 Json content_parts(const Json& content, const std::string& location) {
   if (content.is_string()) return content;
-  if (!content.is_array()) refuse_item(location, "a text or a list of parts");
+  if (!content.is_array()) refuse_value(location, "a text or a list of parts");
   Json parts = Json::array();
   for (size_t i = 0; i < content.size(); ++i) {
     const std::string at = fmt::format("{}[{}]", location, i);
@@ -37,7 +29,7 @@ Json content_parts(const Json& content, const std::string& location) {
       parts.push_back({{"type", "image_url"},
                        {"image_url", {{"url", member_text(content[i], "image_url", at)}}}});
     else
-      refuse_item(at + ".type", "input_text, input_image, output_text or refusal");
+      refuse_value(at + ".type", "input_text, input_image, output_text or refusal");
   }
   if (parts.size() == 1 && parts[0]["type"] == "text") return parts[0]["text"];
   if (parts.empty()) return "";
@@ -67,7 +59,7 @@ class Conversation {
   Json messages = Json::array();
 
   void add(const Json& item, const std::string& at, std::vector<std::string>& warnings) {
-    if (!item.is_object()) refuse_item(at, "an object");
+    if (!item.is_object()) refuse_value(at, "an object");
     const Json type = item.value("type", Json("message"));
     if (type == "message")
       add_message(item, at);
@@ -84,7 +76,7 @@ class Conversation {
     else if (is_hosted(type))
       warnings.push_back("items of type " + type.get<std::string>() + " are left out");
     else
-      refuse_item(at + ".type", "message, reasoning, function_call or function_call_output");
+      refuse_value(at + ".type", "message, reasoning, function_call or function_call_output");
   }
 
  private:
@@ -111,7 +103,7 @@ class Conversation {
     Json content = content_parts(item.value("content", Json()), at + ".content");
     if (role != "assistant") {
       if (role != "user" && role != "system" && role != "developer")
-        refuse_item(at + ".role", "user, assistant, system or developer");
+        refuse_value(at + ".role", "user, assistant, system or developer");
       messages.push_back({{"role", role}, {"content", std::move(content)}});
       return;
     }
@@ -132,8 +124,8 @@ class Conversation {
   }
 
   void add_call(const Json& item, const char* key, const std::string& at) {
-    Json arguments = member_text(item, key, at);
-    if (std::string_view(key) == "input") arguments = Json{{"input", arguments}}.dump();
+    std::string arguments = member_text(item, key, at);
+    if (std::string_view(key) == "input") arguments = custom_arguments(arguments);
     Json& message = assistant();
     if (!message.contains("tool_calls")) message["tool_calls"] = Json::array();
     message["tool_calls"].push_back(
@@ -149,52 +141,12 @@ class Conversation {
   }
 };
 
-// Describes the grammar of an input to the model. A regular expression, with anchors or without,
-// matches the whole input.
-void add_grammar(const Json& grammar, const std::string& at, Json& function,
-                 std::vector<std::string>& warnings) {
-  const std::string syntax = member_text(grammar, "syntax", at);
-  const std::string definition = member_text(grammar, "definition", at);
-  if (syntax == "regex") {
-    std::string regex = definition.substr(definition.starts_with('^') ? 1 : 0);
-    if (regex.ends_with('$') && !regex.ends_with("\\$")) regex.pop_back();
-    function["parameters"]["properties"]["input"]["pattern"] = "^(?:" + regex + ")$";
-    function["strict"] = true;  // an expression that cannot be enforced is an error
-  } else if (syntax == "lark") {
-    warnings.push_back(fmt::format("tools: the lark grammar of \"{}\" is not enforced",
-                                   excerpt(function["name"].get<std::string>(), 64)));
-  } else {
-    refuse_item(at + ".syntax", "lark or regex");
-  }
-  function["description"] =
-      fmt::format("{}\n\nThe input has this grammar ({}):\n{}",
-                  function["description"].get<std::string>(), syntax, definition);
-}
-
-// Returns the function of a custom tool: the text is its only argument.
-Json custom_function(const Json& tool, const std::string& at, ResponsesRequest& request) {
-  const Json description = tool.value("description", Json());
-  const Json input = {{"type", "string"}, {"description", "the input of the tool: free text"}};
-  Json function = {{"name", member_text(tool, "name", at)},
-                   {"description", description.is_string() ? description : Json("")},
-                   {"parameters",
-                    {{"type", "object"},
-                     {"properties", {{"input", input}}},
-                     {"required", {"input"}},
-                     {"additionalProperties", false}}}};
-  const Json format = tool.value("format", Json());
-  const Json type = format.is_object() ? format.value("type", Json()) : Json();
-  if (type == "grammar")
-    add_grammar(format, at + ".format", function, request.warnings);
-  else if (!format.is_null() && type != "text")
-    refuse_item(at + ".format", "type text, or type grammar with syntax and definition");
-  request.custom.insert(function["name"].get<std::string>());
-  return {{"type", "function"}, {"function", std::move(function)}};
-}
-
 // Returns a function or a custom tool in the form of chats.
 Json chat_tool(const Json& tool, const std::string& at, ResponsesRequest& request) {
-  if (tool.value("type", Json()) == "custom") return custom_function(tool, at, request);
+  if (tool.value("type", Json()) == "custom") {
+    const Json format = tool.value("format", Json());
+    return custom_function(tool, format, at, at + ".format", request);
+  }
   Json function = {{"name", member_text(tool, "name", at)},
                    {"description", tool.value("description", Json(""))},
                    {"parameters", tool.value("parameters", Json())}};
@@ -215,7 +167,7 @@ Json messages_of_items(const Json& instructions, const Json& input,
     for (size_t i = 0; i < input.size(); ++i)
       conversation.add(input[i], fmt::format("input[{}]", i), warnings);
   } else {
-    refuse_item("input", "a text or a list of items");
+    refuse_value("input", "a text or a list of items");
   }
   // Clients ask for one token of nothing to find whether the server runs.
   if (conversation.messages.empty())
@@ -235,14 +187,14 @@ Json tools_of_responses(const Json& given, std::vector<std::string>& left_out,
       const Json inner = given[i].value("tools", Json::array());
       for (size_t n = 0; inner.is_array() && n < inner.size(); ++n) {
         const std::string within = fmt::format("{}.tools[{}]", at, n);
-        if (!inner[n].is_object()) refuse_item(within, "an object with a name");
+        if (!inner[n].is_object()) refuse_value(within, "an object with a name");
         tools.push_back(chat_tool(inner[n], within, request));
         request.namespaces[tools.back()["function"]["name"]] = member_text(given[i], "name", at);
       }
     } else if (type.is_string()) {
       left_out.push_back(type);
     } else {
-      refuse_item(at + ".type", "function or custom");
+      refuse_value(at + ".type", "function or custom");
     }
   }
   return tools;

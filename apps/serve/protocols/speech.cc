@@ -30,22 +30,18 @@ struct SpeechRequest {
   bool stream = false;
 };
 
-[[noreturn]] void refuse_field(const std::string& name, const std::string& expected) {
-  throw ApiError{400, fmt::format("{}: expected {}", name, expected), name, "invalid_value"};
-}
-
 double number_of(const std::string& name, std::string_view text, double least, double most) {
   double value = 0;
   const char* const last = text.data() + text.size();
   const auto [end, error] = std::from_chars(text.data(), last, value);
   if (error != std::errc() || end != last || !(value >= least && value <= most))
-    refuse_field(name, fmt::format("a number from {} to {}", least, most));
+    refuse_value(name, fmt::format("a number from {} to {}", least, most));
   return value;
 }
 
 bool boolean_of(const std::string& name, std::string_view text) {
   if (text == "true" || text == "1") return true;
-  if (text != "false" && text != "0" && !text.empty()) refuse_field(name, "true or false");
+  if (text != "false" && text != "0" && !text.empty()) refuse_value(name, "true or false");
   return false;
 }
 
@@ -53,7 +49,7 @@ SpeechFormat format_of(std::string_view text) {
   constexpr std::string_view kNames[] = {"json", "text", "srt", "vtt", "verbose_json"};
   for (size_t i = 0; i < std::size(kNames); ++i)
     if (text == kNames[i]) return static_cast<SpeechFormat>(i);
-  refuse_field("response_format", "json, text, srt, vtt or verbose_json");
+  refuse_value("response_format", "json, text, srt, vtt or verbose_json");
 }
 
 // The fields of both APIs. Those that only describe the audio to other servers are refused by name.
@@ -76,11 +72,11 @@ class FieldReader {
     infer::TranscribeOptions& options = request_.options;
     if (granular_) request_.segments = segments_;
     if (granular_ && request_.format != SpeechFormat::verbose)
-      refuse_field("timestamp_granularities", "response_format verbose_json");
+      refuse_value("timestamp_granularities", "response_format verbose_json");
     options.word_times = request_.words;
     if (request_.stream && request_.format != SpeechFormat::json &&
         request_.format != SpeechFormat::text)
-      refuse_field("stream", "response_format json or text");
+      refuse_value("stream", "response_format json or text");
     // A temperature of 0 means: as low as the text allows.
     if (first_ > 0) {
       options.temperatures = {static_cast<float>(first_)};
@@ -94,7 +90,7 @@ class FieldReader {
   void set(const std::string& name, const http::FormPart& part) {
     const std::string text(part.content.substr(0, kMostText));
     if (name != "file" && part.content.size() > kMostText)
-      refuse_field(name, fmt::format("at most {} bytes", kMostText));
+      refuse_value(name, fmt::format("at most {} bytes", kMostText));
     infer::TranscribeOptions& options = request_.options;
     if (name == "file") {
       audio_ = part.content;
@@ -138,7 +134,7 @@ class FieldReader {
 
   void set_granularity(const std::string& text) {
     if (text != "word" && text != "segment")
-      refuse_field("timestamp_granularities", "word or segment");
+      refuse_value("timestamp_granularities", "word or segment");
     granular_ = true;
     (text == "word" ? request_.words : segments_) = true;
   }

@@ -134,4 +134,14 @@ ApiError too_busy() {
   return {429, "too many requests are waiting; try again", "", "rate_limit_exceeded"};
 }
 
+void refuse_value(const std::string& field, const std::string& expected, const char* code) {
+  throw ApiError{400, field + ": expected " + expected, field, code};
+}
+
+std::string member_text(const Json& object, const char* key, const std::string& location) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_string()) refuse_value(location + "." + key, "a text");
+  return *found;
+}
+
 }  // namespace fovea::serve

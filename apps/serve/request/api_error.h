@@ -34,4 +34,10 @@ Error without_folder(const Error& error, const std::string& folder);
 ApiError too_busy();
 ApiError unknown_model(const std::string& name);
 
+// Throws ApiError 400 for a value of a request.
+[[noreturn]] void refuse_value(const std::string& field, const std::string& expected,
+                               const char* code = "invalid_value");
+// Returns a member of an object, which must be a text. `location`: of the object, for the error.
+std::string member_text(const Json& object, const char* key, const std::string& location);
+
 }  // namespace fovea::serve

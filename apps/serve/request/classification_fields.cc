@@ -1,15 +1,11 @@
 // The fields of requests for labels of texts and for scores of pairs of texts.
 
+#include "serve/request/api_error.h"
 #include "serve/request/described_field.h"
 #include "serve/request/field_values.h"
 
 namespace fovea::serve {
 namespace {
-
-[[noreturn]] void refuse_value(const std::string& name, const std::string& expected,
-                               const char* code = "invalid_type") {
-  throw ApiError{400, name + ": expected " + expected, name, code};
-}
 
 void put_input(const Json& value, ClassifyRequest& request) {
   for (std::string& text : texts_of(value)) request.inputs.push_back({std::move(text), {}});
@@ -22,15 +18,15 @@ void put_predict_inputs(const Json& value, PredictRequest& request) {
   const auto sequence = [&](const Json& texts) {
     const bool whole = texts.is_array() && (texts.size() == 1 || texts.size() == 2);
     for (size_t i = 0; whole && i < texts.size(); ++i)
-      if (!texts[i].is_string()) refuse_value("inputs", kExpected);
-    if (!whole) refuse_value("inputs", kExpected);
+      if (!texts[i].is_string()) refuse_value("inputs", kExpected, "invalid_type");
+    if (!whole) refuse_value("inputs", kExpected, "invalid_type");
     infer::TextInput input{texts[0].get<std::string>(), {}};
     if (texts.size() == 2) input.pair = texts[1].get<std::string>();
     request.inputs.push_back(std::move(input));
   };
   if (value.is_array() && value.empty()) refuse_value("inputs", "at least one text", "empty");
   if (value.is_string()) return sequence(Json::array({value}));
-  if (!value.is_array()) refuse_value("inputs", kExpected);
+  if (!value.is_array()) refuse_value("inputs", kExpected, "invalid_type");
   if (value[0].is_string()) return sequence(value);
   if (static_cast<double>(value.size()) > kMostInputs)
     refuse_value("inputs", "1 to 2048 texts", "out_of_range");
@@ -43,7 +39,8 @@ void put_documents(const Json& value, RankRequest& request) {
   for (const Json& document : value) {
     const auto text = document.is_object() ? document.find("text") : document.end();
     const Json& found = document.is_object() && text != document.end() ? *text : document;
-    if (!found.is_string()) refuse_value("documents", "an array of texts or of {\"text\": ...}");
+    if (!found.is_string())
+      refuse_value("documents", "an array of texts or of {\"text\": ...}", "invalid_type");
     request.documents.push_back(found.get<std::string>());
   }
   if (request.documents.empty()) refuse_value("documents", "at least one text", "empty");

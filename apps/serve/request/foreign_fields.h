@@ -2,14 +2,10 @@
 
 #include <string>
 
+#include "serve/request/api_error.h"
 #include "serve/request/fields.h"
 
 namespace fovea::serve {
-
-// Throws ApiError 400 for the value of a field.
-[[noreturn]] inline void refuse_value(const std::string& field, const std::string& expected) {
-  throw ApiError{400, field + ": expected " + expected, field, "invalid_value"};
-}
 
 // A field of another server that changes nothing here, and is named in a warning.
 template <class Request>
@@ -28,5 +24,11 @@ Field<Request> refused_field(const std::string& name, const std::string& help,
             if (!is_neutral(value)) refuse_value(name, "none; " + instead);
           }};
 }
+
+// The number of tokens to which the penalties of llama.cpp and Ollama apply.
+Field<GenerationRequest> penalty_window_field(const std::string& name);
+
+// A seed of -1 is a random one.
+void put_seed_or_random(const Json& value, GenerationRequest& request);
 
 }  // namespace fovea::serve

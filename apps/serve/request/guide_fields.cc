@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "serve/request/api_error.h"
 #include "serve/request/fields.h"
 
 namespace fovea::serve {
@@ -9,19 +10,15 @@ namespace {
 
 constexpr double kMostGrammar = 1 << 20;  // the library's limit
 
-[[noreturn]] void refuse(const std::string& param, const std::string& expected) {
-  throw ApiError{400, param + ": expected " + expected, param, "invalid_value"};
-}
-
 std::string text_of(const Json& value, const std::string& param) {
-  if (!value.is_string() || is_neutral(value)) refuse(param, "a text");
+  if (!value.is_string() || is_neutral(value)) refuse_value(param, "a text");
   return value.get<std::string>();
 }
 
 // A JSON Schema is an object or its text.
 Guide schema_guide(const Json& value, const std::string& field, const std::string& param) {
   if (value.is_string()) return {Guide::Kind::schema, field, text_of(value, param)};
-  if (!value.is_object() && !value.is_boolean()) refuse(param, "a JSON Schema");
+  if (!value.is_object() && !value.is_boolean()) refuse_value(param, "a JSON Schema");
   return {Guide::Kind::schema, field, value.dump()};
 }
 
@@ -29,7 +26,7 @@ Guide choices_guide(const Json& value, const std::string& field, const std::stri
   const bool texts =
       value.is_array() && !value.empty() && value.size() <= 1024 &&
       std::all_of(value.begin(), value.end(), [](const Json& each) { return each.is_string(); });
-  if (!texts) refuse(param, "1 to 1024 texts");
+  if (!texts) refuse_value(param, "1 to 1024 texts");
   return {Guide::Kind::choices, field, "", value.get<std::vector<std::string>>()};
 }
 
@@ -57,7 +54,7 @@ void check_members(const Json& format, const std::vector<const char*>& of_type) 
       const auto found = format.find(member);
       if (found == format.end() || is_neutral(*found)) continue;
       if (std::find(of_type.begin(), of_type.end(), member) == of_type.end())
-        refuse("response_format", fmt::format("no {} beside this type", member));
+        refuse_value("response_format", fmt::format("no {} beside this type", member));
     }
   }
 }
@@ -69,7 +66,7 @@ void put_response_format(const Json& format, GenerationRequest& request) {
   const auto found = std::find_if(format_types().begin(), format_types().end(),
                                   [&](const FormatType& each) { return type == each.type; });
   if (found == format_types().end())
-    refuse(field, "type text, json_object, json_schema, regex or grammar");
+    refuse_value(field, "type text, json_object, json_schema, regex or grammar");
   check_members(format, found->members);
   for (const std::string member : found->members) {
     Json value = format.value(member, Json());
@@ -86,8 +83,8 @@ void put_response_format(const Json& format, GenerationRequest& request) {
     return;
   }
   if (type != "json_object")
-    refuse(type == "json_schema" ? field + ".json_schema.schema" : field,
-           fmt::format("a description in {}", found->members.front()));
+    refuse_value(type == "json_schema" ? field + ".json_schema.schema" : field,
+                 fmt::format("a description in {}", found->members.front()));
   request.guides.push_back({Guide::Kind::json_object, field});
 }
 
@@ -109,9 +106,9 @@ void put_structured_outputs(const Json& value, GenerationRequest& request) {
     else if (key == "json_object" && member == true)
       request.guides.push_back({Guide::Kind::json_object, field});
     else
-      refuse(field, "json, regex, choice, grammar or json_object");
+      refuse_value(field, "json, regex, choice, grammar or json_object");
   }
-  if (request.guides.size() > before + 1) refuse(field, "only one description");
+  if (request.guides.size() > before + 1) refuse_value(field, "only one description");
 }
 
 void put_ollama_format(const Json& value, GenerationRequest& request) {
@@ -121,7 +118,7 @@ void put_ollama_format(const Json& value, GenerationRequest& request) {
   else if (value.is_object())
     request.guides.push_back(schema_guide(value, "format", "format"));
   else
-    refuse("format", "json or a JSON Schema");
+    refuse_value("format", "json or a JSON Schema");
 }
 
 using GuideField = Field<GenerationRequest>;

@@ -61,6 +61,7 @@ struct ChatRequest : GenerationRequest {
   static constexpr const char* kPath = "/v1/chat/completions";
   Json messages, tools, documents, tool_choice, template_variables = Json::object();
   std::string messages_field = "messages";  // from which the messages are made, for errors
+  std::set<std::string> custom_tools;       // names of tools whose input is a text
   ChatEnding ending;
   bool functions = false;       // calls in the older form of OpenAI's API
   bool logprobs = false;        // options.logprobs is the number of alternatives
@@ -79,7 +80,6 @@ struct ResponsesRequest : ChatRequest {
   bool summary = false;    // reasoning is returned as a summary
   bool encrypted = false;  // and in a form that can be sent back
   std::map<std::string, std::string> namespaces;  // of tools
-  std::set<std::string> custom;                   // tools whose input is a text
 };
 
 // In Anthropic's form, from which messages and tools are made.
@@ -98,6 +98,7 @@ struct AnthropicCountRequest : AnthropicRequest {
 struct OllamaRequest : ChatRequest {
   Json think;           // null, true, false, or a level such as "high"
   int64_t context = 0;  // the number of tokens that the client expects; 0 = any
+  std::optional<double> keep_alive;  // seconds; negative: for ever
 };
 struct OllamaChatRequest : OllamaRequest {
   static constexpr const char* kPath = "/api/chat";
@@ -173,6 +174,7 @@ struct LlamaEmbedRequest : VectorRequest {
 struct OllamaEmbedRequest : VectorRequest {
   static constexpr const char* kPath = "/api/embed";
   std::vector<std::string> warnings;
+  std::optional<double> keep_alive;  // as in OllamaRequest
 };
 // The older form, for one text.
 struct OllamaEmbeddingsRequest : OllamaEmbedRequest {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "api_fixture.h"
-#include "serve/generation/custom_input.h"
+#include "serve/generation/custom_tools.h"
 #include "serve/protocols/anthropic.h"
 #include "serve/protocols/responses.h"
 
@@ -250,6 +250,54 @@ TEST_F(CustomToolTest, AnInputComesBackAsTheArgumentOfAFunction) {
   EXPECT_EQ(messages[0]["tool_calls"][0]["function"]["arguments"], R"({"input":"a\n\"b\""})");
   EXPECT_EQ(messages[1],
             Json::parse(R"({"role": "tool", "tool_call_id": "1", "content": "done"})"));
+}
+
+// In chats, a custom tool and its calls are objects with the key "custom".
+TEST_F(CustomToolTest, AChatHasTheInputOfACustomTool) {
+  const Json tool = {{"type", "custom"}, {"custom", {{"name", "edit"}, {"description", "Edits."}}}};
+  Json body = Json::parse(R"({"messages": [
+    {"role": "user", "content": "hi"},
+    {"role": "assistant", "content": null, "tool_calls": [
+      {"id": "1", "type": "custom", "custom": {"name": "edit", "input": "b"}}]},
+    {"role": "tool", "tool_call_id": "1", "content": "done"}],
+    "tool_choice": {"type": "custom", "custom": {"name": "edit"}}})");
+  body["tools"] = Json::array({tool, {{"type", "function"}, {"function", {{"name", "f"}}}}});
+  const Json choice = parsed(post(kChatPath, body))["choices"][0];
+  EXPECT_EQ(choice["finish_reason"], "tool_calls");
+  const Json& call = choice["message"]["tool_calls"][0];
+  EXPECT_EQ(call["type"], "custom");
+  EXPECT_EQ(call["custom"], (Json{{"name", "edit"}, {"input", kText}}));
+  const Json shown = Json::parse(conversation_.messages.json())[1]["tool_calls"][0]["function"];
+  EXPECT_EQ(shown, Json::parse(R"({"name": "edit", "arguments": {"input": "b"}})"));
+  body["stream"] = true;
+  std::string joined, name;
+  for (const Json& event : events(post(kChatPath, body))) {
+    if (!event.is_object()) continue;
+    for (const Json& part : event["choices"][0]["delta"].value("tool_calls", Json::array())) {
+      joined += part["custom"].value("input", "");
+      name += part["custom"].value("name", "");
+    }
+  }
+  EXPECT_EQ(joined, kText);
+  EXPECT_EQ(name, "edit");
+}
+
+TEST_F(CustomToolTest, AChatRefusesBadCustomTools) {
+  const auto ask_with = [&](const char* tools) {
+    return post(kChatPath, chat({{"tools", Json::parse(tools)}}));
+  };
+  refused(ask_with(R"([{"type": "custom"}])"), 400, "tools[0].custom");
+  refused(ask_with(R"([{"type": "custom", "custom": {}}])"), 400, "tools[0].custom.name");
+  refused(ask_with(R"([{"type": "custom", "custom": {"name": "a", "format":
+                       {"type": "grammar", "grammar": {"syntax": "peg", "definition": "a"}}}}])"),
+          400, "tools[0].custom.format.grammar.syntax");
+  refused(ask_with(R"([{"type": "custom", "custom": {"name": "f"}},
+                       {"type": "function", "function": {"name": "f"}}])"),
+          400, "tools", "one tool with the name");
+  const auto hosted = ask_with(R"([{"type": "web_search"}])");
+  EXPECT_EQ(hosted->response.status, 200);
+  EXPECT_EQ(hosted->response.headers.at(0),
+            (std::pair<std::string, std::string>{"fovea-left-out", "web_search"}));
 }
 
 TEST_F(CustomToolTest, GrammarsAreEnforcedOrNamed) {

@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <condition_variable>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "base/stop.h"
 #include "serve/request/api_error.h"
@@ -107,6 +109,29 @@ TEST_F(ModelLoaderTest, KeepsABusyModelIfNobodyWaits) {
   EXPECT_THROW(loader.unload("a", [] { return true; }), Stopped);
   EXPECT_THROW(loader.load("b", [] { return true; }), Stopped);
   EXPECT_EQ(names(), (Names{"a"}));
+}
+
+TEST_F(ModelLoaderTest, UnloadsAModelThatIsIdleForTooLong) {
+  using std::chrono::milliseconds;
+  ModelLoader loader(list_, options());
+  loader.load("a", never);
+  loader.load("b", never);
+  EXPECT_FALSE(loader.keep("c", milliseconds(1))) << "is not loaded";
+  EXPECT_FALSE(loader.time_left("a"));
+  auto running = list_.find("a");
+  EXPECT_TRUE(loader.keep("a", milliseconds(1)));
+  EXPECT_TRUE(loader.keep("b", milliseconds(1)));
+  EXPECT_TRUE(loader.keep("b", milliseconds(-1)));  // undone
+  std::this_thread::sleep_for(milliseconds(300));
+  EXPECT_EQ(names(), (Names{"a", "b"})) << "a request uses it";
+  EXPECT_TRUE(loader.time_left("a"));
+  running = nullptr;
+  for (int i = 0; i < 1000 && list_.find("a"); ++i) std::this_thread::sleep_for(milliseconds(10));
+  EXPECT_EQ(names(), (Names{"b"}));
+  EXPECT_EQ(loader.states().at("a"), ModelLoader::State::unloaded);
+  EXPECT_FALSE(loader.time_left("a"));
+  loader.load("a", never);
+  EXPECT_FALSE(loader.time_left("a")) << "a new load has no limit";
 }
 
 TEST_F(ModelLoaderTest, CountsAllPartsOfAModel) {

@@ -126,6 +126,8 @@ TEST_F(OllamaTest, AnswersRequestsThatOnlyLoadTheModel) {
   json = parsed(post(kGenerate, {{"model", "first"}, {"keep_alive", "5m"}}));
   EXPECT_EQ(json["response"], "");
   EXPECT_EQ(json["done"], true);
+  json = parsed(post(kGenerate, {{"model", "first"}, {"keep_alive", 0}}));
+  EXPECT_EQ(json["done_reason"], "unload");
   EXPECT_TRUE(prompts_.empty());
 }
 
@@ -165,7 +167,7 @@ TEST_F(OllamaTest, AppliesOptions) {
 }
 
 TEST_F(OllamaTest, NamesWhatItIgnores) {
-  post(kChat, chat({{"keep_alive", -1},
+  post(kChat, chat({{"keep_alive", "5m"},
                     {"options",
                      {{"num_gpu", 1},
                       {"num_thread", 8},
@@ -192,7 +194,9 @@ TEST_F(OllamaTest, RefusesByName) {
   refuses({{"think", "deeply"}}, "think");
   refuses({{"think", true}}, "thinking");
   refuses({{"format", "xml"}}, "format");
-  refuses({{"keep_alive", Json::array()}}, "keep_alive");
+  for (const Json& duration : {Json(Json::array()), Json("5x"), Json(""), Json("5m5"), Json("-"),
+                               Json("1e400s"), Json(1e12)})
+    refuses({{"keep_alive", duration}}, "keep_alive");
   refuses({{"tools", {{{"function", {{"name", "f"}, {"parameters", 1}}}}}}}, "tools");
   refused_plainly(post(kGenerate, {{"prompt", "a"}, {"template", "{{ .Prompt }}"}}), 400,
                   "template");
