@@ -90,6 +90,20 @@ class Ranks(FoveaTest):
             again = self.ok(self.mpirun(2, *arguments, self.folder / f"{name}-1"))
             self.assertIn(b" 0 of them new", again.stdout)
 
+    def test_an_index_of_images_has_the_same_bytes(self):
+        folder = self.folder / "images"
+        shutil.copytree(ROOT / "tests/goldens/images", folder)
+        arguments = ("search", "--build", folder, "--model", ROOT / "tests/goldens/vision/clip", "--out")
+        alone = self.ok(fovea(*arguments, self.folder / "1"))
+        self.assertTrue(digests(self.folder / "1"))
+        for ranks in (2, 3):
+            shared = self.ok(self.mpirun(ranks, *arguments, self.folder / str(ranks)))
+            self.assertEqual(shared.stdout, alone.stdout)
+            self.assertEqual(digests(self.folder / str(ranks)), digests(self.folder / "1"))
+        self.assertIn(b" 0 of them new", self.ok(self.mpirun(2, *arguments, self.folder / "1")).stdout)
+        (folder / "zz.png").write_bytes(b"no image")  # which the last rank reads
+        self.expect_one_line(self.mpirun(2, *arguments, self.folder / "2"), "zz.png")
+
     def test_runs_of_a_scaling_law_are_shared(self):
         text = self.file("text.txt", lines(200).decode())
         arguments = ("scale", text, "--widths", "4,8,12,16", "--steps", "2,4,6", "--layers", 1, "--length", 16, "--batch", 2, "--json")

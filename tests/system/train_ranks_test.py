@@ -128,9 +128,10 @@ class TrainRanks(FoveaTest):
                                                for i in range(80)))
         model = ROOT / "tests/goldens/sentence_model"
         folders = []
-        for ranks in (1, *RANKS):
-            out = self.folder / f"embedder-{ranks}"
-            self.ok(self.on_ranks(ranks, "embed", model, "--train", pairs, "--batch", 40, "--out", out))
+        shards = ("--shard", "optimizer")
+        for ranks, more in ((1, ()), *((ranks, ()) for ranks in RANKS), (2, shards), (3, shards)):
+            out = self.folder / f"embedder-{ranks}-{len(more)}"
+            self.ok(self.on_ranks(ranks, "embed", model, "--train", pairs, "--batch", 40, "--out", out, *more))
             folders.append(digests(out))
         self.assertTrue(folders[0])
         for found in folders[1:]:

@@ -125,14 +125,10 @@ class SearchCommand : public Command {
     if (model_.empty()) throw UsageError("--model: not given; expected a model directory");
     if (out_.empty()) throw UsageError("--out: not given; expected the index to write");
     const bool images = model_use(model_) == ModelUse::images;
-    if (const jobs::Ranks* ranks = jobs::Ranks::current()) {
-      if (images)
-        throw UsageError(fmt::format("--model: indexes images on {} ranks; expected one process",
-                                     ranks->size()));
+    if (const jobs::Ranks* ranks = jobs::Ranks::current())
       build_.ranks = &ranks->communicator();
-    } else {
+    else
       catch_signals();
-    }
     ProgressLine line;
     if (images) return build_of_images(line);
     build_.progress = [&](int64_t embedded, int64_t passages) {
@@ -174,19 +170,22 @@ class SearchCommand : public Command {
   int build_of_images(ProgressLine& line) const {
     infer::ImageIndexBuild result;
     try {
-      result =
-          infer::build_image_index(folder_, model_, out_, [&](int64_t embedded, int64_t images) {
+      result = infer::build_image_index(
+          folder_, model_, out_,
+          [&](int64_t embedded, int64_t images) {
             const std::string state = fmt::format("{} of {} images", embedded, images);
             line.show(static_cast<double>(embedded) / static_cast<double>(images), state,
                       "embedded " + state);
             return !stop_requested();
-          });
+          },
+          build_.ranks);
     } catch (const Error&) {
       line.clear();
       if (stop_requested()) return stop_code();
       throw;
     }
     line.clear();
+    if (jobs::Ranks::only_helps()) return 0;
     for (const std::string& link : result.links_out)
       note("warning: " + printable(link) + ": a link out of the directory, skipped\n");
     print(json ? json_line({{"images", result.images}, {"embedded", result.embedded}}) + "\n"

@@ -9,6 +9,10 @@
 #include "fovea/infer/image_model.h"
 #include "fovea/media/image.h"
 
+namespace fovea {
+class Communicator;
+}
+
 namespace fovea::infer {
 
 struct ImageIndexBuild {
@@ -19,13 +23,14 @@ struct ImageIndexBuild {
 
 // Writes an index of the vectors of the images in `folder` and its subfolders, by an ImageModel.
 // If `index` exists and was built with the same model, the vectors of unchanged files are reused.
-// The index is written atomically. `progress` is as in SearchBuildOptions. Throws BadFile if there
-// is no image or one cannot be read, InvalidArgument if `index` exists and is not an index,
-// Failed if `progress` returned false or the index cannot be written, and the errors of
-// ImageModel::open().
+// The index is written atomically. `progress` and `ranks` are as in SearchBuildOptions; each
+// process reads its share of the files under the same paths. Throws BadFile if there is no image or
+// one cannot be read, InvalidArgument if `index` exists and is not an index, Failed if `progress`
+// returned false or the index cannot be written, and the errors of ImageModel::open().
 ImageIndexBuild build_image_index(
     const std::string& folder, const std::string& model, const std::string& index,
-    const std::function<bool(int64_t embedded, int64_t images)>& progress = {});
+    const std::function<bool(int64_t embedded, int64_t images)>& progress = {},
+    Communicator* ranks = nullptr);
 
 struct FoundImage {
   std::string file;  // path relative to the indexed folder

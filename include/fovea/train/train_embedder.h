@@ -46,8 +46,9 @@ struct EmbedderTraining {
   std::vector<std::string> freeze;
   AdapterOptions lora;  // trains adapters of the Transformer instead of all of its weights
   uint64_t seed = 1337;
-  bool allow_change = false;      // resume even if data or options differ from the snapshot's
-  Communicator* ranks = nullptr;  // as in TrainOptions
+  bool allow_change = false;         // resume even if data or options differ from the snapshot's
+  Communicator* ranks = nullptr;     // as in TrainOptions
+  Sharded shard = Sharded::nothing;  // what each of the ranks has its part of only
 };
 void visit(EmbedderTraining& training, OptionVisitor& visitor);  // fovea/core/options.h
 

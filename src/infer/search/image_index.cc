@@ -2,6 +2,7 @@
 // hash of the image's file.
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <unordered_map>
 
@@ -12,6 +13,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "fovea/infer/image_search.h"
+#include "parallel/gather_json.h"
 #include "search/index_files.h"
 
 namespace fovea::infer {
@@ -64,41 +66,98 @@ std::string absolute_path(const std::string& path) {
   return std::filesystem::absolute(path).lexically_normal().string();
 }
 
+// Computes the vectors of image files, by blocks of which each rank takes one at a time.
+class FileVectors {
+ public:
+  FileVectors(const ImageModel& model, const std::string& folder,
+              const std::function<bool(int64_t embedded, int64_t images)>& progress,
+              Communicator* ranks)
+      : model_(model), folder_(folder), progress_(progress), ranks_(ranks) {}
+
+  // Calls `put` for each vector, with the index of the file. Collective; the files are those of
+  // rank 0.
+  void of(std::vector<std::string> files,
+          const std::function<void(size_t file, const float* vector)>& put) const {
+    if (ranks_ != nullptr)
+      files = gather_json(*ranks_, files).front().get<std::vector<std::string>>();
+    const size_t size = ranks_ == nullptr ? 1 : static_cast<size_t>(ranks_->size()),
+                 me = ranks_ == nullptr ? 0 : static_cast<size_t>(ranks_->rank());
+    const size_t count = std::min(kImagesAtOnce, (files.size() + size - 1) / size);  // of a block
+    for (size_t first = 0; first < files.size(); first += size * count) {
+      if (progress_ && !progress_(static_cast<int64_t>(first), std::ssize(files)))
+        fail(ErrorKind::Failed, "search: interrupted; the index is unchanged");
+      const std::string own = block(files, first + me * count, count);
+      const std::vector<std::string> all =
+          ranks_ == nullptr ? std::vector{own} : ranks_->gather(own);
+      size_t file = first;
+      for (const std::string& bytes : all) {
+        std::vector<float> vectors(bytes.size() / sizeof(float));
+        std::memcpy(vectors.data(), bytes.data(), bytes.size());
+        const auto width = static_cast<size_t>(model_.width());
+        for (size_t at = 0; at < vectors.size(); at += width) put(file++, vectors.data() + at);
+      }
+    }
+  }
+
+ private:
+  // Returns the bytes of the vectors of at most `count` files from `first` on.
+  std::string block(const std::vector<std::string>& files, size_t first, size_t count) const {
+    if (first >= files.size()) return {};
+    count = std::min(count, files.size() - first);
+    const auto path = [&](size_t i) { return folder_ + "/" + files[first + i]; };
+    ImageOptions options = unit_vectors();
+    options.name_of_image = path;
+    const Embeddings found =
+        model_.embed(count, [&](size_t i) { return media::read_image(path(i)); }, options);
+    return {reinterpret_cast<const char*>(found.values.data()),
+            found.values.size() * sizeof(float)};
+  }
+
+  const ImageModel& model_;
+  const std::string& folder_;
+  const std::function<bool(int64_t embedded, int64_t images)>& progress_;
+  Communicator* const ranks_;
+};
+
 }  // namespace
 
 ImageIndexBuild build_image_index(
     const std::string& folder, const std::string& model_folder, const std::string& index,
-    const std::function<bool(int64_t embedded, int64_t images)>& progress) {
+    const std::function<bool(int64_t embedded, int64_t images)>& progress, Communicator* ranks) {
   const FloatMode mode;
   const ImageModel model = ImageModel::open(model_folder);
   const std::string fingerprint = hash_text(model.fingerprint());
+  const FileVectors compute(model, folder, progress, ranks);
+  if (ranks != nullptr) {
+    check(ranks->gather(fingerprint).front() == fingerprint,
+          "{}: differs from the model of rank 0; expected the same files", model_folder);
+    if (ranks->rank() > 0) {
+      compute.of({}, [](size_t, const float*) {});
+      return {};
+    }
+  }
   const int64_t width = model.width();
   const auto known = known_images(index, fingerprint, width);
   ImageIndexBuild result;
   std::vector<IndexedPassage> images = list_images(folder, result);
   const Tensor vectors = empty({result.images, width});
+  const auto row = [&](size_t image) {
+    return vectors.data_as<float>() + static_cast<int64_t>(image) * width;
+  };
   std::vector<size_t> fresh;
+  std::vector<std::string> files;
   for (size_t i = 0; i < images.size(); ++i) {
     const auto found = known.find(images[i].text);
-    if (found == known.end())
-      fresh.push_back(i);
-    else
-      std::ranges::copy(found->second, vectors.data_as<float>() + static_cast<int64_t>(i) * width);
+    if (found != known.end()) {
+      std::ranges::copy(found->second, row(i));
+      continue;
+    }
+    fresh.push_back(i);
+    files.push_back(images[i].file);
   }
   result.embedded = std::ssize(fresh);
-  for (size_t first = 0; first < fresh.size(); first += kImagesAtOnce) {
-    if (progress && !progress(static_cast<int64_t>(first), result.embedded))
-      fail(ErrorKind::Failed, "search: interrupted; the index is unchanged");
-    const size_t count = std::min(kImagesAtOnce, fresh.size() - first);
-    const auto path = [&](size_t i) { return folder + "/" + images[fresh[first + i]].file; };
-    ImageOptions options = unit_vectors();
-    options.name_of_image = path;
-    const Embeddings found =
-        model.embed(count, [&](size_t i) { return media::read_image(path(i)); }, options);
-    for (size_t i = 0; i < count; ++i)
-      std::copy_n(found.values.begin() + static_cast<std::ptrdiff_t>(i) * width, width,
-                  vectors.data_as<float>() + static_cast<int64_t>(fresh[first + i]) * width);
-  }
+  compute.of(files,
+             [&](size_t i, const float* vector) { std::copy_n(vector, width, row(fresh[i])); });
   std::vector<std::string_view> names;
   for (const IndexedPassage& image : images) names.push_back(image.file);
   WordIndex words(names);

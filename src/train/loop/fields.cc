@@ -141,11 +141,15 @@ void visit_chats(TrainOptions& o, OptionVisitor& v) {
       o.too_long, {"cut", "skip"});
 }
 
-void visit_sharing(SharingOptions& o, OptionVisitor& v) {
+void visit_shard(Sharded& shard, OptionVisitor& v) {
   v.choice({"shard",
             "several processes: what each has a part of only: nothing, or the moments and the "
             "gradients, with the same weights"},
-           o.shard, {"nothing", "optimizer"});
+           shard, {"nothing", "optimizer"});
+}
+
+void visit_sharing(SharingOptions& o, OptionVisitor& v) {
+  visit_shard(o.shard, v);
   v.choice({"gradients",
             "several processes: precision of the gradients that are sent; bf16 sends half the "
             "bytes, and the weights depend on the number of processes",
@@ -475,6 +479,7 @@ void visit(EmbedderTraining& t, OptionVisitor& v) {
   v.integer({"patience", "stop after this many evaluations without improvement; 0 = never"},
             t.patience, 0, kMostSteps);
   visit_moments(t.moments, v);
+  visit_shard(t.shard, v);
   visit_recompute(t.recompute, v);
   visit_freeze(t.freeze, v);
   visit(t.lora, v);

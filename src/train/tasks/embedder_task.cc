@@ -316,6 +316,7 @@ TrainOptions core_options(const EmbedderTraining& training, int64_t steps) {
   options.bad_steps = 1;
   options.allow_change = training.allow_change;
   options.ranks = training.ranks;
+  options.sharing.shard = training.shard;
   return options;
 }
 
