@@ -31,6 +31,11 @@ def command_of(ranks, *arguments):
     return [*MPIRUN, "-n", str(ranks), FOVEA, *map(str, arguments)]
 
 
+def errors_in(message):
+    """Returns the errors of fovea in the output of mpirun, of which that of Open MPI 5 ends its own message about an abort with a NUL."""
+    return [line for line in message.replace("\0", "").splitlines() if line.startswith("fovea: error: ")]
+
+
 def lines(count, seed=3):
     generator = random.Random(seed)
     return "".join(f"{generator.choice(TEXTS)} {i}\n" for i in range(count)).encode()
@@ -48,8 +53,7 @@ class Ranks(FoveaTest):
     def expect_one_line(self, result, *mentions):
         """Expects exactly one line from fovea in the output of mpirun."""
         message = result.stderr.decode(errors="replace")
-        # mpirun of Open MPI 5 ends its own message about an abort with a NUL.
-        told = [line for line in message.replace("\0", "").splitlines() if line.startswith("fovea: error: ")]
+        told = errors_in(message)
         self.assertEqual(len(told), 1, message)
         self.assertNotEqual(result.returncode, 0)
         for mention in mentions:

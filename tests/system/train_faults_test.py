@@ -8,7 +8,7 @@ import subprocess
 import time
 import unittest
 
-from ranks_test import ENVIRONMENT, MPI, MPIRUN
+from ranks_test import ENVIRONMENT, MPI, MPIRUN, errors_in
 from support import FOVEA, SMALL, SOAK, FoveaTest, digests, fovea
 
 STEPS = 400
@@ -94,7 +94,7 @@ class TrainFaults(FoveaTest):
             fault(self.random.choice(ranks))
             printed = self.check_end(job, out, since)
             if name == "stop":
-                told = [line for line in printed.replace("\0", "").splitlines() if line.startswith("fovea: error: ")]
+                told = errors_in(printed)
                 self.assertEqual(len(told), 1, printed)
                 self.assertIn("no sign of life", told[0])
             self.finish(out)

@@ -6,7 +6,7 @@ import subprocess
 import unittest
 
 from chats_train_test import chat
-from ranks_test import ENVIRONMENT, MPI, command_of
+from ranks_test import ENVIRONMENT, MPI, command_of, errors_in
 from support import ROOT, SMALL, FoveaTest, digests, fovea, text_of
 
 RANKS = (2, 3, 4, 8)
@@ -211,7 +211,7 @@ class TrainRanks(FoveaTest):
         self.refused_once(result, "eval: cannot run on the 2 ranks")
 
     def refused_once(self, result, *mentions):
-        told = [line for line in result.stderr.decode(errors="replace").splitlines() if line.startswith("fovea: error: ")]
+        told = errors_in(result.stderr.decode(errors="replace"))
         self.assertEqual(len(told), 1, result.stderr.decode(errors="replace"))
         self.assertNotEqual(result.returncode, 0)
         for mention in mentions:
