@@ -53,6 +53,9 @@ def refuse_others(spec):
         "decoder.causal": (stack["causal"], True),
         "decoder.residual": (stack["residual"], True),
         "decoder.layer_scale": (stack["layer_scale"], 0),
+        "decoder.layer_groups": (stack.get("layer_groups", 0), 0),
+        "decoder.ffn.inner_bias": (stack["ffn"].get("inner_bias", True), True),
+        "decoder.ffn.experts.sum_bias": (stack["ffn"]["experts"].get("sum_bias", False), False),
         "embedding_width": (spec["embedding_width"] or spec["width"], spec["width"]),
     }
     for field, (value, expected) in only.items():
@@ -65,9 +68,8 @@ def refuse_others(spec):
         raise NotImplementedError(
             f"decoder.position.bias: {stack['position']['bias']}; expected none or alibi"
         )
-    if stack["position"]["kind"] == "sinusoidal" and (
-        stack["position"]["waves"] == "spread" or stack["position"]["stored"]
-    ):
+    sinusoidal = stack["position"]["kind"] == "sinusoidal"
+    if stack["position"]["stored"] or (sinusoidal and stack["position"]["waves"] == "spread"):
         raise NotImplementedError(
             "decoder.position.waves: spread or stored; expected neighbours or halves"
         )

@@ -112,6 +112,17 @@ void put_experts_and_scales(const Put& put) {
                          .groups_chosen = 2,
                          .shared = 2};
       });
+  put("layers with the same weights", [](model::Spec& s, model::StackSpec& d) {
+    d.layer_groups = 1;
+    s.dropout.residual = 0.2f;
+  });
+  put("experts with a bias of their sum, gated without inner biases",
+      [](model::Spec&, model::StackSpec& d) {
+        d.ffn.gated = true;
+        d.ffn.width = 5;
+        d.ffn.inner_bias = false;
+        d.ffn.experts = {.count = 3, .normalise = false, .dense_layers = {0}, .sum_bias = true};
+      });
   put("deepnorm", [](model::Spec&, model::StackSpec& d) {
     d.placement = {false, false, true};
     d.final_norm = false;

@@ -25,7 +25,7 @@ APPS = "terminal http jobs options tuning serve inspector cli".split()
 PYTHON_APPS = ("http", "serve", "cli")  # the routes of the server, the server, and the program
 APART = {"generate", "embed"}  # these folders do not include one another
 FAMILIES = re.compile(r"\b(gpt2|llama(?!\.cpp)|bert|roberta|distilbert|mpnet|t5|mistral|mixtral|qwen\d?|gemma\d?|bart|marian|phi\d?|"
-                      r"bloom|opt|vit|whisper(?!\.cpp)|modernbert|electra|olmo\d?|gpt_neox)\b", re.IGNORECASE)
+                      r"bloom|opt|vit|whisper(?!\.cpp)|modernbert|electra|albert|camembert|roformer|rembert|nomic_bert|eurobert|olmo\d?|gpt_neox)\b", re.IGNORECASE)
 FAMILY_PLACES = ("src/model/families/", "src/model/formats/", "src/model/open/", "src/model/loading/", "tests/", "docs/", "bench/", "src/model/spec/presets.cc", "src/train/loop/presets.cc", "include/fovea/model/spec.h", "apps/",
                  "src/text/chat/builtin_templates.cc",  # the names of its templates
                  "src/text/calls/call_formats.cc",  # the names of its formats

@@ -41,7 +41,9 @@ FAMILIES = {
     "bloom": dict(vocab_size=VOCABULARY, hidden_size=32, n_layer=2, n_head=4, bos_token_id=1, eos_token_id=2, pad_token_id=3),
     "gpt_neox": dict(vocab_size=VOCABULARY, hidden_size=64, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
                      max_position_embeddings=64, pad_token_id=3, bos_token_id=0, eos_token_id=2),
-    "bert": BERT, "roberta": BERT, "mpnet": BERT,
+    "bert": BERT, "roberta": BERT, "mpnet": BERT, "camembert": BERT, "data2vec-text": BERT, "roberta-prelayernorm": BERT,
+    "albert": BERT | dict(embedding_size=16), "roformer": BERT | dict(embedding_size=16), "jina_embeddings_v3": BERT, "nomic_bert": BERT,
+    "rembert": BERT | dict(input_embedding_size=16, output_embedding_size=24), "gte": BERT, "eurobert": LLAMA,
     "distilbert": dict(vocab_size=VOCABULARY, dim=32, hidden_dim=48, n_layers=2, n_heads=4, max_position_embeddings=64, pad_token_id=0),
     "modernbert": BERT | dict(num_hidden_layers=4, local_attention=6, pad_token_id=3, cls_token_id=1, sep_token_id=2),
     "t5": dict(vocab_size=VOCABULARY, d_model=32, d_kv=8, d_ff=48, num_layers=2, num_decoder_layers=2, num_heads=4, decoder_start_token_id=0),
@@ -50,7 +52,8 @@ FAMILIES = {
     "whisper": {k: v for k, v in BART.items() if k != "max_position_embeddings"} | dict(num_mel_bins=8, max_source_positions=12, max_target_positions=32, suppress_tokens=None, begin_suppress_tokens=None),
 }
 TRANSLATORS = ("t5", "bart", "marian", "whisper")
-MASKED = ("bert", "roberta", "mpnet", "distilbert", "modernbert")
+MASKED = ("bert", "roberta", "mpnet", "distilbert", "modernbert", "camembert", "data2vec-text", "roberta-prelayernorm", "albert", "roformer",
+          "jina_embeddings_v3", "nomic_bert", "rembert", "gte", "eurobert")
 ROPE = ("llama", "mistral", "mixtral", "qwen2", "qwen3", "qwen3_moe", "phi3", "olmo2", "gemma2", "gpt_neox")
 # Keys that determine the sizes of tensors, or that only affect initialisation and storage.
 LEFT_OUT = {"vocab_size", "hidden_size", "num_hidden_layers", "n_embd", "n_layer", "d_model", "dim", "model_type", "architectures",

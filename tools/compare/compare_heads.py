@@ -28,6 +28,10 @@ ENDS = {"pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3, "decoder_start_
 # The arguments of a tiny config by the model type.
 FAMILIES = {
     "bert": SIZES, "electra": {**SIZES, "embedding_size": 12}, "roberta": {**SIZES, "max_position_embeddings": 65}, "mpnet": SIZES,
+    "camembert": {**SIZES, "max_position_embeddings": 65}, "data2vec-text": {**SIZES, "max_position_embeddings": 65},
+    "roberta-prelayernorm": {**SIZES, "max_position_embeddings": 65}, "albert": {**SIZES, "embedding_size": 12},
+    "roformer": {**SIZES, "embedding_size": 12}, "rembert": {**SIZES, "input_embedding_size": 12, "output_embedding_size": 20},
+    "jina_embeddings_v3": SIZES, "nomic_bert": SIZES, "gte": SIZES, "eurobert": SIZES,
     "distilbert": {"vocab_size": V, "dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 24, "max_position_embeddings": 64, "pad_token_id": 0},
     "modernbert": {**SIZES, "num_hidden_layers": 3, "local_attention": 8, "bos_token_id": 2, "eos_token_id": 3, "cls_token_id": 2, "sep_token_id": 3},
     "llama": DECODER, "mistral": DECODER, "mixtral": {**DECODER, "num_local_experts": 4}, "qwen2": DECODER, "qwen3": {**DECODER, "head_dim": 8},
@@ -41,7 +45,8 @@ FAMILIES = {
              "encoder_ffn_dim": 24, "decoder_ffn_dim": 24, "max_position_embeddings": 64},
     "t5": {**ENDS, "vocab_size": V, "d_model": 16, "d_kv": 8, "d_ff": 24, "num_layers": 2, "num_heads": 2},
 }
-ENCODERS = {"bert", "electra", "roberta", "mpnet", "distilbert", "modernbert", "bart", "t5"}
+ENCODERS = {"bert", "electra", "roberta", "mpnet", "distilbert", "modernbert", "camembert", "data2vec-text", "roberta-prelayernorm", "albert",
+            "roformer", "rembert", "jina_embeddings_v3", "nomic_bert", "gte", "eurobert", "bart", "t5"}
 QUESTION = "Who sees it?"
 # Without unknown words: MPNet treats token 1, which is [UNK] here, as padding.
 TEXTS = ["the fox sees Anna Lee in Paris.", "night", "a bird hears the falling lights and Anna Lee?"]

@@ -1,25 +1,40 @@
 #!/usr/bin/env python3
-"""Writes tests/goldens: tiny GPT-2, StarCoder 2 and XLM-RoBERTa checkpoints and the results of transformers for them.
+"""Writes tests/goldens: tiny checkpoints of GPT-2, StarCoder 2 and families of text encoders, and the results of transformers for them.
 
-Needs torch, transformers (made with 5.23) and safetensors. Each folder contains config.json,
+Usage: make_checkpoints.py [NAME...]; default: all. Needs torch, transformers (made with 5.23 and 5.24) and safetensors. Each folder contains config.json,
 model.safetensors and expected.safetensors: input_ids, attention_mask, labels, logits, hidden.*, attention.*, loss, grad.*, padded.* (a
-second row with four padding tokens on the left) and greedy (the prompt and 24 tokens, with the end token ignored); of the encoder, neither padded.* nor greedy. adamw.safetensors contains ten
+second row with four padding tokens on the left) and greedy (the prompt and 24 tokens, with the end token ignored); of encoders, neither padded.* nor greedy. adamw.safetensors contains ten
 optimizer steps from gpt2_relu."""
 import json
+import sys
 
 from harness import GOLDENS, copies, greedy, one_thread, remove, shaken, write_json, write_tensors
 import torch
+import transformers
 from safetensors.torch import load_file, save_file
-from transformers import (GPT2Config, GPT2LMHeadModel, Starcoder2Config, Starcoder2ForCausalLM, XLMRobertaConfig,
-                          XLMRobertaForMaskedLM)
+from transformers import GPT2Config, GPT2LMHeadModel, Starcoder2Config, Starcoder2ForCausalLM
 
 SIZES = {"n_embd": 24, "n_layer": 2, "n_head": 3, "vocab_size": 37, "n_positions": 36, "n_inner": 40, "bos_token_id": 1, "eos_token_id": 2,
          "pad_token_id": 0, "embd_pdrop": 0.0, "attn_pdrop": 0.0, "resid_pdrop": 0.0}
 STARCODER2 = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
               "vocab_size": 37, "max_position_embeddings": 36, "sliding_window": 5, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
-XLM_ROBERTA = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 37,
-               "max_position_embeddings": 38, "type_vocab_size": 1, "layer_norm_eps": 1e-5, "bos_token_id": 0, "eos_token_id": 2,
-               "pad_token_id": 1, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+ENCODER = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 37,
+           "max_position_embeddings": 38, "bos_token_id": 0, "eos_token_id": 2, "pad_token_id": 1}
+WITHOUT_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+# The classes of encoders, and what differs from ENCODER.
+ENCODERS = {
+    "xlm_roberta": ("XLMRobertaForMaskedLM", {"type_vocab_size": 1, "layer_norm_eps": 1e-5}),
+    "camembert": ("CamembertForMaskedLM", {"type_vocab_size": 1}),
+    "data2vec_text": ("Data2VecTextForMaskedLM", {}),
+    "roberta_prelayernorm": ("RobertaPreLayerNormForMaskedLM", {}),
+    "albert": ("AlbertForMaskedLM", {"embedding_size": 16, "num_hidden_layers": 4, "num_hidden_groups": 2}),
+    "roformer": ("RoFormerForMaskedLM", {"embedding_size": 16}),
+    "rembert": ("RemBertForMaskedLM", {"input_embedding_size": 16, "output_embedding_size": 20}),
+    "nomic_bert": ("NomicBertForMaskedLM", {}),
+    "jina_embeddings_v3": ("JinaEmbeddingsV3ForMaskedLM", {}),
+    "gte": ("GteForMaskedLM", {"rope_parameters": {"rope_type": "linear", "rope_theta": 160000.0, "factor": 1.5}}),
+    "eurobert": ("EuroBertForMaskedLM", {"num_key_value_heads": 2, "mlp_bias": True}),
+}
 VARIANTS = {
     "gpt2_relu": {"activation_function": "relu"},
     "gpt2_untied_silu": {"tie_word_embeddings": False, "activation_function": "silu"},
@@ -27,7 +42,7 @@ VARIANTS = {
     "gpt2_bare_names": {},
     "gpt2_fp16_shards": {"layer_norm_epsilon": 1e-3, "activation_function": "gelu", "n_head": 4},
     "starcoder2": STARCODER2,
-    "xlm_roberta": XLM_ROBERTA,
+    **{name: ENCODER | (WITHOUT_DROPOUT if name != "eurobert" else {}) | options for name, (_, options) in ENCODERS.items()},
 }
 STORED = {"gpt2_bf16": torch.bfloat16, "gpt2_fp16_shards": torch.float16}
 TOKENS, NEW, PADS = 11, 24, 4
@@ -37,11 +52,15 @@ def build(name, seed, options):
     torch.manual_seed(seed)
     if name == "starcoder2":
         model = Starcoder2ForCausalLM(Starcoder2Config(**options, attn_implementation="eager")).eval()
-    elif name == "xlm_roberta":
-        model = XLMRobertaForMaskedLM(XLMRobertaConfig(**options, attn_implementation="eager")).eval()
+    elif name in ENCODERS:
+        kind = getattr(transformers, ENCODERS[name][0])
+        model = kind(kind.config_class(**options, attn_implementation="eager")).eval()
     else:
         model = GPT2LMHeadModel(GPT2Config(**{**SIZES, **options}, attn_implementation="eager")).eval()
-    return shaken(model, 0.15)
+    shaken(model, 0.15)
+    if name == "roformer":  # sines and cosines, which are no weights
+        model.roformer.encoder.embed_positions.weight.copy_(model.roformer.encoder.embed_positions.create_weight())
+    return model
 
 
 def expected(model):
@@ -53,8 +72,8 @@ def expected(model):
              "loss": out.loss.reshape(1)}
     found |= {f"hidden.{i}": hidden for i, hidden in enumerate(out.hidden_states)}
     found |= {f"attention.{i}": attention for i, attention in enumerate(out.attentions)}
-    found |= {f"grad.{name}": parameter.grad for name, parameter in model.named_parameters()}
-    if model.config.model_type == "xlm-roberta":
+    found |= {f"grad.{name}": parameter.grad for name, parameter in model.named_parameters() if parameter.grad is not None}
+    if type(model).__name__.endswith("ForMaskedLM"):
         return found
     with torch.no_grad():
         short = ids[:, PADS:]
@@ -116,6 +135,9 @@ def write_optimizer_steps():
 
 if __name__ == "__main__":
     one_thread()
+    names = sys.argv[1:]
     for number, (variant, chosen) in enumerate(VARIANTS.items()):
-        write(variant, 1000 + number, chosen)
-    write_optimizer_steps()
+        if not names or variant in names:
+            write(variant, 1000 + number, chosen)
+    if not names:
+        write_optimizer_steps()

@@ -51,7 +51,7 @@ struct PositionSpec {
   PositionKind kind = PositionKind::learned;
   int64_t offset = 0;  // learned, sinusoidal: the table row of position 0
   Waves waves = Waves::neighbours;
-  bool stored = false;  // sinusoidal: the checkpoint contains the constant table
+  bool stored = false;  // sinusoidal, rotary: the checkpoint has the table of sines and cosines
   RotarySpec rotary = {};
   DistanceBias bias = DistanceBias::none;
   int64_t buckets = 32,
@@ -123,6 +123,8 @@ struct ExpertsSpec {
   // feed-forward layer of shared_width; 0 = shared * width.
   int64_t shared = 0, shared_width = 0;
   bool shared_gate = false;  // multiply their output by sigmoid(w x), as Qwen2-MoE does
+  // One bias is added to the weighted sum of the chosen experts, which have no biases of their own.
+  bool sum_bias = false;
 };
 
 struct FeedForwardSpec {
@@ -130,7 +132,8 @@ struct FeedForwardSpec {
   Activation activation = Activation::gelu_tanh;
   bool gated = false;  // down(f(gate(x)) * up(x)) instead of down(f(up(x)))
   int64_t width = 0;   // 0 = 4 * width
-  bool bias = true;
+  bool bias = true;    // of down; of gate and up if inner_bias is also true
+  bool inner_bias = true;
   ExpertsSpec experts = {};
 };
 
@@ -159,6 +162,9 @@ struct LatentSpec {
 
 struct StackSpec {
   int64_t layers = -1;  // 0 = embeddings only; -1 = not set, which validated() refuses
+  // The layers form this number of runs of equal length; those of a run have the same weights (Lan
+  // et al. 2020, 3.1). 0 = each layer has its own.
+  int64_t layer_groups = 0;
   // The mixer of each layer; fewer elements repeat; empty = attention in all layers. Recurrent
   // layers are causal, so only a decoder has them.
   std::vector<MixerKind> mixers = {};
@@ -217,7 +223,8 @@ enum class ProblemType { automatic, single_label, multi_label, regression };
 // al. 2022, "Scaling Vision Transformers", 3.4).
 enum class Pooling { first, mean, last, first_and_mean, attention };
 
-// The head computes output(norm(activation(transform(pool(hidden))))). Without `transform`, it has
+// The head computes output(norm(activation(transform(pool(hidden))))), or with pool_transformed
+// output(pool(norm(activation(transform(hidden))))). Without `transform`, it has
 // no activation and no norm; pooled has an output layer only with `projection`.
 struct HeadSpec {
   HeadKind kind = HeadKind::language_model;
@@ -230,9 +237,13 @@ struct HeadSpec {
   bool transform = false;  // an additional layer before the output layer
   Activation activation = Activation::gelu;
   bool transform_bias = true, transform_norm = false;
+  // language_model: outputs of the additional layer; 0 = the width of the embeddings.
+  int64_t transform_width = 0;
   Pooling pooling = Pooling::first;  // pooled, sequence
-  bool scaled = false;               // multiply hidden states by width^-1/2 (Raffel et al. 2020)
-  float softcap = 0;                 // logits z become softcap * tanh(z / softcap); 0 = off
+  // sequence: compute the additional layer for each token, and pool its outputs.
+  bool pool_transformed = false;
+  bool scaled = false;  // multiply hidden states by width^-1/2 (Raffel et al. 2020)
+  float softcap = 0;    // logits z become softcap * tanh(z / softcap); 0 = off
 };
 
 // Dropout probabilities in training.

@@ -30,8 +30,7 @@ std::vector<int64_t> words_of_bytes(std::string_view text) {
 std::vector<int64_t> most_seen(const model::Transformer& model, const std::vector<int32_t>& source,
                                int32_t start, const std::vector<int32_t>& generation) {
   const NoGradient off;
-  const model::ProbePoint last{model::ProbePoint::What::attention,
-                               std::ssize(model.decoder.blocks) - 1,
+  const model::ProbePoint last{model::ProbePoint::What::attention, model.decoder.layers - 1,
                                model::ProbePoint::Stack::cross};
   Tensor weights;  // [1, H, T, S]
   const model::Probe probe{

@@ -166,6 +166,14 @@ std::vector<Tensor> without_keys(const Tensor& whole, const std::vector<Shape>& 
   return parts;
 }
 
+// Returns the transposes of equal parts, which lie one below the other.
+std::vector<Tensor> transposed_parts(const Tensor& whole, const std::vector<Shape>& shapes) {
+  std::vector<Tensor> parts;
+  for (int64_t i = 0, rows = shapes[0][1]; i < std::ssize(shapes); ++i)
+    parts.push_back(transpose(whole.rows(i * rows, (i + 1) * rows)));
+  return parts;
+}
+
 Tensor plus(const Tensor& x, float addend) {
   Tensor y = empty(x.shape());
   for (int64_t i = 0; i < x.size(); ++i) y.data_as<float>()[i] = x.data_as<float>()[i] + addend;
@@ -186,7 +194,7 @@ int64_t group_of(Stored stored, const Transformer& model) {
       return (spec.decoder ? spec.decoder : spec.encoder)->attention.head_width;
     case Stored::convolution: return 3;
     case Stored::image_convolution: return spec.input.patch;
-    case Stored::stacked: return spec.decoder->ffn.experts.count;
+    case Stored::stacked: return (spec.decoder ? spec.decoder : spec.encoder)->ffn.experts.count;
     default: return 0;
   }
 }
@@ -226,6 +234,10 @@ std::vector<FileTensor> file_tensors(const Names& names, Transformer& model) {
 Shape shape_in_file(const FileTensor& tensor, const std::vector<Shape>& shapes) {
   Shape shape = shapes[0];
   const int64_t n = tensor.group;
+  if (tensor.stored == Stored::transposed_parts) {
+    const auto parts = std::ssize(shapes);
+    return {parts * shape[1], shape[0]};
+  }
   for (size_t i = 1; i < shapes.size(); ++i) shape[0] += shapes[i][0];
   switch (tensor.stored) {
     case Stored::transposed:
@@ -252,6 +264,11 @@ Shape shape_in_file(const FileTensor& tensor, const std::vector<Shape>& shapes) 
 
 Tensor to_file(const FileTensor& tensor, const std::vector<Tensor>& parts) {
   if (tensor.stored == Stored::keyless) return with_zero_keys(parts);
+  if (tensor.stored == Stored::transposed_parts) {
+    std::vector<Tensor> transposed;
+    for (const Tensor& part : parts) transposed.push_back(transpose(part));
+    return to_file({tensor.name, Stored::plain, tensor.parts}, transposed);
+  }
   Tensor whole = parts[0].detach();
   std::vector<Shape> shapes;
   for (const Tensor& part : parts) shapes.push_back(part.shape());
@@ -287,6 +304,7 @@ std::vector<Tensor> from_file(const FileTensor& tensor, const Tensor& value,
   if (tensor.stored == Stored::rotary_pairs) whole = swap_pairs(whole, tensor.group, false);
   if (tensor.stored == Stored::one_plus) whole = plus(whole, -1);
   if (tensor.stored == Stored::keyless) return without_keys(whole, shapes);
+  if (tensor.stored == Stored::transposed_parts) return transposed_parts(whole, shapes);
   if (shapes.size() == 1) return {whole.view(shapes[0])};
   if (tensor.stored == Stored::stacked)
     whole = whole.view({whole.dim(0) * whole.dim(1), whole.dim(2)});

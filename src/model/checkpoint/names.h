@@ -13,7 +13,8 @@ namespace fovea::model {
 // n], where n is the kernel width. image_convolution: [out, in / (n n), n, n]. stacked: all
 // experts, with a leading axis for them. flattened: [1, C] as [C]. column: [C] as [C, 1].
 // rotary_pairs: rows i and i + D / 2 of each head, which RoPE rotates together, are stored as rows
-// 2i and 2i + 1 (D: the width of a head). one_plus: the file has the factor 1 + w instead of the
+// 2i and 2i + 1 (D: the width of a head). transposed_parts: each part is stored as [in, out], one
+// below the other. one_plus: the file has the factor 1 + w instead of the
 // gain w. keyless: biases of queries, keys and values, or of keys and values, of which those of
 // keys do not exist: the file has zeros before the last part.
 enum class Stored {
@@ -27,6 +28,7 @@ enum class Stored {
   flattened,
   column,
   rotary_pairs,
+  transposed_parts,
   one_plus,
   keyless
 };
@@ -61,8 +63,8 @@ std::vector<FileTensor> file_tensors(const Names& names, Transformer& model);
 Tensor to_file(const FileTensor& tensor, const std::vector<Tensor>& parts);
 
 // The inverse of to_file(): returns the parts, in f32, with the given `shapes`. A tensor that needs
-// no change is not copied. With `keep_dtype`, the parts keep the file's dtype; transposed and
-// one_plus do not support this.
+// no change is not copied. With `keep_dtype`, the parts keep the file's dtype; the transposed
+// kinds and one_plus do not support this.
 std::vector<Tensor> from_file(const FileTensor& tensor, const Tensor& value,
                               const std::vector<Shape>& shapes, bool keep_dtype = false);
 

@@ -1,5 +1,6 @@
 #include "families/bert.h"
 
+#include "base/error.h"
 #include "families/registry.h"
 
 namespace fovea::model {
@@ -30,20 +31,38 @@ void bert_shape(Spec& s) {
   e.final_norm = false;
 }
 
-void bert_sizes(Config& io, Spec& s, float epsilon) {
+void rotary_bert_shape(Spec& s) {
+  bert_shape(s);
+  s.encoder->position.kind = PositionKind::rotary;
+}
+
+void bert_sizes(Config& io, Spec& s, const BertDefaults& defaults) {
   StackSpec& e = *s.encoder;
   io("vocab_size", s.vocabulary);
   io("hidden_size", s.width);
   io("num_hidden_layers", e.layers);
   io("num_attention_heads", e.attention.heads);
   io("intermediate_size", e.ffn.width);
-  io("hidden_act", e.ffn.activation, "gelu");
-  io("layer_norm_eps", e.norm.epsilon, epsilon);
-  io("hidden_dropout_prob", s.dropout.residual, 0.1f);
-  io("attention_probs_dropout_prob", s.dropout.attention, 0.1f);
+  io("hidden_act", e.ffn.activation, defaults.activation);
+  io("layer_norm_eps", e.norm.epsilon, defaults.epsilon);
+  io("hidden_dropout_prob", s.dropout.residual, defaults.dropout);
+  io("attention_probs_dropout_prob", s.dropout.attention, defaults.attention_dropout);
   s.dropout.embedding = s.dropout.residual;
   io("tie_word_embeddings", s.head.tied, true);
   if (s.head.kind == HeadKind::language_model) s.head.activation = e.ffn.activation;
+}
+
+void embedding_width(Config& io, Spec& s, const char* key, int64_t absent) {
+  int64_t width = embedding_width_of(s);
+  io(key, width, absent);
+  s.embedding_width = width == s.width ? 0 : width;
+}
+
+void projected_embedding_width(Config& io, Spec& s, const char* key, int64_t absent) {
+  embedding_width(io, s, key, absent);
+  if (s.embedding_width == 0)
+    fail(ErrorKind::Unsupported, "{}: {} is {}, as hidden_size; expected another width", io.name(),
+         key, s.width);
 }
 
 void positions_after_padding(Config& io, Spec& s, int64_t padding) {
@@ -75,13 +94,22 @@ Names bert_encoder_names(const std::string& prefix) {
   };
 }
 
+Names rotary_bert_in_memory(const std::string& prefix) {
+  const std::string layer = prefix + "layers.{i}.";
+  return {{prefix + "embeddings.LayerNorm.{weight,bias}", "encoder.norm.embedding.{weight,bias}"},
+          {layer + "self_attn.{q,k,v,o}_proj.{weight,bias}",
+           "encoder.{i}.attention.{query,key,value,output}.{weight,bias}"},
+          {layer + "post_{attention,mlp}_layernorm.{weight,bias}",
+           "encoder.{i}.norm.{attention,ffn}.sum.{weight,bias}"}};
+}
+
 namespace {
 
 // BERT (Devlin et al. 2019).
 void bert_config(Config& io, Spec& s) {
   bert_shape(s);
   io.padding(s, 0);
-  bert_sizes(io, s, 1e-12f);
+  bert_sizes(io, s);
   io("max_position_embeddings", s.context, 512);
   io("type_vocab_size", s.token_types, 2);
   io.only("position_embedding_type", "absolute");

@@ -1,6 +1,5 @@
 #include "families/bert.h"
 #include "families/registry.h"
-#include "transformer/transformer.h"
 
 namespace fovea::model {
 namespace {
@@ -10,10 +9,8 @@ namespace {
 void electra_config(Config& io, Spec& s) {
   bert_shape(s);
   io.padding(s, 0);
-  bert_sizes(io, s, 1e-12f);
-  int64_t width = embedding_width_of(s);
-  io("embedding_size", width, 128);
-  s.embedding_width = width == s.width ? 0 : width;
+  bert_sizes(io, s);
+  embedding_width(io, s, "embedding_size", 128);
   io("max_position_embeddings", s.context, 512);
   io("type_vocab_size", s.token_types, 2);
   io.only("position_embedding_type", "absolute");

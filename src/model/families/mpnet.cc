@@ -10,7 +10,7 @@ void mpnet_config(Config& io, Spec& s) {
   bert_shape(s);
   PositionSpec& position = s.encoder->position;
   position.bias = DistanceBias::relative;
-  bert_sizes(io, s, 1e-12f);
+  bert_sizes(io, s);
   s.padding = 1;  // independent of pad_token_id
   positions_after_padding(io, s, 1);
   io("relative_attention_num_buckets", position.buckets, 32);

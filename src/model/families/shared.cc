@@ -64,7 +64,7 @@ void tie_embeddings(Config& io, Spec& s) {
 }
 
 void llama_sizes(Config& io, Spec& s, const LlamaDefaults& defaults) {
-  StackSpec& d = *s.decoder;
+  StackSpec& d = s.decoder ? *s.decoder : *s.encoder;
   d.norm.kind = NormKind::rms;
   d.position.kind = PositionKind::rotary;
   d.ffn.gated = true;

@@ -154,22 +154,43 @@ Tensor Block::operator()(const Tensor& x, const LayerPass& pass) const {
   return ffn ? residual_sublayer(*this, h, ffn_frame, pass, feeds) : h;  // [B, T, C]
 }
 
-Tensor Block::recomputed(const Tensor& x, const LayerPass& pass) const {
-  if (!pass.recomputes(layer) || pass.probe != nullptr) return (*this)(x, pass);
-  const std::vector<Tensor> results = recompute([this, x, pass, units = row_units()] {
+Block Block::of_layer(int64_t other) const {
+  Block copy = *this;
+  copy.layer = other;
+  std::visit([&](auto& m) { m.layer = other; }, copy.mixer);
+  if (copy.cross) copy.cross->layer = other;
+  if (copy.ffn) copy.ffn->layer = other;
+  const auto move = [&](Dropout& drop) {
+    drop.substream += kSubstreamsPerLayer * static_cast<uint32_t>(other - layer);
+  };
+  for (Dropout* drop : {&copy.attention_dropout, &copy.cross_dropout, &copy.ffn_dropout})
+    move(*drop);
+  if (copy.cross) move(copy.cross->weight_dropout);
+  std::visit(
+      [&](auto& m) {
+        if constexpr (requires { m.weight_dropout; }) move(m.weight_dropout);
+      },
+      copy.mixer);
+  return copy;
+}
+
+Tensor Block::recomputed(const std::shared_ptr<const Block>& block, const Tensor& x,
+                         const LayerPass& pass) {
+  if (!pass.recomputes(block->layer) || pass.probe != nullptr) return (*block)(x, pass);
+  const std::vector<Tensor> results = recompute([block, x, pass, units = row_units()] {
     const UnitScope scope(units);
     std::vector<Tensor> losses;
     Tensor values;
     LayerPass own = pass;
     if (pass.side_losses != nullptr) own.side_losses = &losses;
     if (pass.new_values != nullptr) own.new_values = &values;
-    std::vector<Tensor> all = {(*this)(x, own)};
+    std::vector<Tensor> all = {(*block)(x, own)};
     if (values) all.push_back(values);
     all.insert(all.end(), losses.begin(), losses.end());
     return all;
   });
   auto next = results.begin() + 1;
-  const auto* attention = mixer_as<Attention>();
+  const auto* attention = block->mixer_as<Attention>();
   if (pass.new_values != nullptr && attention != nullptr && attention->spec.value_residual > 0)
     *pass.new_values = *next++;
   if (pass.side_losses != nullptr)

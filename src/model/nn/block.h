@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 
 #include "nn/ffn.h"
@@ -29,7 +30,10 @@ struct Block {
   // x [B, T, C], f32 -> [B, T, C], f32
   Tensor operator()(const Tensor& x, const LayerPass& pass) const;
   // The same; if the pass recomputes() the layer, the backward pass computes the block again.
-  Tensor recomputed(const Tensor& x, const LayerPass& pass) const;
+  static Tensor recomputed(const std::shared_ptr<const Block>& block, const Tensor& x,
+                           const LayerPass& pass);
+  // Returns the block of another layer with the same weights.
+  Block of_layer(int64_t other) const;
   // Returns the output of the mixer, plus `sum_with`, if it is not empty.
   // x [B, T, C], normalised -> [B, T, C]
   Tensor mix(const Tensor& x, const LayerPass& pass, const Tensor& sum_with = {}) const;

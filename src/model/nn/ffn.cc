@@ -29,6 +29,12 @@ Tensor change_by_expert(const Tensor& x, const std::vector<int64_t>& counts,
   return scale(grouped_linear(narrow, counts, ups, {}), adapters.front()->scale);
 }
 
+// Returns the vector [C] once for each row of x [R, C], of its dtype.
+Tensor repeated(const Tensor& vector, const Tensor& x) {
+  const Tensor first = zeros({1, x.dim(0)}, DType::i32).to(x.device());
+  return cast(embedding(first, vector.view({1, x.dim(1)})), x.dtype()).view(x.shape());
+}
+
 // The sorted choices of some tokens: their indices, i32 [n], and their number for each expert.
 struct ChosenRows {
   Tensor rows;
@@ -56,20 +62,24 @@ ChosenRows groups_with(const Groups& groups, const Tensor& tokens) {
 
 FeedForward::FeedForward(const StackSpec& stack, int64_t width, int64_t layer_)
     : spec(stack.ffn.experts), kind(stack.ffn.activation), gated(stack.ffn.gated), layer(layer_) {
-  const auto make = [&](int64_t inner, Linear& g, Linear& u, Linear& d) {
-    if (gated) g = Linear(width, inner, stack.ffn.bias);
-    u = Linear(width, inner, stack.ffn.bias);
-    d = Linear(inner, width, stack.ffn.bias, Role::residual_matrix);
+  const auto make = [&](int64_t inner, bool bias, Linear& g, Linear& u, Linear& d) {
+    const bool inner_bias = bias && stack.ffn.inner_bias;
+    if (gated) g = Linear(width, inner, inner_bias);
+    u = Linear(width, inner, inner_bias);
+    d = Linear(inner, width, bias, Role::residual_matrix);
   };
+  const bool bias = stack.ffn.bias;
   if (is_dense(spec, layer)) {
-    make(stack.ffn.width, gate, up, down);
+    make(stack.ffn.width, bias, gate, up, down);
     return;
   }
   router = Linear(width, spec.count, false);
   if (spec.selection_bias) selection_bias = {{spec.count}, Role::selection_bias, {}};
+  if (spec.sum_bias) sum_bias = {{width}, Role::bias, {}};
   experts.resize(static_cast<size_t>(spec.count));
-  for (Expert& expert : experts) make(spec.width, expert.gate, expert.up, expert.down);
-  if (spec.shared > 0) make(spec.shared_width, shared.gate, shared.up, shared.down);
+  for (Expert& expert : experts)
+    make(spec.width, bias && !spec.sum_bias, expert.gate, expert.up, expert.down);
+  if (spec.shared > 0) make(spec.shared_width, bias, shared.gate, shared.up, shared.down);
   if (spec.shared_gate) shared_gate = Linear(width, 1, false);
 }
 
@@ -192,6 +202,7 @@ Tensor FeedForward::mix(const Tensor& x, const Pass& pass) const {
   const Tensor inner =
       gated ? gated_activation(first, output(sorted, &Expert::up), kind) : activation(first, kind);
   Tensor y = combine(output(inner, &Expert::down), groups.slots, weights);  // [R, C]
+  if (sum_bias.present()) y = add(y, repeated(sum_bias.value, y));
   if (has_shared()) y = add(y, shared_output(tokens, pass));
   return cast(y, x.dtype()).view(x.shape());
 }

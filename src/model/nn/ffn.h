@@ -17,6 +17,7 @@ struct FeedForward {
   ExpertsSpec spec;
   Linear router;             // [E, C]
   Parameter selection_bias;  // [E], added to the router's scores for the choice of experts only
+  Parameter sum_bias;        // [C], added to the sum of the chosen experts
   struct Expert {
     Linear gate, up, down;
   };
@@ -53,6 +54,7 @@ struct FeedForward {
     down.each(f, name + ".down");
     router.each(f, name + ".router");
     visit(f, name + ".router.selection_bias", selection_bias);
+    visit(f, name + ".sum_bias", sum_bias);
     for (size_t e = 0; e < experts.size(); ++e)
       each_of(experts[e], f, name + ".experts." + std::to_string(e));
     each_of(shared, f, name + ".shared");

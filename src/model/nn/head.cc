@@ -49,7 +49,8 @@ Head::Head(const Spec& s, const StackSpec& last)
   const NormSpec& norm_spec = last.norm;
   if (h.pooling == Pooling::attention) attention.emplace_back(last, s.width);
   const bool words = h.kind == HeadKind::language_model;
-  const int64_t width = words && s.embedding_width > 0 ? s.embedding_width : s.width;
+  const int64_t embedding = words && s.embedding_width > 0 ? s.embedding_width : s.width;
+  const int64_t width = h.transform_width > 0 ? h.transform_width : embedding;
   if (h.transform) transform = Linear(s.width, width, h.transform_bias);
   norm = Norm(norm_spec, width, h.transform_norm);
   const int64_t outputs = words                        ? s.vocabulary
@@ -72,8 +73,10 @@ Tensor Head::pooled(const Tensor& hidden, const std::vector<Interval>& valid) co
 
 Tensor Head::features(const Tensor& hidden, const std::vector<Interval>& valid) const {
   Tensor x = hidden;
-  if (spec.kind == HeadKind::sequence || spec.kind == HeadKind::pooled) x = pooled(x, valid);
+  const bool pools = spec.kind == HeadKind::sequence || spec.kind == HeadKind::pooled;
+  if (pools && !spec.pool_transformed) x = pooled(x, valid);
   if (transform.weight.present()) x = norm(activation(transform(x), spec.activation), x.dtype());
+  if (spec.pool_transformed) x = pooled(x, valid);
   if (spec.scaled && spec.kind != HeadKind::pooled)
     x = scale(x, 1.0f / std::sqrt(static_cast<float>(x.dim(-1))));
   return x;

@@ -83,8 +83,10 @@ struct LayerPass : Pass {
 // per layer: its attention weights and its two sublayers. The two per layer of
 // cross-attention, and those of low-rank adapters, have separate ranges.
 enum class Sublayer : uint32_t { attention_weights, attention, ffn };
+constexpr uint32_t kSubstreamsPerLayer = 3;
 inline uint32_t dropout_substream(uint32_t first_substream, int64_t layer, Sublayer which) {
-  return first_substream + 1 + 3 * static_cast<uint32_t>(layer) + static_cast<uint32_t>(which);
+  return first_substream + 1 + kSubstreamsPerLayer * static_cast<uint32_t>(layer) +
+         static_cast<uint32_t>(which);
 }
 constexpr uint32_t kDecoderSubstreams = 0, kCrossSubstreams = 1 << 16, kEncoderSubstreams = 2 << 16,
                    kAdapterSubstreams = 3 << 16;

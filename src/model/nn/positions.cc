@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/math.h"
 #include "ops/units.h"
+#include "tensor/host_values.h"
 
 namespace fovea::model {
 namespace {
@@ -70,6 +71,24 @@ float dynamic_theta(const RotarySpec& s, int64_t turned, int64_t length) {
   const float stretch = std::max(static_cast<float>(length) / original, 1.0f);
   const float exponent = static_cast<float>(turned) / static_cast<float>(turned - 2);
   return s.theta * math::pow(s.factor * stretch - (s.factor - 1), exponent);
+}
+
+// Reads the turns from a table [rows, D] with the sines of each row and then its cosines.
+Turns stored_turns(const Tensor& table, int64_t T, const Tensor& positions) {
+  const Tensor floats = convert(table.to(cpu_device()), DType::f32);
+  const HostValues<float> all(floats);
+  const int64_t rows = positions ? positions.size() : T;
+  Turns turns;
+  for (int64_t i = 0; i < rows; ++i) {
+    const int64_t at = positions ? positions.data_as<int32_t>()[i] : i;
+    check(at < table.dim(0), "{} tokens; expected at most {}, the model's context", at + 1,
+          table.dim(0));
+    const auto row = all.row(at);
+    const auto middle = row.begin() + std::ssize(row) / 2;
+    turns.sines.insert(turns.sines.end(), row.begin(), middle);
+    turns.cosines.insert(turns.cosines.end(), middle, row.end());
+  }
+  return turns;
 }
 
 }  // namespace
@@ -177,6 +196,8 @@ Positions::Positions(const StackSpec& stack, int64_t context_, int64_t width, bo
   const Shape shape{spec.offset + context, width};
   if (spec.kind == PositionKind::learned) table = {shape, Role::position_embedding, {}};
   if (spec.kind == PositionKind::sinusoidal && spec.stored) table = {shape, Role::sinusoids, {}};
+  if (spec.kind == PositionKind::rotary && spec.stored)
+    table = {{context, attention.head_width}, Role::sinusoids, {}};
   if (spec.bias == DistanceBias::relative)
     bias = {{attention.heads, spec.buckets}, Role::position_embedding, {}};
 }
@@ -222,6 +243,12 @@ void Positions::prepare_angles(LayerPass& pass, int64_t T, const Tensor& positio
                                const Device& device) const {
   const auto turned =
       static_cast<int64_t>(static_cast<float>(attention.head_width) * spec.rotary.share);
+  pass.pairing = spec.rotary.neighbours ? Pairing::neighbours : Pairing::halves;
+  if (table.present()) {
+    pass.angles = pass.local_angles =
+        stored_turns(table.value, T, positions).angles(turned / 2, device);
+    return;
+  }
   RotarySpec local;
   local.theta = spec.rotary.local_theta;
   Turns turns, local_turns, latent_turns;
@@ -257,7 +284,6 @@ void Positions::prepare_angles(LayerPass& pass, int64_t T, const Tensor& positio
   pass.angles = turns.angles(turned / 2, device);
   pass.local_angles = local.theta > 0 ? local_turns.angles(turned / 2, device) : pass.angles;
   if (latent.rotary > 0) pass.latent_angles = latent_turns.angles(latent.rotary / 2, device);
-  pass.pairing = spec.rotary.neighbours ? Pairing::neighbours : Pairing::halves;
 }
 
 Tensor Positions::bias_by_distance(int64_t N) const {

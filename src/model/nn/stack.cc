@@ -9,6 +9,7 @@ Stack::Stack(const StackSpec& spec, const DropoutSpec& dropout, StackWidths widt
              Kind kind)
     : positions(spec, context, widths.of_embedding(), kind != Kind::encoder && spec.causal),
       embedding_norm(spec.norm, widths.of_embedding(), spec.embedding_norm),
+      layers(spec.layers),
       norm(spec.norm, widths.stream, spec.final_norm),
       decodes(kind != Kind::encoder),
       causal(decodes && spec.causal) {
@@ -16,9 +17,18 @@ Stack::Stack(const StackSpec& spec, const DropoutSpec& dropout, StackWidths widt
   const uint32_t first_substream = decodes ? kDecoderSubstreams : kEncoderSubstreams;
   embedding_dropout.probability = dropout.embedding;
   embedding_dropout.substream = first_substream;
-  for (int64_t layer = 0; layer < spec.layers; ++layer)
+  const int64_t step = spec.layer_groups > 0 ? layers / spec.layer_groups : 1;
+  for (int64_t layer = 0; layer < layers; layer += step)
     blocks.emplace_back(spec, dropout, widths.stream, layer, kind == Kind::decoder_across,
                         first_substream);
+}
+
+std::shared_ptr<const Block> Stack::block(int64_t layer) const {
+  if (shares_weights()) {
+    const Block& first = blocks[static_cast<size_t>(layer / (layers / std::ssize(blocks)))];
+    return std::make_shared<const Block>(first.of_layer(layer));
+  }
+  return {std::shared_ptr<const Block>(), &blocks[static_cast<size_t>(layer)]};
 }
 
 Tensor Stack::operator()(Tensor x, const Pass& given, const Tensor& given_positions,
@@ -44,16 +54,16 @@ Tensor Stack::operator()(Tensor x, const Pass& given, const Tensor& given_positi
   x = dropout(x, pass.dropout_at(embedding_dropout.probability, embedding_dropout.substream));
   if (projection.weight.present()) x = cast(projection(cast(x, pass.compute), pass), x.dtype());
   Tensor first;  // the values of the first attention layer
-  for (size_t i = 0; i < blocks.size(); ++i) {
+  for (int64_t i = 0; i < layers; ++i) {
     stop_if_requested();
-    x = probed(pass, ProbePoint::What::hidden, static_cast<int64_t>(i), std::move(x));
+    x = probed(pass, ProbePoint::What::hidden, i, std::move(x));
     pass.first_values = first;
     pass.new_values = first ? nullptr : &first;
-    x = blocks[i].recomputed(x, pass);
+    x = Block::recomputed(block(i), x, pass);
   }
   if (pass.cache != nullptr) pass.cache->end();
-  x = probed(pass, ProbePoint::What::unnormed, std::ssize(blocks), std::move(x));
-  return probed(pass, ProbePoint::What::hidden, std::ssize(blocks), norm(x, pass.compute));
+  x = probed(pass, ProbePoint::What::unnormed, layers, std::move(x));
+  return probed(pass, ProbePoint::What::hidden, layers, norm(x, pass.compute));
 }
 
 }  // namespace fovea::model

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "nn/block.h"
@@ -19,8 +20,9 @@ struct StackWidths {
 struct Stack {
   Positions positions;
   Norm embedding_norm;
-  Linear projection;  // of embeddings of another width
-  std::vector<Block> blocks;
+  Linear projection;          // of embeddings of another width
+  std::vector<Block> blocks;  // of all layers, or one for each run of layers with the same weights
+  int64_t layers = 0;
   Norm norm;
   Dropout embedding_dropout;
   bool decodes = false, causal = false;  // a decoder; tokens see only earlier ones
@@ -29,6 +31,11 @@ struct Stack {
   enum class Kind { encoder, decoder, decoder_across };
   Stack(const StackSpec& spec, const DropoutSpec& dropout, StackWidths widths, int64_t context,
         Kind kind);
+
+  bool shares_weights() const { return std::ssize(blocks) < layers; }
+  // Returns the block of a layer, which must not outlive the stack. Of layers with the same
+  // weights, each has a block with its own number, which refers to these weights.
+  std::shared_ptr<const Block> block(int64_t layer) const;
 
   // x [B, T, C], or of the embeddings' width, f32, embedded tokens; positions i32 [B, T]; empty =
   // consecutive positions, from 0 in each document of pass.mask, or from the length of each cached

@@ -39,7 +39,11 @@ Model Model::without_heads(const std::vector<HeadIndex>& muted) const {
   auto parts = std::make_shared<ModelParts>(*parts_);
   for (const HeadIndex& head : muted) {
     Stack& stack = stack_of(parts->transformer, head.kind);
-    const int64_t layers = std::ssize(stack.blocks);
+    const int64_t layers = stack.layers;
+    check(!stack.shares_weights(),
+          "layer: {} has the weights of other layers; expected a model "
+          "whose layers have their own",
+          head.layer);
     check_field(head.layer >= 0 && head.layer < layers, "layer", "{}; expected 0 to {}", head.layer,
                 layers - 1);
     Block& block = stack.blocks[static_cast<size_t>(head.layer)];

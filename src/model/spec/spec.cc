@@ -71,6 +71,20 @@ void complete_experts(const std::string& name, FeedForwardSpec& f, int64_t layer
   }
 }
 
+// Layers with the same weights must be alike in everything else too.
+void complete_layer_groups(const std::string& name, StackSpec& s) {
+  if (s.layer_groups == s.layers) s.layer_groups = 0;
+  if (s.layer_groups == 0) return;
+  check(s.layer_groups <= s.layers && s.layers % s.layer_groups == 0,
+        "spec: {}.layer_groups is {}; expected 0 or a divisor of layers, {}", name, s.layer_groups,
+        s.layers);
+  check(s.mixers.empty() && s.attention.windows.empty() && s.ffn.experts.dense_layers.empty() &&
+            s.first_norm,
+        "spec: {}.layer_groups is {} with layers that differ by mixers, windows, dense_layers or "
+        "first_norm; expected 0",
+        name, s.layer_groups);
+}
+
 // Returns the rotary part with its defaults, after checking it.
 RotarySpec complete_rotary(const std::string& name, const Spec& whole, const StackSpec& s) {
   RotarySpec r = s.position.rotary;
@@ -112,6 +126,16 @@ RotarySpec complete_rotary(const std::string& name, const Spec& whole, const Sta
   return r;
 }
 
+// A table of sines and cosines is that of all elements of a head, without scaling.
+void check_stored_rotary(const std::string& name, const StackSpec& s) {
+  const RotarySpec& r = s.position.rotary;
+  check(r.theta == 10000 && r.local_theta == 0 && r.share == 1 &&
+            r.scaling == RotaryScaling::none && s.latent.width == 0,
+        "spec: {}.position.stored is true with rotary positions of theta {}; expected theta 10000, "
+        "share 1, and neither local_theta, scaling nor latent attention",
+        name, r.theta);
+}
+
 // Checks the fields of this kind of positions, and resets those of other kinds, so that equal
 // models have equal Specs.
 void complete_position(const std::string& name, const Spec& whole, StackSpec& s) {
@@ -132,7 +156,13 @@ void complete_position(const std::string& name, const Spec& whole, StackSpec& s)
       check(whole.width % 2 == 0, "spec: width is {}; expected an even number for sinusoids",
             whole.width);
       break;
-    case PositionKind::rotary: plain.rotary = complete_rotary(name, whole, s); break;
+    case PositionKind::rotary:
+      plain.rotary = complete_rotary(name, whole, s);
+      plain.stored = p.stored;
+      if (!p.stored) break;
+      check_stored_rotary(name, s);
+      plain.waves = Waves::halves;  // the sines, followed by the cosines
+      break;
   }
   p = plain;
 }
@@ -206,6 +236,7 @@ void complete(const std::string& name, const Spec& whole, StackSpec& s) {
   complete_mixers(name, whole, s);
   complete_windows(name, s);
   complete_experts(name, s.ffn, s.layers);
+  complete_layer_groups(name, s);
   complete_position(name, whole, s);
   check(!s.parallel || (s.placement.input && !s.placement.output && !s.placement.sum),
         "spec: {}.parallel with placement input {}, output {}, sum {}; expected true, false, false",
@@ -213,6 +244,7 @@ void complete(const std::string& name, const Spec& whole, StackSpec& s) {
   check(!s.parallel || (s.residual && s.ffn.present),
         "spec: parallel sublayers need residual and ffn.present; expected both true");
   if (!s.ffn.present) s.ffn = {.present = false};  // the other fields have no effect
+  if (!s.ffn.bias) s.ffn.inner_bias = true;        // it has no effect then
   check(s.residual || !s.zero_outputs,
         "spec: {}.zero_outputs without residual is a model whose output is 0; expected residual",
         name);
@@ -245,6 +277,17 @@ void complete(HeadSpec& h) {
     h.transform_bias = true;
     h.transform_norm = false;
   }
+  if (!h.transform || !words) h.transform_width = 0;
+  // The layer of a single token is the same before and after the pooling.
+  if (!h.transform || !whole || h.pooling != Pooling::mean) h.pool_transformed = false;
+}
+
+void complete_transform_width(const Spec& s, HeadSpec& h) {
+  const int64_t width = s.embedding_width > 0 ? s.embedding_width : s.width;
+  if (h.transform_width == width) h.transform_width = 0;
+  check(h.transform_width == 0 || !h.tied,
+        "spec: head.transform_width is {} with tied; expected {}, the width of the embeddings",
+        h.transform_width, width);
 }
 
 // Checks the heads of images, whose outputs or parameters differ from those of texts.
@@ -289,6 +332,7 @@ Spec validated(Spec s) {
   check(!s.encoder || !s.decoder || !s.decoder->parallel,
         "spec: decoder.parallel cannot be combined with an encoder; expected false");
   complete(s.head);
+  complete_transform_width(s, s.head);
   if (s.source_vocabulary == s.vocabulary) s.source_vocabulary = 0;
   const bool tokens = s.input.kind == InputKind::tokens;
   check(s.encoder || tokens,

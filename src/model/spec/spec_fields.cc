@@ -165,6 +165,8 @@ void visit(FeedForwardSpec& f, OptionVisitor& v, const FieldScope& p) {
   v.integer(p.field("width", "ffn_width", "width of the feed-forward layers; 0 = 4 x width"),
             f.width, 0, kMost);
   v.boolean(p.field("bias", "ffn_bias", "biases of the feed-forward layers"), f.bias);
+  v.boolean(p.field("inner_bias", "ffn_inner_bias", "biases of gate and up, with ffn biases"),
+            f.inner_bias);
   ExpertsSpec& e = f.experts;
   v.integer(p.field("experts.count", "experts", "experts of each layer; 0 = none"), e.count, 0,
             4096);
@@ -199,11 +201,17 @@ void visit(FeedForwardSpec& f, OptionVisitor& v, const FieldScope& p) {
   v.boolean(p.field("experts.shared_gate", "shared_experts_gate",
                     "multiply the output of the shared experts by a sigmoid gate"),
             e.shared_gate);
+  v.boolean(p.field("experts.sum_bias", "experts_sum_bias",
+                    "one bias for the sum of the experts instead of biases of each expert"),
+            e.sum_bias);
 }
 
 void visit(StackSpec& s, OptionVisitor& v, const FieldScope& p) {
   v.integer(p.field("layers", "layers", "number of layers; 0 = embeddings only"), s.layers, 0,
             4096);
+  v.integer(p.field("layer_groups", "layer_groups",
+                    "equal runs of layers with the same weights; 0 = each layer has its own"),
+            s.layer_groups, 0, 4096);
   visit_mixers(
       s.mixers, v,
       p.field("mixers", "mixer",
@@ -292,8 +300,14 @@ void visit(HeadSpec& h, OptionVisitor& v) {
             h.transform_bias);
   v.boolean(field("head.transform_norm", "head_norm", "norm after the head's layer"),
             h.transform_norm);
+  v.integer(field("head.transform_width", "head_transform_width",
+                  "outputs of a language model's extra layer; 0 = the width of the embeddings"),
+            h.transform_width, 0, kMost);
   v.choice(field("head.pooling", "pooling", "how tokens become one vector"), h.pooling,
            {"first", "mean", "last", "first_and_mean", "attention"});
+  v.boolean(field("head.pool_transformed", "pool_transformed",
+                  "pool the outputs of the head's extra layer instead of its inputs"),
+            h.pool_transformed);
   v.boolean(field("head.scaled", "head_scaled", "multiply hidden states by width^-1/2"), h.scaled);
   v.number(field("head.softcap", "head_softcap", "bound of the logits; 0 = none"), h.softcap, 0,
            kAnyFactor);

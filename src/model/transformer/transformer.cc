@@ -101,9 +101,10 @@ Tensor Transformer::decode(const Sequence& tokens, const Pass& given) const {
 }
 
 void Transformer::remember(const Tensor& memory, const Pass& pass) const {
-  for (const Block& block : decoder.blocks) {
-    const auto [k, v] = block.cross->of_memory(memory, LayerPass(pass));
-    pass.cache->set_memory(block.cross->layer, k, v, pass.memory_valid);
+  for (int64_t layer = 0; layer < decoder.layers; ++layer) {
+    const auto block = decoder.block(layer);
+    const auto [k, v] = block->cross->of_memory(memory, LayerPass(pass));
+    pass.cache->set_memory(layer, k, v, pass.memory_valid);
   }
 }
 

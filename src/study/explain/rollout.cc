@@ -89,12 +89,12 @@ std::vector<double> rollout(const ExplainedOutput& output, const ExplainedText& 
   const bool both = model.spec.encoder && model.spec.decoder;
   const auto T = static_cast<size_t>(text.length());
   std::vector<double> rows = output.reads(text.length()), source(T, 0.0);
-  for (int64_t layer = std::ssize(main_stack(model).blocks); layer-- > 0;) {
+  for (int64_t layer = main_stack(model).layers; layer-- > 0;) {
     if (both) pass_half(rows, weights.at({StackName::cross, layer}), source);
     through_layer(rows, weights.at({both ? StackName::decoder : StackName::only, layer}));
   }
   if (!both) return rows;
-  for (int64_t layer = std::ssize(model.encoder.blocks); layer-- > 0;)
+  for (int64_t layer = model.encoder.layers; layer-- > 0;)
     through_layer(source, weights.at({StackName::encoder, layer}));
   for (size_t t = 0; t + 1 < T; ++t) source[t] += rows[t + 1];  // moved by one position
   return source;

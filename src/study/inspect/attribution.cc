@@ -57,7 +57,7 @@ class WayBack {
     const FrozenNorm last(run_.stack->norm, to_floats(row_of(run_.stream.back(), token_)));
     found_.difference = found_.biases + dot(g_, to_floats(row_of(run_.output, token_)));
     g_ = before_norm(last, std::move(g_));
-    const auto layers = run_.stack->blocks.size();
+    const auto layers = static_cast<size_t>(run_.stack->layers);
     found_.heads.resize(layers);
     for (auto* each : {&found_.recurrence, &found_.cross, &found_.feed_forward})
       each->resize(layers);
@@ -83,7 +83,8 @@ class WayBack {
   }
 
   void layer(size_t l) {
-    const model::Block& block = run_.stack->blocks[l];
+    const auto held = run_.stack->block(static_cast<int64_t>(l));
+    const model::Block& block = *held;
     const LayerRows rows =
         layer_rows(all_, model::AttentionKind::self, static_cast<int64_t>(l), token_);
     if (block.parallel) {

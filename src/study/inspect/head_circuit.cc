@@ -56,8 +56,8 @@ Tensor bare_first_values(const Inspection::State& all, const StackRun& run, int6
       }};
   model::LayerPass pass;
   pass.probe = &probe;
-  const model::Block& first = run.stack->blocks[static_cast<size_t>(run.first_attention)];
-  first.mix(bare(all, run, first, tokens), pass);
+  const auto first = run.stack->block(run.first_attention);
+  first->mix(bare(all, run, *first, tokens), pass);
   return values;
 }
 
@@ -131,7 +131,8 @@ HeadCircuit head_circuit(const Inspection& inspection, model::AttentionKind kind
   state->check_layer(kind, layer);
   Inspection::State::check_head(head, state->stack_spec(kind).attention.heads);
   const StackRun& run = state->run(kind);
-  const model::Block& block = run.stack->blocks[static_cast<size_t>(layer)];
+  const auto held = run.stack->block(layer);
+  const model::Block& block = *held;
   if (block.mixer_as<model::Attention>() == nullptr)
     fail(ErrorKind::Unsupported, "layer: {} has no keys of its own; expected an attention layer",
          layer);
@@ -167,7 +168,8 @@ RotaryAngles rotary_angles(const Inspection& inspection, model::AttentionKind ki
   check_field(kind != model::AttentionKind::cross, "look", "cross; expected self or encoder");
   state->check_layer(kind, layer);
   const StackRun& run = state->run(kind);
-  const model::Block& block = run.stack->blocks[static_cast<size_t>(layer)];
+  const auto held = run.stack->block(layer);
+  const model::Block& block = *held;
   const model::LayerPass& pass = run.pass;
   const auto* attention = block.mixer_as<model::Attention>();
   const model::Angles& angles = attention == nullptr    ? pass.latent_angles

@@ -33,8 +33,8 @@ model::AttentionKind kind_of(const model::ProbePoint& point) {
 }
 
 void keep_first_values(StackRun& run, int64_t layer, const Tensor& values) {
-  const auto* attention =
-      run.stack->blocks[static_cast<size_t>(layer)].mixer_as<model::Attention>();
+  const auto block = run.stack->block(layer);
+  const auto* attention = block->mixer_as<model::Attention>();
   if (attention == nullptr || attention->spec.value_residual == 0 || run.first_values) return;
   run.first_values = values.detach();
   run.first_attention = layer;
@@ -96,8 +96,8 @@ Inspection::State::State(const model::Transformer& given, std::vector<int32_t> s
   }
   for (const NeuronIndex& neuron : muted_neurons_) {
     check_layer(neuron.kind, neuron.layer);
-    const std::optional<model::FeedForward>& ffn =
-        run(neuron.kind).stack->blocks[static_cast<size_t>(neuron.layer)].ffn;
+    const auto block = run(neuron.kind).stack->block(neuron.layer);
+    const std::optional<model::FeedForward>& ffn = block->ffn;
     const int64_t width = ffn && ffn->up.weight.present() ? ffn->up.weight.shape[0] : 0;
     check_field(neuron.neuron >= 0 && neuron.neuron < width, "muted_neurons",
                 "neuron {} of layer {}; expected a neuron of a layer with {} neurons",
@@ -128,7 +128,7 @@ Inspection::State::State(const model::Transformer& given, const Tensor& pixels)
 
 void Inspection::State::read(StackRun& run, const model::Sequence& sequence,
                              const model::Pass& given) {
-  const auto layers = std::ssize(run.stack->blocks);
+  const int64_t layers = run.stack->layers;
   const int64_t row = model.spec.width * (layers + 1) * 4;
   check(run.tokens() <= kStreamBytes / row, "text: {} tokens; expected at most {} for this model",
         run.tokens(), kStreamBytes / row);
@@ -206,7 +206,7 @@ int64_t Inspection::State::keys(model::AttentionKind kind) const {
 }
 
 void Inspection::State::check_layer(model::AttentionKind kind, int64_t layer) const {
-  const auto layers = std::ssize(run(kind).stack->blocks);
+  const int64_t layers = run(kind).stack->layers;
   check_field(layer >= 0 && layer < layers, "layer", "{}; expected 0 to {}", layer, layers - 1);
 }
 
@@ -233,7 +233,8 @@ const AttentionMap& Inspection::State::attended(model::AttentionKind kind, int64
   model::LayerPass pass = run.pass;
   pass.probe = &probe;
   pass.first_values = run.first_values_of(layer);
-  const model::Block& block = run.stack->blocks[static_cast<size_t>(layer)];
+  const auto held = run.stack->block(layer);
+  const model::Block& block = *held;
   check_field(kind == model::AttentionKind::cross || block.attends(), "layer",
               "{} is recurrent and has no attention weights; expected an attention layer", layer);
   const Tensor& x = run.stream[static_cast<size_t>(layer)];
@@ -262,7 +263,7 @@ const LayerValues& Inspection::State::values(model::AttentionKind kind, int64_t 
   model::LayerPass pass = run.pass;
   pass.probe = &probe;
   pass.first_values = run.first_values_of(layer);
-  run.stack->blocks[static_cast<size_t>(layer)](run.stream[static_cast<size_t>(layer)], pass);
+  (*run.stack->block(layer))(run.stream[static_cast<size_t>(layer)], pass);
   return values;
 }
 

@@ -219,7 +219,7 @@ std::vector<double> induction(const Inspection::State& state, int64_t layer, int
   const StackRun& here = state.run(model::AttentionKind::self);
   const int64_t T = here.tokens(), H = state.stack_spec(model::AttentionKind::self).attention.heads;
   std::vector<double> scores;
-  if (!here.stack->blocks[static_cast<size_t>(layer)].attends()) return scores;
+  if (!here.stack->block(layer)->attends()) return scores;
   for (int64_t h = 0; h < H; ++h) {
     const HostValues<float> w(state.weights(model::AttentionKind::self, layer, h, {0, T}));
     double sum = 0;
@@ -237,7 +237,7 @@ std::vector<float> Inspection::rollout(model::AttentionKind kind, int64_t token)
   check_field(token >= 0 && token < T, "token", "{}; expected 0 to {}", token, T - 1);
   std::vector<double> row(static_cast<size_t>(T), 0.0);
   row[static_cast<size_t>(token)] = 1;
-  for (int64_t layer = std::ssize(run.stack->blocks); layer-- > 0;) {
+  for (int64_t layer = run.stack->layers; layer-- > 0;) {
     std::vector<double> rolled(row.size(), 0.0);  // row A
     for (int64_t h = 0; h < H; ++h)
       for (int64_t begin = 0; begin < T; begin += kQueryRows) {
@@ -259,13 +259,13 @@ std::vector<LayerSizes> Inspection::sizes(model::AttentionKind kind, bool gradie
   const StackRun& here = state->run(kind);
   const int64_t T = here.tokens(), S = state->keys(kind);
   std::vector<LayerSizes> all;
-  for (int64_t layer = 0; layer < std::ssize(here.stack->blocks); ++layer) {
+  for (int64_t layer = 0; layer < here.stack->layers; ++layer) {
     LayerSizes& sizes = all.emplace_back();
     const HostValues<float> x(here.stream[static_cast<size_t>(layer)]);
     double squares = 0;
     for (const float each : x) squares += double{each} * double{each};
     sizes.stream = static_cast<float>(std::sqrt(squares / static_cast<double>(x.size())));
-    if (!here.stack->blocks[static_cast<size_t>(layer)].attends()) continue;
+    if (!here.stack->block(layer)->attends()) continue;
     for (int64_t h = 0; h < state->stack_spec(kind).attention.heads; ++h) {
       const Mask mask = state->attended(kind, layer).options.mask;
       Diffuseness diffuse(mask, S);

@@ -65,13 +65,13 @@ std::vector<std::vector<Neuron>> strongest_neurons(const Inspection& inspection,
   const bool words =
       state->model.spec.head.kind == model::HeadKind::language_model && &run == &state->main;
   std::vector<std::vector<Neuron>> layers;
-  for (int64_t l = 0; l < std::ssize(run.stack->blocks); ++l) {
+  for (int64_t l = 0; l < run.stack->layers; ++l) {
     std::vector<Neuron>& neurons = layers.emplace_back();
-    const model::Block& block = run.stack->blocks[static_cast<size_t>(l)];
-    if (!block.ffn || !block.ffn->up.weight.present()) continue;
+    const auto block = run.stack->block(l);
+    if (!block->ffn || !block->ffn->up.weight.present()) continue;
     const LayerRows rows = layer_rows(*state, kind, l, token);
     neurons = strongest_of(to_floats(rows.hidden), count);
-    if (words) find_promoted(*state, run, block, rows, token, neurons);
+    if (words) find_promoted(*state, run, *block, rows, token, neurons);
   }
   return layers;
 }

@@ -74,10 +74,10 @@ Tensor rest_of_stack(const Inspection::State& all, const StackRun& run, int64_t 
   model::LayerPass pass = run.pass;
   pass.probe = &probe;
   Tensor first = copies(run.first_values_of(layer), x.dim(0));
-  for (size_t l = static_cast<size_t>(layer); l < run.stack->blocks.size(); ++l) {
+  for (int64_t l = layer; l < run.stack->layers; ++l) {
     pass.first_values = first;
     pass.new_values = first ? nullptr : &first;
-    x = run.stack->blocks[l](x, pass);
+    x = (*run.stack->block(l))(x, pass);
   }
   return run.stack->norm(x, DType::f32);
 }

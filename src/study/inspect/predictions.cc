@@ -146,7 +146,8 @@ double Inspection::loss() const {
 std::vector<float> gradient_sizes(const model::Transformer& model,
                                   const std::vector<int32_t>& ids) {
   const model::Spec& spec = model.spec;
-  const bool one = !spec.encoder && spec.head.kind == model::HeadKind::language_model;
+  const bool one = !spec.encoder && spec.head.kind == model::HeadKind::language_model &&
+                   spec.decoder->layer_groups == 0;
   if (!one || ids.size() < 2) return {};
   model::Transformer own = model;
   own.each([](const std::string&, model::Parameter& p) { p.value.want_gradient(); });

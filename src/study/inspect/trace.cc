@@ -197,7 +197,7 @@ class Recorder {
     const model::Stack& stack = encoder ? model_.encoder : model_.decoder;
     const model::StackSpec& spec = encoder ? *model_.spec.encoder : *model_.spec.decoder;
     return names_of(
-        point, {.layers = std::ssize(stack.blocks),
+        point, {.layers = stack.layers,
                 .reports_unnormed = family_.reports_unnormed,
                 .rotary = spec.position.kind == model::PositionKind::rotary,
                 .query_norm = spec.attention.norm != model::QueryKeyNorm::none,

@@ -161,7 +161,8 @@ Tensor normed(Steps& steps, const model::Norm& norm, const Tensor& x, const char
 void layer_steps(Steps& steps, const Inspection::State& all, const WalkQuery& query) {
   const StackRun& run = all.run(query.kind);
   const auto l = static_cast<size_t>(query.layer);
-  const model::Block& block = run.stack->blocks[l];
+  const auto held = run.stack->block(query.layer);
+  const model::Block& block = *held;
   const LayerValues& values = all.values(query.kind, query.layer);
   const auto row = [&](What what, bool cross = false) {
     return values.row(what, query.token, cross);
@@ -292,9 +293,9 @@ std::vector<std::vector<Routed>> Inspection::routing(model::AttentionKind kind,
   const NoGradient off;
   state->check_layer(kind, layer);
   const StackRun& run = state->run(kind);
-  const model::Block& block = run.stack->blocks[static_cast<size_t>(layer)];
+  const auto block = run.stack->block(layer);
   std::vector<std::vector<Routed>> all;
-  if (!block.ffn || block.ffn->experts.empty()) return all;
+  if (!block->ffn || block->ffn->experts.empty()) return all;
   for (int64_t t = 0; t < run.tokens(); ++t) {
     Steps steps(1);
     layer_steps(steps, *state, {kind, t, layer, 0, 1});

@@ -58,6 +58,15 @@ PartIndex part_of(const std::string& name) {
   return kPositions;
 }
 
+// How often a parameter of equal layers occurs: in how many layers, with how many different
+// weights; `chosen`: fraction of the experts that a token uses.
+struct Copies {
+  int64_t layers = 1, stored = 1;
+  double chosen = 1;
+  // The number of layers that use the same weights.
+  double uses() const { return static_cast<double>(layers) / static_cast<double>(stored); }
+};
+
 // Visits a model's parameters and adds each to its part.
 class Counter {
  public:
@@ -67,18 +76,19 @@ class Counter {
   }
 
   // Adds a parameter, as each_parameter() describes it.
-  void add(const std::string& name, const model::Parameter& p, int64_t copies, double chosen) {
+  void add(const std::string& name, const model::Parameter& p, const Copies& copies) {
     const PartIndex index = part_of(name);
     PlanPart& part = parts_[index];
-    const double count = static_cast<double>(elements(p.shape)) * static_cast<double>(copies);
+    const double count =
+        static_cast<double>(elements(p.shape)) * static_cast<double>(copies.stored);
     check(static_cast<double>(part.parameters) + count < kMost,
           "spec: {} has more than {} parameters; expected fewer", part.name, kMost);
-    const double active = index == kExperts ? count * chosen : count;
-    part.parameters += elements(p.shape) * copies;
+    const double active = index == kExperts ? count * copies.chosen : count;
+    part.parameters += elements(p.shape) * copies.stored;
     part.active += std::llround(active);
     if (p.role == model::Role::matrix || p.role == model::Role::residual_matrix ||
         p.role == model::Role::head_matrix)
-      part.flops += 2 * active * static_cast<double>(readers(name));
+      part.flops += 2 * active * copies.uses() * static_cast<double>(readers(name));
   }
 
   PlanPart& operator[](PartIndex index) { return parts_[index]; }
@@ -125,7 +135,8 @@ void each_of_stack(const model::Spec& spec, const model::StackSpec& stack, model
   for (int64_t layer = 0; layer < stack.layers; ++layer) {
     const bool dense =
         std::binary_search(experts.dense_layers.begin(), experts.dense_layers.end(), layer);
-    Alike& alike = kinds[{layer == 0, dense, model::mixer_of(stack, layer)}];
+    const bool first = layer == 0 && stack.layer_groups == 0;
+    Alike& alike = kinds[{first, dense, model::mixer_of(stack, layer)}];
     alike.layer = layer;
     ++alike.count;
   }
@@ -135,9 +146,10 @@ void each_of_stack(const model::Spec& spec, const model::StackSpec& stack, model
   for (const auto& [key, alike] : kinds) {
     model::Block block(stack, {}, spec.width, alike.layer,
                        kind == model::Stack::Kind::decoder_across, 0);
-    const auto visitor = [&, copies = alike.count](const std::string& parameter,
-                                                   model::Parameter& p) {
-      f(parameter, p, copies, chosen);
+    const int64_t stored = stack.layer_groups > 0 ? stack.layer_groups : alike.count;
+    const auto visitor = [&, copies = Copies{alike.count, stored, chosen}](
+                             const std::string& parameter, model::Parameter& p) {
+      f(parameter, p, copies);
     };
     block.each(visitor, name + ".layer");
   }
@@ -150,12 +162,12 @@ model::Transformer without_layers(model::Spec spec) {
   return model::Transformer(spec);
 }
 
-// Calls f(name, parameter, copies, chosen) for the parameters of the model; those of equal layers
-// are visited once, with their number as `copies`. `chosen`: fraction of the experts that a token
-// uses.
+// Calls f(name, parameter, copies) for the parameters of the model; those of equal layers are
+// visited once.
 template <class Visitor>
 void each_parameter(const model::Spec& s, const Visitor& f) {
-  without_layers(s).each([&](const std::string& name, model::Parameter& p) { f(name, p, 1, 1); });
+  without_layers(s).each(
+      [&](const std::string& name, model::Parameter& p) { f(name, p, Copies()); });
   if (s.encoder) each_of_stack(s, *s.encoder, model::Stack::Kind::encoder, "encoder", f);
   if (!s.decoder) return;
   const auto kind = s.encoder ? model::Stack::Kind::decoder_across : model::Stack::Kind::decoder;
@@ -215,8 +227,9 @@ double score_flops(const model::Spec& s, const Lengths& lengths) {
 
 std::vector<PlanPart> parts_of(const model::Spec& s, const Lengths& lengths) {
   Counter counter(s, lengths);
-  each_parameter(s, [&](const std::string& name, const model::Parameter& p, int64_t copies,
-                        double chosen) { counter.add(name, p, copies, chosen); });
+  each_parameter(s, [&](const std::string& name, const model::Parameter& p, const Copies& copies) {
+    counter.add(name, p, copies);
+  });
   counter[kScores].flops = score_flops(s, lengths);
   if (s.head.tied)
     counter[kHead].flops += 2 * static_cast<double>(s.vocabulary * model::embedding_width_of(s)) *
@@ -226,10 +239,9 @@ std::vector<PlanPart> parts_of(const model::Spec& s, const Lengths& lengths) {
 
 uint64_t moment_bytes(const model::Spec& s, const MomentOptions& options) {
   uint64_t bytes = 0;
-  each_parameter(s,
-                 [&](const std::string& name, const model::Parameter& p, int64_t copies, double) {
-                   bytes += static_cast<uint64_t>(copies) * moment_bytes(name, p, options);
-                 });
+  each_parameter(s, [&](const std::string& name, const model::Parameter& p, const Copies& copies) {
+    bytes += static_cast<uint64_t>(copies.stored) * moment_bytes(name, p, options);
+  });
   return bytes;
 }
 

@@ -31,11 +31,10 @@ void keep_first(TokenSpan& tokens, int64_t count, const text::Tokenizer& tokeniz
   tokens.bytes = std::ssize(tokenizer.decode(ids, true));
 }
 
-// Learned positions and stored sinusoids are tables of the context's length.
+// Learned positions and stored sines and cosines are tables of the context's length.
 void check_context(const model::Spec& spec, int64_t longest) {
   const model::PositionSpec& positions = spec.decoder->position;
-  const bool table = positions.kind == model::PositionKind::learned ||
-                     (positions.kind == model::PositionKind::sinusoidal && positions.stored);
+  const bool table = positions.kind == model::PositionKind::learned || positions.stored;
   check_field(!table || longest <= spec.context, "context",
               "{}; expected at most {}, the end of the model's table of positions", longest,
               spec.context);

@@ -132,7 +132,7 @@ TEST_P(Inspecting, StepsOfATokenEndWithTheBitsOfTheRun) {
         const float* expected = after.data_as<float>() + token * 16;
         for (size_t i = 0; i < 16; ++i)
           ASSERT_EQ(steps.at("ffn_stream").values[i], expected[i]) << layer << " " << token;
-        expect_sums(run.stack->blocks[static_cast<size_t>(layer)], steps);
+        expect_sums(*run.stack->block(layer), steps);
         const auto& scores = steps.at("scores").values;
         const auto& weights = steps.at("weights").values;
         double sum = 0, most = *std::max_element(scores.begin(), scores.end());

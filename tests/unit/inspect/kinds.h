@@ -69,6 +69,9 @@ inline std::vector<std::pair<std::string, model::Spec>> kinds() {
   model::Spec scaled = small();
   scaled.decoder->layer_scale = 0.3f;
   all.emplace_back("layer scale", scaled);
+  model::Spec one = small();
+  one.decoder->layer_groups = 1;
+  all.emplace_back("layers with the same weights", one);
   return all;
 }
 

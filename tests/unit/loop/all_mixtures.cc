@@ -253,6 +253,13 @@ void add_feed_forwards(List& list) {
     d.ffn.bias = false;
     d.ffn.activation = Activation::silu;
   });
+  list.encoder_with("gated with a bias of the output alone", [](Spec&, StackSpec& e) {
+    e.ffn.gated = true;
+    e.ffn.inner_bias = false;
+  });
+}
+
+void add_experts(List& list) {
   list.decoder_with("experts",
                     [](Spec&, StackSpec& d) { d.ffn.experts = {.count = 3, .chosen = 2}; });
   list.decoder_with("gated experts after a dense layer", [](Spec&, StackSpec& d) {
@@ -290,9 +297,24 @@ void add_feed_forwards(List& list) {
                      .groups = 2,
                      .groups_chosen = 1};
   });
+  list.encoder_with(
+      "experts with a bias of their sum after a dense layer", [](Spec&, StackSpec& e) {
+        e.ffn.experts = {
+            .count = 3, .normalise = false, .balance = 0.1f, .dense_layers = {0}, .sum_bias = true};
+      });
   list.decoder_with("one of the experts", [](Spec&, StackSpec& d) {
     d.ffn.experts = {.count = 3, .chosen = 1, .normalise = false, .balance = 0.5f};
   });
+}
+
+void add_layer_groups(List& list) {
+  list.encoder_with("layers with the same weights", [](Spec& s, StackSpec& e) {
+    e.layers = 4;
+    e.layer_groups = 2;
+    s.dropout = {0.1f, 0.1f, 0.1f};
+  });
+  list.decoder_with("layers with the same weights",
+                    [](Spec&, StackSpec& d) { d.layer_groups = 1; });
 }
 
 void add_heads(List& list) {
@@ -309,6 +331,17 @@ void add_heads(List& list) {
   list.encoder_with("masked words", [](Spec& s, StackSpec&) {
     s.token_types = 2;
     s.head.transform = s.head.transform_norm = s.head.bias = true;
+  });
+  list.encoder_with("masked words by a wider matrix", [](Spec& s, StackSpec&) {
+    s.embedding_width = 6;
+    s.head = {.tied = false, .transform = true, .transform_norm = true, .transform_width = 10};
+  });
+  list.encoder_with("classes of the mean of outputs", [](Spec& s, StackSpec&) {
+    s.head = {.kind = HeadKind::sequence,
+              .labels = 3,
+              .transform = true,
+              .pooling = Pooling::mean,
+              .pool_transformed = true};
   });
   list.encoder_with("pooled", [](Spec& s, StackSpec&) {
     s.head = {.kind = HeadKind::pooled, .transform = true, .activation = Activation::tanh};
@@ -412,6 +445,8 @@ std::vector<Mixture> all_mixtures() {
   add_rotations(list);
   add_norms(list);
   add_feed_forwards(list);
+  add_experts(list);
+  add_layer_groups(list);
   add_heads(list);
   add_inputs(list);
   add_pairs(list);

@@ -75,6 +75,17 @@ TEST(Plan, CountsTheParametersOfTheModel) {
   }
 }
 
+TEST(Plan, CountsWeightsOfSeveralLayersOnce) {
+  model::Spec spec = model::preset("bert-base");
+  const Plan separate = plan(spec);
+  spec.encoder->layer_groups = 3;
+  const Plan shared = plan(spec);
+  model::Transformer model(model::validated(spec));
+  EXPECT_EQ(shared.parameters, model::parameter_count(model));
+  EXPECT_EQ(4 * part(shared, "attention").parameters, part(separate, "attention").parameters);
+  EXPECT_EQ(part(shared, "attention").flops, part(separate, "attention").flops);
+}
+
 TEST(Plan, SplitsParametersIntoParts) {
   const Plan gpt = plan(model::preset("gpt2"));
   EXPECT_EQ(part(gpt, "token embedding").parameters, 50257 * 768);

@@ -100,6 +100,10 @@ TEST(ValidSpecs, ResetFieldsWithoutEffect) {
       [](Spec& s) { s.head.pooling = Pooling::mean; },
       [](Spec& s) { s.head.activation = Activation::relu; },
       [](Spec& s) { s.head.transform_norm = true; },
+      [](Spec& s) { s.head.transform_width = 5; },
+      [](Spec& s) { s.head.pool_transformed = true; },
+      [](Spec& s) { s.decoder->layer_groups = s.decoder->layers; },
+      [](Spec& s) { s.decoder->ffn.experts.sum_bias = true; },
       [](Spec& s) { s.source_vocabulary = s.vocabulary; },
       [](Spec& s) { s.input.size = 32; },
       [](Spec& s) { s.input.frames = 32; },
@@ -112,6 +116,9 @@ TEST(ValidSpecs, ResetFieldsWithoutEffect) {
     ++n;
   }
   Spec a = small_decoder(), b = small_decoder();
+  a.decoder->ffn.bias = b.decoder->ffn.bias = false;
+  a.decoder->ffn.inner_bias = false;
+  EXPECT_EQ(write_spec(validated(a)), write_spec(validated(b)));
   a.decoder->attention.bias = b.decoder->attention.bias = false;
   a.decoder->attention.key_bias = false;
   EXPECT_EQ(write_spec(validated(a)), write_spec(validated(b)));
@@ -185,6 +192,40 @@ TEST(ValidSpecs, CompleteLatentAttention) {
   s.decoder->mixers = {MixerKind::latent};
   expect_error(ErrorKind::InvalidArgument, {"decoder.latent.rotary is 5", "even"},
                [&] { validated(s); });
+}
+
+TEST(ValidSpecs, RefuseLayersWithTheSameWeightsThatDiffer) {
+  Spec given = small_decoder();
+  given.decoder->layers = 4;
+  given.decoder->layer_groups = 2;
+  EXPECT_EQ(validated(given).decoder->layer_groups, 2);
+  expect_refused(
+      given,
+      {{[](Spec& s) { s.decoder->layer_groups = 3; }, {"layer_groups is 3", "divisor", "4"}},
+       {[](Spec& s) { s.decoder->layer_groups = 8; }, {"layer_groups is 8"}},
+       {[](Spec& s) { s.decoder->attention.windows = {3}; }, {"layer_groups is 2", "windows"}},
+       {[](Spec& s) { s.decoder->mixers = {MixerKind::gru}; }, {"layer_groups", "mixers"}},
+       {[](Spec& s) { s.decoder->ffn.experts = {.count = 2, .dense_layers = {1}}; },
+        {"layer_groups", "dense_layers"}},
+       {[](Spec& s) { s.decoder->first_norm = false; }, {"layer_groups", "first_norm"}}});
+}
+
+TEST(ValidSpecs, RefuseAStoredTableOfOtherRotations) {
+  Spec given = small_decoder();
+  given.decoder->position = {.kind = PositionKind::rotary, .stored = true};
+  EXPECT_EQ(validated(given).decoder->position.waves, Waves::halves);
+  expect_refused(
+      given, {{[](Spec& s) { s.decoder->position.rotary.theta = 500; }, {"stored", "theta 500"}},
+              {[](Spec& s) { s.decoder->position.rotary.local_theta = 5; }, {"local_theta"}},
+              {[](Spec& s) { s.decoder->mixers = {MixerKind::latent}; }, {"latent attention"}}});
+}
+
+TEST(ValidSpecs, RefuseATiedHeadOfAnotherWidth) {
+  Spec s = small_encoder();
+  s.head = {.tied = false, .transform = true, .transform_width = 5};
+  EXPECT_EQ(validated(s).head.transform_width, 5);
+  s.head.tied = true;
+  expect_error(ErrorKind::InvalidArgument, {"transform_width is 5", "tied"}, [&] { validated(s); });
 }
 
 TEST(ValidSpecs, ResetAMissingFeedForwardPart) {

@@ -95,6 +95,25 @@ TEST(Transformers, ComputeLargeLogitsInBlocksWithTheSameBits) {
   EXPECT_TRUE(whole == halves);
 }
 
+// The initial table has the sines and cosines that a model without a table computes.
+TEST(Transformers, TurnQueriesAndKeysByAStoredTable) {
+  const NoGradient off;
+  Spec spec = tiny();
+  spec.decoder->position.kind = PositionKind::rotary;
+  spec.decoder->attention.head_width = 4;
+  Transformer computed(validated(spec));
+  spec.decoder->position.stored = true;
+  Transformer stored(validated(spec));
+  initialise(stored, 1);
+  std::map<std::string, Tensor> values;
+  stored.each([&](const std::string& name, Parameter& p) { values[name] = p.value; });
+  computed.each([&](const std::string& name, Parameter& p) { p.value = values.at(name); });
+  const Tensor ids = some_ids({2, 5}, 7);
+  const std::vector<float> expected = to_floats(computed.hidden(ids, causal_pass()));
+  const std::vector<float> found = to_floats(stored.hidden(ids, causal_pass()));
+  for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-5) << i;
+}
+
 // Gradients in fp32 and bf16 are close to those in double precision.
 TEST(Transformers, HaveGradientsNearThoseInDouble) {
   Spec base = tiny();
