@@ -32,6 +32,7 @@
 #include "fovea/infer/search.h"
 #include "fovea/infer/transcribe.h"
 #include "fovea/infer/translate.h"
+#include "fovea/infer/translation_scores.h"
 #include "fovea/media/audio.h"
 #include "fovea/media/image.h"
 #include "fovea/model/convert.h"

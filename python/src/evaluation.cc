@@ -11,7 +11,7 @@
 #include "fovea/evaluate.h"
 #include "fovea/evaluate_tasks.h"
 #include "fovea/infer/embed.h"
-#include "fovea/infer/translate.h"
+#include "fovea/infer/translation_scores.h"
 #include "fovea/study/linear_probe.h"
 #include "keywords.h"
 #include "values.h"
@@ -75,13 +75,21 @@ void add_evaluate(nb::module_& module) {
       },
       nb::arg("model"), nb::arg("options"));
   module.def("task_names", &task_names, "Returns the names of tasks of lm-evaluation-harness.");
+}
+
+void add_translation_scores(nb::module_& module) {
   module.def(
       "score_translations",
-      [](const std::vector<std::string>& hypotheses, const std::vector<std::string>& references) {
-        return dict_of(infer::score_translations(hypotheses, references));
+      [](const std::vector<std::string>& hypotheses, const std::vector<std::string>& references,
+         const std::string& tokenizer) {
+        using enum infer::BleuTokenizer;
+        const auto how = one_of<infer::BleuTokenizer>(
+            "tokenizer", tokenizer,
+            {{"13a", mteval_13a}, {"zh", zh}, {"char", characters}, {"none", none}});
+        return dict_of(infer::score_translations(hypotheses, references, how));
       },
-      nb::arg("hypotheses"), nb::arg("references"),
-      "Returns BLEU and chrF2 as sacrebleu computes them, and ROUGE-L.");
+      nb::arg("hypotheses"), nb::arg("references"), nb::arg("tokenizer") = "13a",
+      "Returns BLEU, chrF2, chrF2++ and TER as sacrebleu computes them, and ROUGE-1, -2 and -L.");
 }
 
 void add_similarity(nb::module_& module) {
@@ -166,6 +174,7 @@ nb::object parsed(const std::string& json) {
 
 void add_evaluation(nb::module_& module) {
   add_evaluate(module);
+  add_translation_scores(module);
   add_similarity(module);
   add_probe(module);
 }

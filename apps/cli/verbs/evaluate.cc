@@ -16,6 +16,7 @@
 #include "cli/verbs/images.h"
 #include "fovea/compare.h"
 #include "fovea/core/error.h"
+#include "fovea/infer/translation_scores.h"
 #include "fovea/text/text_lines.h"
 #include "jobs/ranks.h"
 #include "options/common_options.h"
@@ -160,6 +161,10 @@ class EvalCommand : public Command {
     table.add(as("FILE",
                  text("--references", {"--ref"},
                       "--hypotheses: file of reference translations, line by line", references_)));
+    table.add(choice("--bleu-tokenizer", {"--tokenize"},
+                     "--hypotheses: the words of BLEU, by the names of sacrebleu; for Japanese and "
+                     "Korean char, since ja-mecab and ko-mecab need MeCab",
+                     bleu_tokenizer_, {"13a", "zh", "char", "none"}));
     table.add(text("--score", {},
                    "instead of DATA: print the log-probability of each token of this text",
                    score_));
@@ -193,6 +198,7 @@ class EvalCommand : public Command {
   int run(const OptionTable& table) override {
     refuse_translation(table);
     if (!hypotheses_.empty() || !references_.empty()) return score_files(table);
+    require(table, false, {"--bleu-tokenizer"}, "--hypotheses");
     if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
     table.refuse_without("--probe");
     table.refuse_without("--tasks");
@@ -298,15 +304,16 @@ class EvalCommand : public Command {
   int score_files(const OptionTable& table) {
     if (hypotheses_.empty() || references_.empty())
       throw UsageError("--hypotheses, --references: expected both or neither");
-    allow_only(table, "--hypotheses", {"--references"});
+    allow_only(table, "--hypotheses", {"--references", "--bleu-tokenizer"});
     const auto hypotheses = text::all_lines(hypotheses_), references = text::all_lines(references_);
     if (hypotheses.size() != references.size()) {
       throw Error(ErrorKind::BadFile,
                   fmt::format("{}: has {} lines, but {} has {}; expected equal numbers",
                               hypotheses_, hypotheses.size(), references_, references.size()));
     }
-    const infer::MetricValues scores = infer::score_translations(hypotheses, references);
-    const std::vector<infer::Metric>& metrics = infer::evaluation_task("pairs").metrics;
+    const auto tokenizer = static_cast<infer::BleuTokenizer>(bleu_tokenizer_);
+    const infer::MetricValues scores = infer::score_translations(hypotheses, references, tokenizer);
+    const std::vector<infer::Metric> metrics = infer::translation_metrics(tokenizer);
     Json result;
     add_json(result, metrics, scores);
     result["sequences"] = hypotheses.size();
@@ -382,7 +389,7 @@ class EvalCommand : public Command {
   std::vector<std::string> adapters_, muted_;
   std::string against_, score_, pairs_with_scores_, hypotheses_, references_;
   std::vector<std::string> candidates_;
-  int precision_ = 0, cache_ = 0;
+  int precision_ = 0, cache_ = 0, bleu_tokenizer_ = 0;
   EvaluationData data_;
   ProbeRequest probe_;
   TasksRequest tasks_;
