@@ -13,6 +13,7 @@
 #include "cli/reports/similarity.h"
 #include "cli/verbs/eval_probe.h"
 #include "cli/verbs/eval_tasks.h"
+#include "cli/verbs/eval_vectors.h"
 #include "cli/verbs/images.h"
 #include "fovea/compare.h"
 #include "fovea/core/error.h"
@@ -138,7 +139,9 @@ class EvalCommand : public Command {
                 "agree with human scores. "
                 "With --tasks: the accuracy of choices and of generated answers, and ROUGE. "
                 "With --probe: the accuracy of a linear classifier on the vectors of MODEL, beside "
-                "that on TF-IDF. With --hypotheses and "
+                "that on TF-IDF. With --retrieval: how well it finds documents for queries. With "
+                "--sentences: how well its vectors compare, group and classify sentences. With "
+                "--hypotheses and "
                 "--references: the scores of existing translations.") {}
 
   void declare(OptionTable& table) override {
@@ -184,14 +187,17 @@ class EvalCommand : public Command {
     table.add(mute_option(muted_));
     probe_.declare(table);
     tasks_.declare(table);
+    vectors_.declare(table);
+    probe_.declare_intervals(table);
     table.show_only({"MODEL", "DATA", "--pairs", "--labels", "--images", "--one-by-one", "--beams",
                      "--hypotheses", "--references", "--score", "--sts", "--against", "--dtype",
-                     "--adapter", "--probe", "--tasks", "--limit"});
+                     "--adapter", "--probe", "--tasks", "--limit", "--retrieval", "--sentences"});
   }
 
   bool runs_on_ranks(const OptionTable& table) const override {
-    const auto others = {"--hypotheses", "--references", "--probe",     "--sts",    "--tasks",
-                         "--images",     "--score",      "--candidate", "--against"};
+    const auto others = {"--hypotheses", "--references", "--probe",    "--sts",
+                         "--tasks",      "--images",     "--score",    "--candidate",
+                         "--against",    "--retrieval",  "--sentences"};
     return std::ranges::none_of(others, [&](const char* name) { return table.given(name); });
   }
 
@@ -200,9 +206,12 @@ class EvalCommand : public Command {
     if (!hypotheses_.empty() || !references_.empty()) return score_files(table);
     require(table, false, {"--bleu-tokenizer"}, "--hypotheses");
     if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
-    table.refuse_without("--probe");
-    table.refuse_without("--tasks");
+    for (const char* action : {"--probe", "--tasks", "--retrieval", "--sentences"})
+      table.refuse_without(action);
     if (table.given("--probe")) return run_probe(table);
+    if (table.given("--retrieval")) return run_retrieval(table);
+    if (table.given("--sentences")) return run_sentences(table);
+    require(table, false, {"--bootstrap", "--seed"}, "--probe, --retrieval or --sentences");
     if (table.given("--sts")) return run_similarity(table);
     const auto open = [this] {
       return without_heads(open_model(model_, weight_precision(precision_), cache_type(cache_),
@@ -225,8 +234,8 @@ class EvalCommand : public Command {
     }
     if (data_.text.empty() && data_.pairs.empty() && data_.labels.empty())
       throw UsageError(
-          "DATA: not given; expected text files or directories, --pairs, --labels, --images, --sts "
-          "or --score");
+          "DATA: not given; expected text files or directories, --pairs, --labels, --images, "
+          "--sts, --sentences, --retrieval or --score");
     if (!against_.empty())
       allow_only(table, "--against",
                  {"MODEL", "DATA", "--dtype", "--cache-dtype", "--adapter", "--mute"});
@@ -296,9 +305,23 @@ class EvalCommand : public Command {
   }
 
   int run_probe(const OptionTable& table) {
-    allow_only(table, "--probe", {"MODEL", "--dtype", "--adapter"});
+    allow_only(table, "--probe", {"MODEL", "--dtype", "--adapter", "--bootstrap", "--seed"});
     return probe_.run(open_embedder(model_, weight_precision(precision_), adapters_of(adapters_)),
                       json);
+  }
+
+  int run_retrieval(const OptionTable& table) {
+    allow_only(table, "--retrieval", {"MODEL", "--dtype", "--adapter", "--bootstrap", "--seed"});
+    vectors_.use_intervals(probe_.options());
+    return vectors_.run_retrieval(model_, weight_precision(precision_), adapters_of(adapters_),
+                                  json);
+  }
+
+  int run_sentences(const OptionTable& table) {
+    allow_only(table, "--sentences", {"MODEL", "--dtype", "--adapter", "--bootstrap", "--seed"});
+    vectors_.use_intervals(probe_.options());
+    return vectors_.run_sentences(
+        open_embedder(model_, weight_precision(precision_), adapters_of(adapters_)), json);
   }
 
   int score_files(const OptionTable& table) {
@@ -393,6 +416,7 @@ class EvalCommand : public Command {
   EvaluationData data_;
   ProbeRequest probe_;
   TasksRequest tasks_;
+  VectorsRequest vectors_;
 };
 
 }  // namespace
