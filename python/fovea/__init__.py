@@ -88,7 +88,15 @@ from ._fovea import (
 )
 from .encoder import Encoder
 from .environment import Tools
-from .evaluating import compare, evaluate, evaluate_images, evaluate_tasks, linear_probe
+from .evaluating import (
+    compare,
+    evaluate,
+    evaluate_images,
+    evaluate_retrieval,
+    evaluate_sentences,
+    evaluate_tasks,
+    linear_probe,
+)
 from .model import Model, convert, load, open_snapshot, write_modeling
 from .planning import flops_of_hours, inference_memory, plan, plan_hosts
 from .serving import Server, serve
@@ -145,6 +153,8 @@ __all__ = [
     "empty_like",
     "evaluate",
     "evaluate_images",
+    "evaluate_retrieval",
+    "evaluate_sentences",
     "evaluate_tasks",
     "excerpt",
     "find_runs",

@@ -15,7 +15,13 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from ._hub import Path
-    from ._options import EvaluateOptions, EvaluateTasksOptions, ProbeOptions
+    from ._options import (
+        EvaluateOptions,
+        EvaluateRetrievalOptions,
+        EvaluateSentencesOptions,
+        EvaluateTasksOptions,
+        ProbeOptions,
+    )
 
 
 @documented("evaluate")
@@ -45,6 +51,30 @@ def compare(model: Model, full: Model, data: Path | Sequence[Path]) -> _fovea.Co
     """Compares the predictions of a model with those of a reference on text files."""
     files = [data] if isinstance(data, (str, os.PathLike)) else data
     return _fovea.compare(model._model, full._model, [os.fspath(file) for file in files])
+
+
+@documented("evaluate_retrieval")
+def evaluate_retrieval(
+    model: Encoder | _fovea.SparseEncoder | _fovea.MultiVectorEncoder,
+    *,
+    reranker: _fovea.Reranker | None = None,
+    **data: Unpack[EvaluateRetrievalOptions],
+) -> _fovea.RetrievalEvaluation:
+    """Measures how well a model finds documents for queries, as BEIR and trec_eval do.
+
+    reranker: sorts the documents found.
+    """
+    if isinstance(model, Encoder):
+        return _fovea.evaluate_retrieval(model._embedder, reranker, **data)
+    return _fovea.evaluate_retrieval(model, reranker, **data)
+
+
+@documented("evaluate_sentences")
+def evaluate_sentences(
+    encoder: Encoder, **data: Unpack[EvaluateSentencesOptions]
+) -> _fovea.SentenceEvaluation:
+    """Measures vectors on files of scored pairs, labelled pairs, translations or labelled texts."""
+    return _fovea.evaluate_sentences(encoder._embedder, **data)
 
 
 @documented("probe")

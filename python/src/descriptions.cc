@@ -13,10 +13,12 @@
 #include "fovea/infer/classify.h"
 #include "fovea/infer/embed.h"
 #include "fovea/infer/engine.h"
+#include "fovea/infer/evaluate_retrieval.h"
 #include "fovea/infer/search.h"
 #include "fovea/infer/transcribe.h"
 #include "fovea/infer/translate.h"
 #include "fovea/model/convert.h"
+#include "fovea/study/evaluate_sentences.h"
 #include "fovea/study/explain.h"
 #include "fovea/study/linear_probe.h"
 #include "fovea/study/trace.h"
@@ -120,6 +122,8 @@ const std::map<std::string, nb::list (*)()>& all() {
       {"convert", [] { return described(model::ConvertOptions()); }},
       {"evaluate", [] { return described(EvaluationData()); }},
       {"evaluate_tasks", [] { return described(TaskData()); }},
+      {"evaluate_retrieval", [] { return described(infer::RetrievalData()); }},
+      {"evaluate_sentences", [] { return described(study::SentenceData()); }},
   };
   return table;
 }

@@ -11,7 +11,9 @@
 #include "fovea/evaluate.h"
 #include "fovea/evaluate_tasks.h"
 #include "fovea/infer/embed.h"
-#include "fovea/infer/translate.h"
+#include "fovea/infer/evaluate_retrieval.h"
+#include "fovea/infer/translation_scores.h"
+#include "fovea/study/evaluate_sentences.h"
 #include "fovea/study/linear_probe.h"
 #include "keywords.h"
 #include "values.h"
@@ -75,13 +77,21 @@ void add_evaluate(nb::module_& module) {
       },
       nb::arg("model"), nb::arg("options"));
   module.def("task_names", &task_names, "Returns the names of tasks of lm-evaluation-harness.");
+}
+
+void add_translation_scores(nb::module_& module) {
   module.def(
       "score_translations",
-      [](const std::vector<std::string>& hypotheses, const std::vector<std::string>& references) {
-        return dict_of(infer::score_translations(hypotheses, references));
+      [](const std::vector<std::string>& hypotheses, const std::vector<std::string>& references,
+         const std::string& tokenizer) {
+        using enum infer::BleuTokenizer;
+        const auto how = one_of<infer::BleuTokenizer>(
+            "tokenizer", tokenizer,
+            {{"13a", mteval_13a}, {"zh", zh}, {"char", characters}, {"none", none}});
+        return dict_of(infer::score_translations(hypotheses, references, how));
       },
-      nb::arg("hypotheses"), nb::arg("references"),
-      "Returns BLEU and chrF2 as sacrebleu computes them, and ROUGE-L.");
+      nb::arg("hypotheses"), nb::arg("references"), nb::arg("tokenizer") = "13a",
+      "Returns BLEU, chrF2, chrF2++ and TER as sacrebleu computes them, and ROUGE-1, -2 and -L.");
 }
 
 void add_similarity(nb::module_& module) {
@@ -107,6 +117,63 @@ void add_similarity(nb::module_& module) {
         return by_name;
       },
       nb::arg("embedder"), nb::arg("file"), nb::arg("options"));
+}
+
+nb::dict dict_of_estimates(const std::vector<std::pair<std::string, infer::Estimate>>& metrics) {
+  nb::dict by_name;
+  for (const auto& [name, estimate] : metrics) by_name[name.c_str()] = estimate;
+  return by_name;
+}
+
+template <class Model>
+infer::RetrievalEvaluation retrieval_of(const Model& model, const infer::Reranker* reranker,
+                                        const nb::kwargs& given) {
+  auto data = options_from<infer::RetrievalData>(given);
+  if (reranker != nullptr)
+    data.reranker = [reranker = *reranker](const std::string& query,
+                                           const std::vector<std::string>& texts) {
+      return reranker.score(query, texts);
+    };
+  return call([model, data] { return infer::evaluate_retrieval(model, data); });
+}
+
+// The functions for each kind of vectors have one name.
+template <class Model>
+void add_retrieval_of(nb::module_& module) {
+  module.def("evaluate_retrieval", &retrieval_of<Model>, nb::arg("model"),
+             nb::arg("reranker").none(), nb::arg("options"));
+}
+
+void add_data_sets(nb::module_& module) {
+  using infer::RetrievalEvaluation;
+  nb::class_<RetrievalEvaluation>(module, "RetrievalEvaluation",
+                                  "How well a model finds documents for queries.")
+      .def_ro("queries", &RetrievalEvaluation::queries)
+      .def_ro("documents", &RetrievalEvaluation::documents)
+      .def_prop_ro("metrics",
+                   [](const RetrievalEvaluation& e) { return dict_of_estimates(e.metrics); })
+      .def_ro("notes", &RetrievalEvaluation::notes);
+  add_retrieval_of<infer::Embedder>(module);
+  add_retrieval_of<infer::SparseEmbedder>(module);
+  add_retrieval_of<infer::MultiVectorEmbedder>(module);
+  using study::SentenceScores;
+  nb::class_<SentenceScores>(module, "SentenceScores", "Metrics of vectors on a file of sentences.")
+      .def_ro("file", &SentenceScores::file)
+      .def_ro("task", &SentenceScores::task)
+      .def_ro("records", &SentenceScores::records)
+      .def_prop_ro("metrics", [](const SentenceScores& s) { return dict_of_estimates(s.metrics); });
+  using study::SentenceEvaluation;
+  nb::class_<SentenceEvaluation>(module, "SentenceEvaluation", "Metrics of vectors of sentences.")
+      .def_ro("scores", &SentenceEvaluation::scores)
+      .def_ro("notes", &SentenceEvaluation::notes);
+  module.def(
+      "evaluate_sentences",
+      [](const infer::Embedder& embedder, const nb::kwargs& given) {
+        return call([embedder, data = options_from<study::SentenceData>(given)] {
+          return study::evaluate_sentences(embedder, data);
+        });
+      },
+      nb::arg("embedder"), nb::arg("options"));
 }
 
 void add_probe(nb::module_& module) {
@@ -166,8 +233,10 @@ nb::object parsed(const std::string& json) {
 
 void add_evaluation(nb::module_& module) {
   add_evaluate(module);
+  add_translation_scores(module);
   add_similarity(module);
   add_probe(module);
+  add_data_sets(module);
 }
 
 }  // namespace fovea::python

@@ -1,5 +1,6 @@
 """Vectors, scores, labels and search: the same as from the command line."""
 
+import json
 import pickle
 import unittest
 
@@ -57,6 +58,27 @@ class Vectors(TestCase):
         rows = many.encode(TEXTS)
         self.assertEqual(rows[0].shape[1], many.width)
         np.testing.assert_allclose(np.linalg.norm(rows[0], axis=1), 1, atol=1e-5)
+
+    def test_data_sets_are_measured_as_by_the_command_line(self):
+        folder = self.folder()
+        rows = {"queries.jsonl": {"q": TEXTS[0]}, "corpus.jsonl": {f"d{i}": text for i, text in enumerate(TEXTS)}}
+        for name, texts in rows.items():
+            (folder / name).write_text("".join(json.dumps({"_id": key, "text": text}) + "\n" for key, text in texts.items()), encoding="utf-8")
+        (folder / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\nq\td0\t1\n", encoding="utf-8")
+        files = [str(folder / name) for name in (*rows, "qrels.tsv")]
+        encoder = fovea.Encoder(GOLDENS / "sentence_model")
+        found = fovea.evaluate_retrieval(encoder, files=files, cutoffs=[1], bootstrap=100)
+        printed = json.loads(program("eval", GOLDENS / "sentence_model", "--retrieval", *files, "--cutoffs", 1, "--bootstrap", 100, "--json"))
+        self.assertEqual((found.queries, found.documents), (1, 3))
+        self.assertEqual({name: metric.value for name, metric in found.metrics.items()}, {name: metric["value"] for name, metric in printed["metrics"].items()})
+        reranker = fovea.Reranker(str(GOLDENS / "cross_encoder"))
+        self.assertEqual(set(fovea.evaluate_retrieval(encoder, reranker=reranker, files=files, cutoffs=[1]).metrics), set(found.metrics))
+        self.assertEqual(fovea.evaluate_retrieval(fovea.SparseEncoder(str(GOLDENS / "sparse_model")), files=files).documents, 3)
+        pairs = folder / "pairs.tsv"
+        pairs.write_text("sentence1\tsentence2\tlabel\na\ta\t1\na\tb\t0\n", encoding="utf-8")
+        scores = fovea.evaluate_sentences(encoder, sentences=[str(pairs)]).scores
+        self.assertEqual((scores[0].task, scores[0].records), ("pairs", 2))
+        self.assertIn("average_precision", scores[0].metrics)
 
     def test_labels_entities_answers_and_masks(self):
         labels = fovea.load(GOLDENS / "classifiers/texts").classify(TEXTS)

@@ -133,6 +133,9 @@ class HowTo(FoveaTest):
     def test_embed_and_search(self):
         self.how_to()
 
+    def test_measure_an_embedder(self):
+        self.how_to()
+
     def test_transcribe_speech(self):
         self.how_to()
 

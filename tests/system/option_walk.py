@@ -239,6 +239,14 @@ def verb_cases(w):
     known = w.file("known.tsv", "".join(f"the fox {i}\t{names[str(i % 2)]}\n" for i in range(8)))
     tasks = w.folder / "tasks.jsonl"
     tasks.write_text("".join(json.dumps({"context": f"the fox {i}", "choices": [" sees", " falls"], "gold": i % 2}) + "\n" for i in range(6)))
+    queries = w.file("queries.jsonl", "".join(json.dumps({"_id": f"q{i}", "text": text}) + "\n" for i, text in enumerate(["the fox", "light", "the eye"])))
+    corpus = w.file("corpus.jsonl", "".join(json.dumps({"_id": f"d{i}", "text": text}) + "\n" for i, text in enumerate(
+        ["the fox sees", "what light falls", "the eye", "a bird", "the night", "the fox and the eye"])))
+    judgements = w.file("qrels.tsv", "query-id\tcorpus-id\tscore\nq0\td3\t1\nq0\td5\t2\nq1\td4\t1\nq2\td0\t1\n")
+    retrieval = ["--retrieval", queries, corpus, judgements, "--depth", 4, "--cutoffs", 2]
+    w.file("other_labelled.tsv", "sentence1\tsentence2\tlabel\nthe fox\tnight\t1\nthe eye\tthe eye\t0\nlight\ta bird\t0\n")
+    labelled = w.file("labelled.tsv", "sentence1\tsentence2\tlabel\n" + "".join(f"the fox\t{text}\t{i % 3 % 2}\n" for i, text in enumerate(
+        ["the eye", "light", "the fox", "night", "a bird", "the light falls"])))
     # An output is removed before each run, and its digest is a part of the result.
     return {
         ("generate", "sampling"): write,
@@ -278,6 +286,8 @@ def verb_cases(w):
         ("eval", "against"): [w.base, w.text, "--against", w.base],
         ("eval", "probe"): [sentences, "--probe", w.labels],
         ("eval", "tasks"): [w.base, "--tasks", tasks],
+        ("eval", "retrieval"): [sentences, *retrieval],
+        ("eval", "sentences"): [sentences, "--sentences", labelled],
         ("transcribe", "beams"): [w.whisper, w.folder / "0.wav"],
         ("transcribe", "greedy"): [w.whisper, w.folder / "0.wav", "--beams", 1],
         ("rerank", "pairs"): [GOLDENS / "cross_encoder", "--query", "the fox", lines],
@@ -317,6 +327,8 @@ def verb_values(w):
         "--predictions": [w.folder / "predictions.jsonl"], "--tasks": [w.folder / "tasks.jsonl"], "--shots": [1], "--delimiter": ["x"], "--samples-out": [w.folder / "samples.jsonl"],
         "--language": ["de"], "--samples": [2], "--temperatures": ["0.9"], "--compression-ratio-threshold": ["0.1"], "--logprob-threshold": ["-0.01"],
         "--no-speech-threshold": ["0.01"], "--hotwords": ["fox"], "--suppress-tokens": ["60,61,62"], "--windows": [2], "--rate": [8000], "--channels": [2],
+        "--retrieval": [w.folder / "queries.jsonl", w.folder / "corpus.jsonl", w.folder / "qrels.tsv"], "--depth": [3], "--cutoffs": ["1"], "--run-out": [w.folder / "run.txt"],
+        "--rerank": [GOLDENS / "cross_encoder"], "--sentences": [w.folder / "other_labelled.tsv"], "--bootstrap": [50], "--bleu-tokenizer": ["char"],
         "--query": ["eye"], "--sts": [w.folder / "scored.tsv"], "--check": [w.text], "--vocab-size": [280], "--min-frequency": [50], "--alphabet": [5], "--special-token": ["<x>"], "--memory": ["1M"],
         "--text": ["an eye"], "--input": [w.text], "--what": ["hidden.*"], "--layers": ["0"], "--patch": [w.text], "--other": ["an eye"], "--circuit": ["0.0"],
         "--steer": [0], "--strength": [9], "--token": [1],

@@ -128,6 +128,19 @@ class TranslateTest(FoveaTest):
         self.assertEqual(done.stdout.count(b"\n"), 3)
         self.refused(fovea("translate", self.out, text, "--refuse-long"), 2, "long.de: line 2: has ")
 
+    def test_existing_translations_are_scored_as_by_sacrebleu_and_rouge_score(self):
+        golden = json.loads((ROOT / "tests/goldens/scores.json").read_text())["corpora"][2]
+        hypotheses, references = (self.file(name, "".join(line + "\n" for line in golden[name])) for name in ("hypotheses", "references"))
+        command = ("eval", "--hypotheses", hypotheses, "--references", references, "--json")
+        for tokenizer in ("13a", "zh", "char", "none"):
+            found = json.loads(self.output(*command, "--bleu-tokenizer", tokenizer))
+            self.assertAlmostEqual(found["bleu"], golden[f"bleu_{tokenizer}"], places=9)
+            self.assertIn(f"tok:{tokenizer}|", found["bleu_signature"])
+        for name in ("chrf", "chrf_plus_plus", "ter", "rouge_1", "rouge_2", "rouge_l"):
+            self.assertAlmostEqual(found[name], golden[name], places=9)
+        self.refused(fovea(*command, "--bleu-tokenizer", "ja-mecab"), 2, "ja-mecab", "char")
+        self.refused(fovea("eval", self.out, self.text, "--bleu-tokenizer", "zh"), 2, "--bleu-tokenizer", "--hypotheses")
+
     def test_scores_require_equal_numbers_of_lines(self):
         self.file("short.en", "red\n")
         self.refused(fovea("eval", "--hypotheses", self.folder / "short.en", "--references", self.folder / "test.en"), 2,

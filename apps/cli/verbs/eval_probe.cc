@@ -6,6 +6,7 @@
 
 #include "base/files.h"
 #include "base/ordered_json.h"
+#include "cli/reports/estimate.h"
 #include "options/field_options.h"
 #include "terminal/progress.h"
 #include "terminal/signals.h"
@@ -18,13 +19,6 @@ using Json = nlohmann::ordered_json;
 
 std::string title_of(const study::ProbeResult::Vectors& vectors) {
   return vectors.layer ? fmt::format("layer {}", *vectors.layer) : "vectors";
-}
-
-std::string text_of(const study::ProbeEstimate& e, const char* sign = "") {
-  const auto number = [&](double x) {
-    return *sign != '\0' ? fmt::format("{:+.4f}", x) : fmt::format("{:.4f}", x);
-  };
-  return fmt::format("{} ({} to {})", number(e.value), number(e.low), number(e.high));
 }
 
 bool has_numbers(const study::ProbeResult& r) {
@@ -54,15 +48,11 @@ std::string as_text(const study::ProbeResult& r) {
                      numbers ? "R2 above TF-IDF" : "accuracy above TF-IDF", "C of each fold");
   out += row("TF-IDF", r.tfidf, numbers, "");
   for (const study::ProbeResult::Vectors& vectors : r.vectors)
-    out += row(title_of(vectors), vectors.scores, numbers, text_of(vectors.gain, "+"));
+    out += row(title_of(vectors), vectors.scores, numbers, text_of(vectors.gain, true));
   return out;
 }
 
-Json json_of(const study::ProbeEstimate& e) {
-  return {{"value", e.value}, {"low", e.low}, {"high", e.high}};
-}
-
-Json json_of(const study::ProbeScores& scores, bool numbers) {
+Json scores_json(const study::ProbeScores& scores, bool numbers) {
   if (numbers)
     return {{"r2", json_of(scores.r2)},
             {"pearson", json_of(scores.pearson)},
@@ -78,11 +68,11 @@ std::string as_json(const study::ProbeResult& r) {
   const bool numbers = has_numbers(r);
   Json json = {{"objective", "probe"}, {"texts", r.fold.size()}};
   if (!numbers) json.update({{"labels", r.labels}, {"majority", r.majority}});
-  json["tfidf"] = json_of(r.tfidf, numbers);
+  json["tfidf"] = scores_json(r.tfidf, numbers);
   json["vectors"] = Json::array();
   for (const study::ProbeResult::Vectors& vectors : r.vectors) {
     Json one = {{"layer", vectors.layer ? Json(*vectors.layer) : Json()}, {"width", vectors.width}};
-    one.update(json_of(vectors.scores, numbers));
+    one.update(scores_json(vectors.scores, numbers));
     one["gain"] = json_of(vectors.gain);
     json["vectors"].push_back(std::move(one));
   }
@@ -110,11 +100,18 @@ void ProbeRequest::declare(OptionTable& table) {
                .placeholder = "FILE...",
                .section = "Linear probe",
                .most = kMostFiles},
-              {"layers", {"--layers"}, "--layer"}});
+              {"layers", {"--layers"}, "--layer"},
+              {.field = "seed", .omitted = true},
+              {.field = "bootstrap", .omitted = true}});
   table.add(as("FILE", text("--predictions", {},
                             "write the fold, the label and the predictions of each text to FILE, "
                             "as JSON lines",
                             predictions_)));
+}
+
+void ProbeRequest::declare_intervals(OptionTable& table) {
+  add_fields(table, options_, {{.field = "seed", .section = "Intervals"}, {"bootstrap"}},
+             Fields::spelled);
 }
 
 int ProbeRequest::run(const infer::Embedder& embedder, bool json) {

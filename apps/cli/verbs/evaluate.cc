@@ -13,9 +13,11 @@
 #include "cli/reports/similarity.h"
 #include "cli/verbs/eval_probe.h"
 #include "cli/verbs/eval_tasks.h"
+#include "cli/verbs/eval_vectors.h"
 #include "cli/verbs/images.h"
 #include "fovea/compare.h"
 #include "fovea/core/error.h"
+#include "fovea/infer/translation_scores.h"
 #include "fovea/text/text_lines.h"
 #include "jobs/ranks.h"
 #include "options/common_options.h"
@@ -137,7 +139,9 @@ class EvalCommand : public Command {
                 "agree with human scores. "
                 "With --tasks: the accuracy of choices and of generated answers, and ROUGE. "
                 "With --probe: the accuracy of a linear classifier on the vectors of MODEL, beside "
-                "that on TF-IDF. With --hypotheses and "
+                "that on TF-IDF. With --retrieval: how well it finds documents for queries. With "
+                "--sentences: how well its vectors compare, group and classify sentences. With "
+                "--hypotheses and "
                 "--references: the scores of existing translations.") {}
 
   void declare(OptionTable& table) override {
@@ -160,6 +164,10 @@ class EvalCommand : public Command {
     table.add(as("FILE",
                  text("--references", {"--ref"},
                       "--hypotheses: file of reference translations, line by line", references_)));
+    table.add(choice("--bleu-tokenizer", {"--tokenize"},
+                     "--hypotheses: the words of BLEU, by the names of sacrebleu; for Japanese and "
+                     "Korean char, since ja-mecab and ko-mecab need MeCab",
+                     bleu_tokenizer_, {"13a", "zh", "char", "none"}));
     table.add(text("--score", {},
                    "instead of DATA: print the log-probability of each token of this text",
                    score_));
@@ -179,24 +187,31 @@ class EvalCommand : public Command {
     table.add(mute_option(muted_));
     probe_.declare(table);
     tasks_.declare(table);
+    vectors_.declare(table);
+    probe_.declare_intervals(table);
     table.show_only({"MODEL", "DATA", "--pairs", "--labels", "--images", "--one-by-one", "--beams",
                      "--hypotheses", "--references", "--score", "--sts", "--against", "--dtype",
-                     "--adapter", "--probe", "--tasks", "--limit"});
+                     "--adapter", "--probe", "--tasks", "--limit", "--retrieval", "--sentences"});
   }
 
   bool runs_on_ranks(const OptionTable& table) const override {
-    const auto others = {"--hypotheses", "--references", "--probe",     "--sts",    "--tasks",
-                         "--images",     "--score",      "--candidate", "--against"};
+    const auto others = {"--hypotheses", "--references", "--probe",    "--sts",
+                         "--tasks",      "--images",     "--score",    "--candidate",
+                         "--against",    "--retrieval",  "--sentences"};
     return std::ranges::none_of(others, [&](const char* name) { return table.given(name); });
   }
 
   int run(const OptionTable& table) override {
     refuse_translation(table);
     if (!hypotheses_.empty() || !references_.empty()) return score_files(table);
+    require(table, false, {"--bleu-tokenizer"}, "--hypotheses");
     if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
-    table.refuse_without("--probe");
-    table.refuse_without("--tasks");
+    for (const char* action : {"--probe", "--tasks", "--retrieval", "--sentences"})
+      table.refuse_without(action);
     if (table.given("--probe")) return run_probe(table);
+    if (table.given("--retrieval")) return run_retrieval(table);
+    if (table.given("--sentences")) return run_sentences(table);
+    require(table, false, {"--bootstrap", "--seed"}, "--probe, --retrieval or --sentences");
     if (table.given("--sts")) return run_similarity(table);
     const auto open = [this] {
       return without_heads(open_model(model_, weight_precision(precision_), cache_type(cache_),
@@ -219,8 +234,8 @@ class EvalCommand : public Command {
     }
     if (data_.text.empty() && data_.pairs.empty() && data_.labels.empty())
       throw UsageError(
-          "DATA: not given; expected text files or directories, --pairs, --labels, --images, --sts "
-          "or --score");
+          "DATA: not given; expected text files or directories, --pairs, --labels, --images, "
+          "--sts, --sentences, --retrieval or --score");
     if (!against_.empty())
       allow_only(table, "--against",
                  {"MODEL", "DATA", "--dtype", "--cache-dtype", "--adapter", "--mute"});
@@ -290,23 +305,38 @@ class EvalCommand : public Command {
   }
 
   int run_probe(const OptionTable& table) {
-    allow_only(table, "--probe", {"MODEL", "--dtype", "--adapter"});
+    allow_only(table, "--probe", {"MODEL", "--dtype", "--adapter", "--bootstrap", "--seed"});
     return probe_.run(open_embedder(model_, weight_precision(precision_), adapters_of(adapters_)),
                       json);
+  }
+
+  int run_retrieval(const OptionTable& table) {
+    allow_only(table, "--retrieval", {"MODEL", "--dtype", "--adapter", "--bootstrap", "--seed"});
+    vectors_.use_intervals(probe_.options());
+    return vectors_.run_retrieval(model_, weight_precision(precision_), adapters_of(adapters_),
+                                  json);
+  }
+
+  int run_sentences(const OptionTable& table) {
+    allow_only(table, "--sentences", {"MODEL", "--dtype", "--adapter", "--bootstrap", "--seed"});
+    vectors_.use_intervals(probe_.options());
+    return vectors_.run_sentences(
+        open_embedder(model_, weight_precision(precision_), adapters_of(adapters_)), json);
   }
 
   int score_files(const OptionTable& table) {
     if (hypotheses_.empty() || references_.empty())
       throw UsageError("--hypotheses, --references: expected both or neither");
-    allow_only(table, "--hypotheses", {"--references"});
+    allow_only(table, "--hypotheses", {"--references", "--bleu-tokenizer"});
     const auto hypotheses = text::all_lines(hypotheses_), references = text::all_lines(references_);
     if (hypotheses.size() != references.size()) {
       throw Error(ErrorKind::BadFile,
                   fmt::format("{}: has {} lines, but {} has {}; expected equal numbers",
                               hypotheses_, hypotheses.size(), references_, references.size()));
     }
-    const infer::MetricValues scores = infer::score_translations(hypotheses, references);
-    const std::vector<infer::Metric>& metrics = infer::evaluation_task("pairs").metrics;
+    const auto tokenizer = static_cast<infer::BleuTokenizer>(bleu_tokenizer_);
+    const infer::MetricValues scores = infer::score_translations(hypotheses, references, tokenizer);
+    const std::vector<infer::Metric> metrics = infer::translation_metrics(tokenizer);
     Json result;
     add_json(result, metrics, scores);
     result["sequences"] = hypotheses.size();
@@ -382,10 +412,11 @@ class EvalCommand : public Command {
   std::vector<std::string> adapters_, muted_;
   std::string against_, score_, pairs_with_scores_, hypotheses_, references_;
   std::vector<std::string> candidates_;
-  int precision_ = 0, cache_ = 0;
+  int precision_ = 0, cache_ = 0, bleu_tokenizer_ = 0;
   EvaluationData data_;
   ProbeRequest probe_;
   TasksRequest tasks_;
+  VectorsRequest vectors_;
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "fovea/core/options.h"
 #include "fovea/infer/embed.h"
+#include "fovea/infer/estimate.h"
 #include "fovea/model/spec.h"
 
 namespace fovea::study {
@@ -32,15 +33,12 @@ struct ProbeOptions {
   // C). Of several values, each fold uses the one with the most right labels, or the least squared
   // error, in a cross-validation of its training texts.
   std::vector<double> cs = {0.01, 0.1, 1, 10, 100};
-  uint64_t seed = 1337;  // of the folds and of the intervals
+  uint64_t seed = 1337;      // of the folds and of the intervals
+  int64_t bootstrap = 1000;  // samples of the intervals
 };
 void visit(ProbeOptions& options, OptionVisitor& visitor);  // fovea/core/options.h
 
-// A metric and its 95% interval: percentiles of 1000 bootstrap samples of the texts. The interval
-// does not contain the variation among training sets.
-struct ProbeEstimate {
-  double value = 0, low = 0, high = 0;
-};
+using ProbeEstimate = infer::Estimate;
 
 // The results of linear models on one kind of features. Each text is predicted once, by the model
 // of the folds that it is not in.

@@ -11,17 +11,6 @@
 namespace fovea::infer {
 namespace {
 
-std::string lowered_transcript(std::string_view text) {
-  std::string lower;
-  for (size_t i = 0; i < text.size();) {
-    const text::utf8::Character c = text::utf8::first(text.substr(i));
-    for (const char32_t part : text::unicode::lowercase(c.code_point))
-      if (part != 0) text::utf8::append(lower, part);
-    i += c.bytes;
-  }
-  return lower;
-}
-
 // Removes the parts that begin with one of `opening` and end with the next of `closing`, of at
 // least `least` bytes between them.
 std::string without_parts(const std::string& text, std::string_view opening,
@@ -60,7 +49,7 @@ int64_t distance(const std::vector<T>& a, const std::vector<T>& b) {
 }  // namespace
 
 std::string normalised_transcript(std::string_view text) {
-  std::string plain = without_parts(lowered_transcript(text), "<[", ">]", 0);
+  std::string plain = without_parts(lower_case(text), "<[", ">]", 0);
   plain = without_parts(plain, "(", ")", 1);
   text::GrowthLimit limit("transcript", 32, 1 << 16);
   limit.give(plain.size());
@@ -84,7 +73,7 @@ std::string normalised_transcript(std::string_view text) {
     pause = false;
     text::utf8::append(spaced, c.code_point);
   }
-  return lowered_transcript(spaced);
+  return lower_case(spaced);
 }
 
 void ErrorRates::add(std::string_view transcript, std::string_view reference) {

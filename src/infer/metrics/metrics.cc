@@ -4,15 +4,18 @@
 #include <numbers>
 
 #include "base/error.h"
+#include "base/float_mode.h"
 #include "base/math.h"
 #include "base/ordered_json.h"
 #include "fovea/core/machine.h"
+#include "fovea/infer/translation_scores.h"
 #include "metrics/bleu.h"
 #include "metrics/correlation.h"
 #include "metrics/entities.h"
 #include "metrics/error_rates.h"
 #include "metrics/predictions.h"
 #include "metrics/rouge.h"
+#include "metrics/ter.h"
 
 namespace fovea::infer {
 namespace {
@@ -28,6 +31,30 @@ std::optional<double> corpus_score(const Predictions& p) {
   Score score;
   for (const auto& [translation, reference] : *p.translations) score.add(translation, reference);
   return score.score();
+}
+
+template <BleuTokenizer tokenizer>
+struct BleuOf : Bleu {
+  BleuOf() : Bleu(tokenizer) {}
+};
+
+Metric bleu_metric(BleuTokenizer tokenizer) {
+  using enum BleuTokenizer;
+  constexpr decltype(Metric::value) kValues[] = {
+      corpus_score<BleuOf<mteval_13a>>, corpus_score<BleuOf<zh>>, corpus_score<BleuOf<characters>>,
+      corpus_score<BleuOf<none>>};
+  return {"bleu",
+          "BLEU",
+          "",
+          2,
+          true,
+          kValues[static_cast<size_t>(tokenizer)],
+          Bleu::signature(tokenizer)};
+}
+
+template <class Score>
+Metric score_metric(const char* name, const char* title, bool greater_is_better = true) {
+  return {name, title, "", 2, greater_is_better, corpus_score<Score>, Score::signature()};
 }
 
 template <double (*correlation)(const std::vector<double>&, const std::vector<double>&)>
@@ -224,16 +251,14 @@ std::vector<EvaluationTask> make_tasks() {
   const Metric right{"accuracy", "accuracy", "",
                      4,          true,       [](P p) -> Value { return accuracy(p.choices); }};
   const Metric mcc{"mcc", "MCC", "", 4, true, [](P p) -> Value { return matthews(p.choices); }};
-  const std::string by = "|version:fovea-" + version();  // in place of sacrebleu's version
-  const Metric bleu{"bleu", "BLEU", "", 2, true, corpus_score<Bleu>, Bleu::signature() + by};
-  const Metric chrf{"chrf", "chrF2", "", 2, true, corpus_score<Chrf>, Chrf::signature() + by};
-  const Metric rouge{
-      "rouge_l", "ROUGE-L", "", 2, true, corpus_score<RougeL>, RougeL::signature() + by};
   const Metric words{"wer", "WER", "", 4, false, error_rate<&ErrorRates::words>};
   const Metric characters{"cer", "CER", "", 4, false, error_rate<&ErrorRates::characters>};
   const Metric rank{"spearman", "spearman", "", 2, true, percent_correlation<spearman>};
   const Metric linear{"pearson", "pearson", "", 2, true, percent_correlation<pearson>};
 
+  // BLEU, chrF2 and ROUGE-L: a line of the progress of a training has no room for all.
+  const std::vector<Metric> scores = translation_metrics(BleuTokenizer::mteval_13a);
+  const std::vector<Metric> of_pairs = {scores[0], scores[1], scores.back()};
   const std::vector<Metric> of_tokens = {loss("nats per token"), perplexity("perplexity"), bits};
   const std::vector<Metric> of_each_token = {loss("nats per token"), perplexity("pseudo-ppl")};
   std::vector<EvaluationTask> tasks = {
@@ -243,7 +268,7 @@ std::vector<EvaluationTask> make_tasks() {
       {"spans", "encoder-decoders", "text", of_tokens, {}, "loss"},
       {"replaced_tokens", "encoders", "text", {loss("nats per token")}, {right, mcc}, "loss"},
       {"skip_gram", "word vectors", "text", {loss("nats per pair of tokens")}, {}, "loss"},
-      {"pairs", "encoder-decoders", "pairs of texts", of_tokens, {bleu, chrf, rouge}, "bleu"},
+      {"pairs", "encoder-decoders", "pairs of texts", of_tokens, of_pairs, "bleu"},
       {"speech", "speech models", "recordings", of_tokens, {words, characters}, "wer"},
       {"chats",
        "decoders",
@@ -271,6 +296,33 @@ LabelScores scores_of(const std::string& name, const ClassCounts& counts) {
 }
 
 }  // namespace
+
+std::vector<Metric> translation_metrics(BleuTokenizer tokenizer) {
+  std::vector<Metric> metrics = {bleu_metric(tokenizer),
+                                 score_metric<Chrf>("chrf", "chrF2"),
+                                 score_metric<ChrfOfWords>("chrf_plus_plus", "chrF2++"),
+                                 score_metric<Ter>("ter", "TER", false),
+                                 score_metric<MeanRouge<&Rouge::one>>("rouge_1", "ROUGE-1"),
+                                 score_metric<MeanRouge<&Rouge::two>>("rouge_2", "ROUGE-2"),
+                                 score_metric<MeanRouge<&Rouge::l>>("rouge_l", "ROUGE-L")};
+  // In place of sacrebleu's version.
+  for (Metric& metric : metrics) metric.signature += "|version:fovea-" + version();
+  return metrics;
+}
+
+MetricValues score_translations(const std::vector<std::string>& hypotheses,
+                                const std::vector<std::string>& references,
+                                BleuTokenizer tokenizer) {
+  const FloatMode mode;
+  check(hypotheses.size() == references.size(),
+        "{} translations, {} references; expected equal numbers", hypotheses.size(),
+        references.size());
+  Predictions found;
+  auto& translations = found.translations.emplace();
+  for (size_t i = 0; i < hypotheses.size(); ++i)
+    translations.emplace_back(hypotheses[i], references[i]);
+  return values_of(translation_metrics(tokenizer), found);
+}
 
 const std::vector<EvaluationTask>& evaluation_tasks() {
   static const std::vector<EvaluationTask> tasks = make_tasks();

@@ -147,14 +147,4 @@ Rouge rouge(std::string_view summary, std::string_view reference) {
           .lsum = f_of_lines(lines_of(our_lines), lines_of(their_lines))};
 }
 
-void RougeL::add(std::string_view hypothesis, std::string_view reference) {
-  const std::string ours = lowered(hypothesis), theirs = lowered(reference);
-  const Words words = words_of(ours), reference_words = words_of(theirs);
-  ++lines_;
-  sum_ += f_measure(static_cast<double>(common_length(words, reference_words)),
-                    static_cast<double>(words.size()), static_cast<double>(reference_words.size()));
-}
-
-double RougeL::score() const { return lines_ == 0 ? 0 : 100 * sum_ / static_cast<double>(lines_); }
-
 }  // namespace fovea::infer

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 
+#include "unicode/unicode.h"
+#include "unicode/utf8.h"
+
 namespace fovea::infer {
 namespace {
 
@@ -49,6 +52,17 @@ std::vector<std::string_view> words_of(std::string_view text) {
   }
   end_word(text.size());
   return words;
+}
+
+std::string lower_case(std::string_view text) {
+  std::string lower;
+  for (size_t i = 0; i < text.size();) {
+    const text::utf8::Character c = text::utf8::first(text.substr(i));
+    for (const char32_t part : text::unicode::lowercase(c.code_point))
+      if (part != 0) text::utf8::append(lower, part);
+    i += c.bytes;
+  }
+  return lower;
 }
 
 }  // namespace fovea::infer

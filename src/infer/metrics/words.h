@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -12,5 +13,9 @@ std::vector<std::string_view> words_of(std::string_view text);
 // Returns the characters of a UTF-8 text. Does not validate it: the first byte of a character
 // determines its length.
 std::vector<std::string_view> characters_of(std::string_view text);
+
+// Returns the text in lower case, character by character: a capital sigma always becomes the same
+// small letter, whereas Python's str.lower has another one at the end of a word.
+std::string lower_case(std::string_view text);
 
 }  // namespace fovea::infer

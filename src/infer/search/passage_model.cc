@@ -21,16 +21,17 @@ void scale_rows_to_unit_length(SparseVectors& vectors) {
 
 }  // namespace
 
+PassageModel::PassageModel(AnyEmbedder model) : model_(std::move(model)) {
+  if (kind() == VectorKind::sparse && similarity() != Similarity::dot &&
+      similarity() != Similarity::cosine)
+    fail(ErrorKind::Unsupported, "sparse vectors are compared by {}; expected dot or cosine",
+         name_of(similarity()));
+}
+
 PassageModel PassageModel::open(const std::string& folder) {
   switch (vector_kind(folder)) {
     case VectorKind::dense: return PassageModel(Embedder::open(folder));
-    case VectorKind::sparse: {
-      PassageModel model(SparseEmbedder::open(folder));
-      if (model.similarity() != Similarity::dot && model.similarity() != Similarity::cosine)
-        fail(ErrorKind::Unsupported, "{}: compares sparse vectors by {}; expected dot or cosine",
-             folder, name_of(model.similarity()));
-      return model;
-    }
+    case VectorKind::sparse: return PassageModel(SparseEmbedder::open(folder));
     case VectorKind::multiple: break;
   }
   return PassageModel(MultiVectorEmbedder::open(folder));

@@ -15,8 +15,11 @@ namespace fovea::infer {
 
 class PassageModel {
  public:
-  // Throws Unsupported if the model compares sparse vectors by a distance, and the errors of
-  // Embedder::open().
+  // The alternatives are in the order of VectorKind.
+  using AnyEmbedder = std::variant<Embedder, SparseEmbedder, MultiVectorEmbedder>;
+  // Throws Unsupported if the model compares sparse vectors by a distance.
+  explicit PassageModel(AnyEmbedder model);
+  // Throws also the errors of Embedder::open().
   static PassageModel open(const std::string& folder);
 
   VectorKind kind() const { return static_cast<VectorKind>(model_.index()); }
@@ -44,9 +47,6 @@ class PassageModel {
   std::vector<EmbeddedToken> embedded_tokens(const std::string& text, TextRole role) const;
 
  private:
-  // The alternatives are in the order of VectorKind.
-  using AnyEmbedder = std::variant<Embedder, SparseEmbedder, MultiVectorEmbedder>;
-  explicit PassageModel(AnyEmbedder model) : model_(std::move(model)) {}
   AnyEmbedder model_;
 };
 

@@ -4,7 +4,7 @@
 
 #include "base/fields.h"
 #include "base/float_mode.h"
-#include "probing/bootstrap.h"
+#include "metrics/bootstrap.h"
 #include "probing/probe_data.h"
 #include "probing/probe_vectors.h"
 #include "probing/tfidf.h"
@@ -123,8 +123,8 @@ class ProbeRun {
                const std::vector<int32_t>& texts) const {
     return score_of(metric, data_.folds.targets, predicted, texts);
   }
-  ProbeEstimate estimate(const SampleMetric& metric) const {
-    return bootstrap(count(), options_.seed, metric);
+  ProbeEstimate estimate(const infer::SampleMetric& metric) const {
+    return infer::bootstrap(count(), options_.bootstrap, options_.seed, metric);
   }
 
   const ProbeOptions& options_;
@@ -152,6 +152,7 @@ void visit(ProbeOptions& o, OptionVisitor& v) {
              "values, each fold uses the one that is best for its training texts"},
             o.cs, kLeastC, kMostC);
   v.seed({"seed", "seed of the folds and of the intervals"}, o.seed);
+  infer::visit_bootstrap(o.bootstrap, v);
 }
 
 ProbeResult linear_probe(const infer::Embedder& embedder, const ProbeOptions& options,

@@ -1,13 +1,16 @@
-// Compares BLEU and chrF with those of sacrebleu, and ROUGE-L with that of Google's rouge-score
-// (tools/goldens/make_scores.py).
+// Compares BLEU, chrF, chrF++ and TER with those of sacrebleu, and ROUGE with that of Google's
+// rouge-score (tools/goldens/make_scores.py).
 
 #include <gtest/gtest.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <utility>
 
+#include "fovea/infer/translation_scores.h"
 #include "metrics/bleu.h"
 #include "metrics/rouge.h"
+#include "metrics/ter.h"
 #include "metrics/words.h"
 
 namespace fovea::infer {
@@ -19,31 +22,45 @@ nlohmann::json goldens() {
   return nlohmann::json::parse(file);
 }
 
+constexpr std::pair<const char*, BleuTokenizer> kTokenizers[] = {
+    {"13a", BleuTokenizer::mteval_13a},
+    {"zh", BleuTokenizer::zh},
+    {"char", BleuTokenizer::characters},
+    {"none", BleuTokenizer::none}};
+
 TEST(Scores, TokeniseLikeSacrebleu) {
   const nlohmann::json all = goldens();  // must outlive the loop
-  for (const auto& line : all.at("words")) {
-    EXPECT_EQ(tokenized_13a(line["text"].get<std::string>()), line["tokenized"].get<std::string>())
-        << line["text"];
-  }
+  for (const auto& line : all.at("words"))
+    for (const auto& [name, tokenizer] : kTokenizers) {
+      const auto words = words_of(line.at(name).get_ref<const std::string&>());
+      const std::string ours = tokenized(line["text"].get<std::string>(), tokenizer);
+      EXPECT_EQ(words_of(ours), words) << name << ": " << line["text"];
+    }
 }
 
 TEST(Scores, MatchSacrebleuAndRougeScore) {
   const nlohmann::json all = goldens();  // must outlive the loop
   for (const auto& corpus : all.at("corpora")) {
-    Bleu bleu;
-    Chrf chrf;
-    RougeL rouge;
-    for (size_t i = 0; i < corpus["hypotheses"].size(); ++i) {
-      const auto ours = corpus["hypotheses"][i].get<std::string>();
-      const auto theirs = corpus["references"][i].get<std::string>();
-      bleu.add(ours, theirs);
-      chrf.add(ours, theirs);
-      rouge.add(ours, theirs);
+    const auto hypotheses = corpus["hypotheses"].get<std::vector<std::string>>();
+    const auto references = corpus["references"].get<std::vector<std::string>>();
+    for (const auto& [name, tokenizer] : kTokenizers) {
+      const MetricValues values = score_translations(hypotheses, references, tokenizer);
+      ASSERT_EQ(values.size(), 7u);
+      for (const auto& [metric, value] : values) {
+        const std::string key = metric == "bleu" ? metric + "_" + name : metric;
+        EXPECT_NEAR(value, corpus.at(key).get<double>(), 1e-9) << key << ": " << hypotheses.front();
+      }
     }
-    EXPECT_NEAR(bleu.score(), corpus.at("bleu").get<double>(), 1e-9) << corpus["hypotheses"];
-    EXPECT_NEAR(chrf.score(), corpus.at("chrf").get<double>(), 1e-9) << corpus["hypotheses"];
-    EXPECT_NEAR(rouge.score(), corpus.at("rouge_l").get<double>(), 1e-9) << corpus["hypotheses"];
   }
+}
+
+TEST(Scores, HaveTheSignaturesOfSacrebleu) {
+  const std::vector<Metric> metrics = translation_metrics(BleuTokenizer::zh);
+  EXPECT_TRUE(metrics[0].signature.starts_with("nrefs:1|case:mixed|eff:no|tok:zh|smooth:exp"));
+  EXPECT_TRUE(metrics[2].signature.starts_with("nrefs:1|case:mixed|eff:yes|nc:6|nw:2|space:no"));
+  EXPECT_TRUE(
+      metrics[3].signature.starts_with("nrefs:1|case:lc|tok:tercom|norm:no|punct:yes|asian:no"));
+  EXPECT_FALSE(metrics[3].greater_is_better);
 }
 
 TEST(Scores, OfSummariesMatchRougeScore) {
@@ -61,7 +78,8 @@ TEST(Scores, OfSummariesMatchRougeScore) {
 TEST(Scores, AreZeroForEmptyTexts) {
   EXPECT_EQ(Bleu().score(), 0);
   EXPECT_EQ(Chrf().score(), 0);
-  EXPECT_EQ(RougeL().score(), 0);
+  EXPECT_EQ(Ter().score(), 0);
+  EXPECT_EQ(MeanRouge<&Rouge::l>().score(), 0);
 }
 
 TEST(Words, AreSeparatedByUnicodeSpaces) {

@@ -11,7 +11,6 @@
 #include "base/threads.h"
 #include "fovea/core/random.h"
 #include "metrics/choices.h"
-#include "probing/bootstrap.h"
 #include "probing/cross_validation.h"
 #include "probing/logistic_regression.h"
 #include "probing/probe_data.h"
@@ -268,21 +267,6 @@ TEST(PairFeatures, AreDifferencesAndProducts) {
   std::fill(products.begin() + 3, products.end(), 1.0);
   EXPECT_NEAR(words.dot(0, differences.data()), 2 * idf / length, 1e-7);
   EXPECT_NEAR(words.dot(0, products.data()), 1 / (length * length), 1e-7);
-}
-
-// The standard error of a fraction p of n texts is sqrt(p (1 - p) / n).
-TEST(Bootstrap, GivesTheIntervalOfAFraction) {
-  constexpr int64_t kCount = 1000;
-  const auto fraction = [](const std::vector<int32_t>& texts) {
-    double below = 0;
-    for (const int32_t text : texts) below += text < 800;
-    return below / static_cast<double>(texts.size());
-  };
-  const ProbeEstimate e = bootstrap(kCount, 1, fraction);
-  const double error = std::sqrt(0.8 * 0.2 / kCount);
-  EXPECT_EQ(e.value, 0.8);
-  EXPECT_NEAR(e.low, 0.8 - 1.96 * error, 0.2 * error);
-  EXPECT_NEAR(e.high, 0.8 + 1.96 * error, 0.2 * error);
 }
 
 }  // namespace
