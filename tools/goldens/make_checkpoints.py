@@ -25,7 +25,7 @@ WITHOUT_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0
 ENCODERS = {
     "xlm_roberta": ("XLMRobertaForMaskedLM", {"type_vocab_size": 1, "layer_norm_eps": 1e-5}),
     "camembert": ("CamembertForMaskedLM", {"type_vocab_size": 1}),
-    "data2vec_text": ("Data2VecTextForMaskedLM", {}),
+    "data2vec_text": ("Data2VecTextForMaskedLM", {"tie_word_embeddings": False}),
     "roberta_prelayernorm": ("RobertaPreLayerNormForMaskedLM", {}),
     "albert": ("AlbertForMaskedLM", {"embedding_size": 16, "num_hidden_layers": 4, "num_hidden_groups": 2}),
     "roformer": ("RoFormerForMaskedLM", {"embedding_size": 16}),

@@ -25,25 +25,24 @@ void albert_config(Config& io, Spec& s) {
 
 const std::string kAlbert = "albert.encoder.albert_layer_groups.{i}.albert_layers.0.";
 
-const Names albert_names = {
-    {"albert.embeddings.{word,token_type}_embeddings.weight", "embedding.{token,type}"},
-    {"albert.embeddings.position_embeddings.weight", "encoder.position"},
-    {"albert.embeddings.LayerNorm.{weight,bias}", "encoder.norm.embedding.{weight,bias}"},
-    {"albert.encoder.embedding_hidden_mapping_in.{weight,bias}",
-     "encoder.projection.{weight,bias}"},
-    {kAlbert + "attention.{query,key,value,dense}.{weight,bias}",
-     "encoder.{i}.attention.{query,key,value,output}.{weight,bias}"},
-    {kAlbert + "{attention.LayerNorm,full_layer_layer_norm}.{weight,bias}",
-     "encoder.{i}.norm.{attention,ffn}.sum.{weight,bias}"},
-    {kAlbert + "{ffn,ffn_output}.{weight,bias}", "encoder.{i}.ffn.{up,down}.{weight,bias}"},
-    {"albert.pooler.{weight,bias}", "pooler.transform.{weight,bias}"},
-    {"albert.pooler.{weight,bias}", "sequence.transform.{weight,bias}"},
-    {"classifier.{weight,bias}", "sequence.output.{weight,bias}"},
-    {"classifier.{weight,bias}", "tagger.output.{weight,bias}"},
-    {"qa_outputs.{weight,bias}", "span.output.{weight,bias}"},
-    {"predictions.{dense,LayerNorm}.{weight,bias}", "head.{transform,norm}.{weight,bias}"},
-    {"predictions.bias", "head.output.bias"},
-    {"predictions.decoder.weight", "head.output.weight"}};
+const Names albert_names =
+    masked_output_names("predictions.") +
+    Names{{"albert.embeddings.{word,token_type}_embeddings.weight", "embedding.{token,type}"},
+          {"albert.embeddings.position_embeddings.weight", "encoder.position"},
+          {"albert.embeddings.LayerNorm.{weight,bias}", "encoder.norm.embedding.{weight,bias}"},
+          {"albert.encoder.embedding_hidden_mapping_in.{weight,bias}",
+           "encoder.projection.{weight,bias}"},
+          {kAlbert + "attention.{query,key,value,dense}.{weight,bias}",
+           "encoder.{i}.attention.{query,key,value,output}.{weight,bias}"},
+          {kAlbert + "{attention.LayerNorm,full_layer_layer_norm}.{weight,bias}",
+           "encoder.{i}.norm.{attention,ffn}.sum.{weight,bias}"},
+          {kAlbert + "{ffn,ffn_output}.{weight,bias}", "encoder.{i}.ffn.{up,down}.{weight,bias}"},
+          {"albert.pooler.{weight,bias}", "pooler.transform.{weight,bias}"},
+          {"albert.pooler.{weight,bias}", "sequence.transform.{weight,bias}"},
+          {"classifier.{weight,bias}", "sequence.output.{weight,bias}"},
+          {"classifier.{weight,bias}", "tagger.output.{weight,bias}"},
+          {"qa_outputs.{weight,bias}", "span.output.{weight,bias}"},
+          {"predictions.{dense,LayerNorm}.{weight,bias}", "head.{transform,norm}.{weight,bias}"}};
 
 }  // namespace
 
@@ -58,7 +57,7 @@ const Family albert = {
     albert_config,
     albert_names,
     "albert.",
-    {".position_ids", "predictions.decoder.bias", "albert.pooler.weight", "albert.pooler.bias",
-     "sop_classifier.classifier.weight", "sop_classifier.classifier.bias"}};
+    {".position_ids", "predictions.bias", "predictions.decoder.bias", "albert.pooler.weight",
+     "albert.pooler.bias", "sop_classifier.classifier.weight", "sop_classifier.classifier.bias"}};
 
 }  // namespace fovea::model

@@ -103,6 +103,13 @@ Names rotary_bert_in_memory(const std::string& prefix) {
            "encoder.{i}.norm.{attention,ffn}.sum.{weight,bias}"}};
 }
 
+Names masked_output_names(const std::string& stem) {
+  return {{stem + "decoder.bias", "head.output.bias", Stored::plain,
+           [](const Spec& spec) { return !spec.head.tied; }},
+          {stem + "bias", "head.output.bias"},
+          {stem + "decoder.weight", "head.output.weight"}};
+}
+
 namespace {
 
 // BERT (Devlin et al. 2019).
@@ -125,9 +132,8 @@ const Names bert_names =
     Names{{"bert.pooler.dense.{weight,bias}", "sequence.transform.{weight,bias}"},
           {"classifier.{weight,bias}", "sequence.output.{weight,bias}"},
           {"cls.predictions.transform.{dense,LayerNorm}.{weight,bias}",
-           "head.{transform,norm}.{weight,bias}"},
-          {"cls.predictions.bias", "head.output.bias"},
-          {"cls.predictions.decoder.weight", "head.output.weight"}};
+           "head.{transform,norm}.{weight,bias}"}} +
+    masked_output_names("cls.predictions.");
 
 }  // namespace
 
@@ -143,8 +149,8 @@ const Family bert = {
     bert_config,
     bert_names,
     "bert.",
-    {".position_ids", "cls.predictions.decoder.bias", "bert.pooler.dense.weight",
-     "bert.pooler.dense.bias", "cls.seq_relationship.weight", "cls.seq_relationship.bias",
-     "linear.weight"}};
+    {".position_ids", "cls.predictions.bias", "cls.predictions.decoder.bias",
+     "bert.pooler.dense.weight", "bert.pooler.dense.bias", "cls.seq_relationship.weight",
+     "cls.seq_relationship.bias", "linear.weight"}};
 
 }  // namespace fovea::model

@@ -30,6 +30,9 @@ void rotary_bert_shape(Spec& s);
 // Returns the names of the tensors that BERT and RoBERTa share: those of the encoder and of some
 // heads.
 Names bert_encoder_names(const std::string& prefix);
+// Returns the names of the output layer of a masked language model. transformers stores its bias
+// twice, and reads the layer's own one if the matrix is not tied.
+Names masked_output_names(const std::string& stem);
 // The heads of RoBERTa and similar families.
 std::vector<Architecture> roberta_architectures(const std::string& stem);
 Names roberta_head_names();

@@ -36,13 +36,13 @@ const Names jina_in_memory =
 
 }  // namespace
 
-const Family jina_embeddings_v3 = {
-    "jina_embeddings_v3",
-    roberta_architectures("JinaEmbeddingsV3"),
-    jina_config,
-    jina_names,
-    "roberta.",
-    {"lm_head.decoder.bias", "roberta.pooler.dense.weight", "roberta.pooler.dense.bias"},
-    jina_in_memory};
+const Family jina_embeddings_v3 = {"jina_embeddings_v3",
+                                   roberta_architectures("JinaEmbeddingsV3"),
+                                   jina_config,
+                                   jina_names,
+                                   "roberta.",
+                                   {"lm_head.bias", "lm_head.decoder.bias",
+                                    "roberta.pooler.dense.weight", "roberta.pooler.dense.bias"},
+                                   jina_in_memory};
 
 }  // namespace fovea::model

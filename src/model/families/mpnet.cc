@@ -17,24 +17,25 @@ void mpnet_config(Config& io, Spec& s) {
   if (io.reading()) io.refuse_unknown({});
 }
 
-const Names mpnet_names = {
-    {"mpnet.embeddings.{word,position}_embeddings.weight", "{embedding.token,encoder.position}"},
-    {"mpnet.embeddings.LayerNorm.{weight,bias}", "encoder.norm.embedding.{weight,bias}"},
-    {"mpnet.encoder.relative_attention_bias.weight", "encoder.distance", Stored::transposed},
-    {"mpnet.encoder.layer.{i}.attention.attn.{q,k,v,o}.{weight,bias}",
-     "encoder.{i}.attention.{query,key,value,output}.{weight,bias}"},
-    {"mpnet.encoder.layer.{i}.{attention,output}.LayerNorm.{weight,bias}",
-     "encoder.{i}.norm.{attention,ffn}.sum.{weight,bias}"},
-    {"mpnet.encoder.layer.{i}.{intermediate,output}.dense.{weight,bias}",
-     "encoder.{i}.ffn.{up,down}.{weight,bias}"},
-    {"mpnet.pooler.dense.{weight,bias}", "pooler.transform.{weight,bias}"},
-    {"lm_head.{dense,layer_norm}.{weight,bias}", "head.{transform,norm}.{weight,bias}"},
-    {"lm_head.bias", "head.output.bias"},
-    {"lm_head.decoder.weight", "head.output.weight"},
-    {"classifier.{dense,out_proj}.{weight,bias}", "sequence.{transform,output}.{weight,bias}"},
-    {"classifier.{weight,bias}", "tagger.output.{weight,bias}"},
-    {"qa_outputs.{weight,bias}", "span.output.{weight,bias}"},
-};
+const Names mpnet_names =
+    masked_output_names("lm_head.") +
+    Names{
+        {"mpnet.embeddings.{word,position}_embeddings.weight",
+         "{embedding.token,encoder.position}"},
+        {"mpnet.embeddings.LayerNorm.{weight,bias}", "encoder.norm.embedding.{weight,bias}"},
+        {"mpnet.encoder.relative_attention_bias.weight", "encoder.distance", Stored::transposed},
+        {"mpnet.encoder.layer.{i}.attention.attn.{q,k,v,o}.{weight,bias}",
+         "encoder.{i}.attention.{query,key,value,output}.{weight,bias}"},
+        {"mpnet.encoder.layer.{i}.{attention,output}.LayerNorm.{weight,bias}",
+         "encoder.{i}.norm.{attention,ffn}.sum.{weight,bias}"},
+        {"mpnet.encoder.layer.{i}.{intermediate,output}.dense.{weight,bias}",
+         "encoder.{i}.ffn.{up,down}.{weight,bias}"},
+        {"mpnet.pooler.dense.{weight,bias}", "pooler.transform.{weight,bias}"},
+        {"lm_head.{dense,layer_norm}.{weight,bias}", "head.{transform,norm}.{weight,bias}"},
+        {"classifier.{dense,out_proj}.{weight,bias}", "sequence.{transform,output}.{weight,bias}"},
+        {"classifier.{weight,bias}", "tagger.output.{weight,bias}"},
+        {"qa_outputs.{weight,bias}", "span.output.{weight,bias}"},
+    };
 
 }  // namespace
 
@@ -47,7 +48,7 @@ const Family mpnet = {"mpnet",
                       mpnet_config,
                       mpnet_names,
                       "mpnet.",
-                      {".position_ids", "lm_head.decoder.bias", "mpnet.pooler.dense.weight",
-                       "mpnet.pooler.dense.bias"}};
+                      {".position_ids", "lm_head.bias", "lm_head.decoder.bias",
+                       "mpnet.pooler.dense.weight", "mpnet.pooler.dense.bias"}};
 
 }  // namespace fovea::model

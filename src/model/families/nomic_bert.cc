@@ -116,27 +116,28 @@ void nomic_config(Config& io, Spec& s) {
 
 const std::string kNomic = "nomic_bert.encoder.layers.{i}.";
 
-const Names nomic_names = {
-    {"nomic_bert.embeddings.{word,token_type}_embeddings.weight", "embedding.{token,type}"},
-    {"nomic_bert.emb_ln.{weight,bias}", "encoder.norm.embedding.{weight,bias}"},
-    {kNomic + "attn.Wqkv.{weight,bias}", "encoder.{i}.attention.{query+key+value}.{weight,bias}"},
-    {kNomic + "attn.out_proj.{weight,bias}", "encoder.{i}.attention.output.{weight,bias}"},
-    {kNomic + "norm{1,2}.{weight,bias}", "encoder.{i}.norm.{attention,ffn}.sum.{weight,bias}"},
-    {kNomic + "mlp.fc{12,11}.{weight,bias}", "encoder.{i}.ffn.{gate,up}.{weight,bias}",
-     Stored::plain, [](const Spec& s) { return s.encoder->ffn.gated; }},
-    {kNomic + "mlp.fc{1,2}.{weight,bias}", "encoder.{i}.ffn.{up,down}.{weight,bias}"},
-    {kNomic + "mlp.router.layer.weight", "encoder.{i}.ffn.router.weight"},
-    {kNomic + "mlp.experts.mlp.w1", "encoder.{i}.ffn.experts.{e}.up.weight"},
-    {kNomic + "mlp.experts.mlp.w2", "encoder.{i}.ffn.experts.{e}.down.weight",
-     Stored::transposed_parts},
-    {kNomic + "mlp.experts.bias", "encoder.{i}.ffn.sum_bias"},
-    {"nomic_bert.pooler.dense.{weight,bias}", "sequence.transform.{weight,bias}"},
-    {"classifier.{weight,bias}", "sequence.output.{weight,bias}"},
-    {"classifier.{weight,bias}", "tagger.output.{weight,bias}"},
-    {"cls.predictions.transform.{dense,layer_norm}.{weight,bias}",
-     "head.{transform,norm}.{weight,bias}"},
-    {"cls.predictions.bias", "head.output.bias"},
-    {"cls.predictions.decoder.weight", "head.output.weight"}};
+const Names nomic_names =
+    masked_output_names("cls.predictions.") +
+    Names{
+        {"nomic_bert.embeddings.{word,token_type}_embeddings.weight", "embedding.{token,type}"},
+        {"nomic_bert.emb_ln.{weight,bias}", "encoder.norm.embedding.{weight,bias}"},
+        {kNomic + "attn.Wqkv.{weight,bias}",
+         "encoder.{i}.attention.{query+key+value}.{weight,bias}"},
+        {kNomic + "attn.out_proj.{weight,bias}", "encoder.{i}.attention.output.{weight,bias}"},
+        {kNomic + "norm{1,2}.{weight,bias}", "encoder.{i}.norm.{attention,ffn}.sum.{weight,bias}"},
+        {kNomic + "mlp.fc{12,11}.{weight,bias}", "encoder.{i}.ffn.{gate,up}.{weight,bias}",
+         Stored::plain, [](const Spec& s) { return s.encoder->ffn.gated; }},
+        {kNomic + "mlp.fc{1,2}.{weight,bias}", "encoder.{i}.ffn.{up,down}.{weight,bias}"},
+        {kNomic + "mlp.router.layer.weight", "encoder.{i}.ffn.router.weight"},
+        {kNomic + "mlp.experts.mlp.w1", "encoder.{i}.ffn.experts.{e}.up.weight"},
+        {kNomic + "mlp.experts.mlp.w2", "encoder.{i}.ffn.experts.{e}.down.weight",
+         Stored::transposed_parts},
+        {kNomic + "mlp.experts.bias", "encoder.{i}.ffn.sum_bias"},
+        {"nomic_bert.pooler.dense.{weight,bias}", "sequence.transform.{weight,bias}"},
+        {"classifier.{weight,bias}", "sequence.output.{weight,bias}"},
+        {"classifier.{weight,bias}", "tagger.output.{weight,bias}"},
+        {"cls.predictions.transform.{dense,layer_norm}.{weight,bias}",
+         "head.{transform,norm}.{weight,bias}"}};
 
 const Names nomic_in_memory = rotary_bert_in_memory("nomic_bert.") +
                               Names{{"nomic_bert.layers.{i}.mlp.{gate,up,down}_proj.weight",
@@ -154,7 +155,8 @@ const Family nomic_bert = {
     nomic_config,
     nomic_names,
     "nomic_bert.",
-    {"cls.predictions.decoder.bias", "pooler.dense.weight", "pooler.dense.bias"},
+    {"cls.predictions.bias", "cls.predictions.decoder.bias", "pooler.dense.weight",
+     "pooler.dense.bias"},
     nomic_in_memory};
 
 }  // namespace fovea::model

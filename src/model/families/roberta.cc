@@ -34,11 +34,11 @@ Names prelayernorm_names(const std::string& prefix) {
 }  // namespace
 
 Names roberta_head_names() {
-  return {
-      {"classifier.{dense,out_proj}.{weight,bias}", "sequence.{transform,output}.{weight,bias}"},
-      {"lm_head.{dense,layer_norm}.{weight,bias}", "head.{transform,norm}.{weight,bias}"},
-      {"lm_head.bias", "head.output.bias"},
-      {"lm_head.decoder.weight", "head.output.weight"}};
+  return Names{
+             {"classifier.{dense,out_proj}.{weight,bias}",
+              "sequence.{transform,output}.{weight,bias}"},
+             {"lm_head.{dense,layer_norm}.{weight,bias}", "head.{transform,norm}.{weight,bias}"}} +
+         masked_output_names("lm_head.");
 }
 
 std::vector<Architecture> roberta_architectures(const std::string& stem) {
@@ -56,10 +56,13 @@ Family roberta_family(const char* model_type, const std::string& stem,
                       const char* prefix = "roberta.",
                       void (*config)(Config&, Spec&) = roberta_config) {
   const std::string pooler = std::string(prefix) + "pooler.dense.";
-  return {
-      model_type, roberta_architectures(stem),
-      config,     bert_encoder_names(prefix) + prelayernorm_names(prefix) + roberta_head_names(),
-      prefix,     {".position_ids", "lm_head.decoder.bias", pooler + "weight", pooler + "bias"}};
+  return {model_type,
+          roberta_architectures(stem),
+          config,
+          bert_encoder_names(prefix) + prelayernorm_names(prefix) + roberta_head_names(),
+          prefix,
+          {".position_ids", "lm_head.bias", "lm_head.decoder.bias", pooler + "weight",
+           pooler + "bias"}};
 }
 
 }  // namespace

@@ -29,9 +29,8 @@ const Names roformer_names =
         {"roformer.embeddings_project.{weight,bias}", "encoder.projection.{weight,bias}"},
         {"classifier.{dense,out_proj}.{weight,bias}", "sequence.{transform,output}.{weight,bias}"},
         {"cls.predictions.transform.{dense,LayerNorm}.{weight,bias}",
-         "head.{transform,norm}.{weight,bias}"},
-        {"cls.predictions.bias", "head.output.bias"},
-        {"cls.predictions.decoder.weight", "head.output.weight"}};
+         "head.{transform,norm}.{weight,bias}"}} +
+    masked_output_names("cls.predictions.");
 
 }  // namespace
 
@@ -44,6 +43,6 @@ const Family roformer = {"roformer",
                          roformer_config,
                          roformer_names,
                          "roformer.",
-                         {"cls.predictions.decoder.bias"}};
+                         {"cls.predictions.bias", "cls.predictions.decoder.bias"}};
 
 }  // namespace fovea::model

@@ -52,6 +52,13 @@ std::string decoder_bias_of(const std::string& name) {
   return name.substr(0, name.size() - 4) + "decoder.bias";
 }
 
+// The inverse, for files that have only the other one.
+std::string bias_beside(const std::string& name) {
+  constexpr std::string_view kDecoder = "decoder.bias";
+  if (!name.ends_with(kDecoder)) return "";
+  return name.substr(0, name.size() - kDecoder.size()) + "bias";
+}
+
 // The memory that must remain besides that of the weights.
 constexpr uint64_t kReserve = uint64_t{256} << 20;
 
@@ -69,7 +76,7 @@ const StoredTensor* Loader::find(const std::string& name) const {
   }
   for (const std::string& spelling : spellings)
     if (const auto* stored = file_.find(spelling)) return stored;
-  return nullptr;
+  return file_.find(bias_beside(name));
 }
 
 // Returns whether the file uses the names that transformers has in memory, if they differ.
