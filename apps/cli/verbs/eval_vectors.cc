@@ -118,7 +118,7 @@ int VectorsRequest::run_retrieval(const std::string& folder, model::WeightPrecis
       return infer::evaluate_retrieval(model, retrieval_, progress);
     });
   };
-  const auto opened = [&](auto model) {
+  const auto opened = [&](const auto& model) {
     warn(model.warnings());
     return measure(model);
   };

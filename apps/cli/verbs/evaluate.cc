@@ -139,9 +139,8 @@ class EvalCommand : public Command {
                 "agree with human scores. "
                 "With --tasks: the accuracy of choices and of generated answers, and ROUGE. "
                 "With --probe: the accuracy of a linear classifier on the vectors of MODEL, beside "
-                "that on TF-IDF. With --retrieval: how well it finds documents for queries. With "
-                "--sentences: how well its vectors compare, group and classify sentences. With "
-                "--hypotheses and "
+                "that on TF-IDF. With --retrieval and --sentences: how well "
+                "vectors find documents, and compare and group sentences. With --hypotheses and "
                 "--references: the scores of existing translations.") {}
 
   void declare(OptionTable& table) override {
@@ -189,9 +188,9 @@ class EvalCommand : public Command {
     tasks_.declare(table);
     vectors_.declare(table);
     probe_.declare_intervals(table);
-    table.show_only({"MODEL", "DATA", "--pairs", "--labels", "--images", "--one-by-one", "--beams",
+    table.show_only({"MODEL", "DATA", "--pairs", "--labels", "--images", "--one-by-one",
                      "--hypotheses", "--references", "--score", "--sts", "--against", "--dtype",
-                     "--adapter", "--probe", "--tasks", "--limit", "--retrieval", "--sentences"});
+                     "--probe", "--tasks", "--limit", "--retrieval", "--sentences"});
   }
 
   bool runs_on_ranks(const OptionTable& table) const override {

@@ -81,12 +81,12 @@ void Chrf::add(std::string_view hypothesis, std::string_view reference) {
   const std::string ours = without_spaces(hypothesis), theirs = without_spaces(reference);
   const std::vector<size_t> our_begins = begins_of(ours), their_begins = begins_of(theirs);
   for (int i = 0; i < kCharacters; ++i) {
-    const auto n = static_cast<size_t>(i + 1);
+    const auto n = static_cast<size_t>(i) + 1;
     count(i, character_ngrams(ours, our_begins, n), character_ngrams(theirs, their_begins, n));
   }
   const auto our_words = parted_words(hypothesis), their_words = parted_words(reference);
   for (int i = kCharacters; i < orders_; ++i) {
-    const auto n = static_cast<size_t>(i + 1 - kCharacters);
+    const auto n = static_cast<size_t>(i - kCharacters) + 1;
     count(i, word_ngrams(our_words, n), word_ngrams(their_words, n));
   }
 }

@@ -202,10 +202,7 @@ RetrievalEvaluation evaluate_with(const PassageModel& model, const RetrievalData
 
 void visit(RetrievalData& o, OptionVisitor& v) {
   constexpr int64_t kMost = 1'000'000;
-  v.texts({"files",
-           "find the documents of a corpus for queries, and compare them with judgements: three "
-           "files with the layout of BEIR, queries (_id, text), documents (_id, title, text) and "
-           "judgements (query-id, corpus-id, score)"},
+  v.texts({"files", "queries, documents, judgements in the layout of BEIR (docs/embed.md)"},
           o.files);
   v.integer({"depth", "documents to find for each query; 0 = 1000, or 100 that are reranked"},
             o.depth, 0, kMost);

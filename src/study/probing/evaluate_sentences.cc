@@ -199,11 +199,7 @@ class SentenceRun {
 }  // namespace
 
 void visit(SentenceData& o, OptionVisitor& v) {
-  v.texts({"sentences",
-           "measure the vectors on files of sentences, by their names of columns or keys: "
-           "sentence1, sentence2 and score (similarity), or label (pairs), or neither "
-           "(translations); text and label (clusters, labels)"},
-          o.sentences);
+  v.texts({"sentences", "measure vectors on sets of sentences (docs/embed.md)"}, o.sentences);
   infer::visit_bootstrap(o.bootstrap, v);
   v.seed({"seed", "seed of the intervals, the folds and the first means of k-means"}, o.seed);
 }

@@ -15,10 +15,12 @@
 #include "fovea/infer/classify.h"
 #include "fovea/infer/embed.h"
 #include "fovea/infer/engine.h"
+#include "fovea/infer/evaluate_retrieval.h"
 #include "fovea/infer/search.h"
 #include "fovea/infer/transcribe.h"
 #include "fovea/infer/translate.h"
 #include "fovea/model/convert.h"
+#include "fovea/study/evaluate_sentences.h"
 #include "fovea/study/explain.h"
 #include "fovea/study/inspect.h"
 #include "fovea/study/linear_probe.h"
@@ -85,15 +87,15 @@ class Survey : public OptionVisitor {
 
 template <class Options>
 class Descriptions : public testing::Test {};
-using All =
-    testing::Types<train::TrainOptions, train::DistillationOptions, train::EmbedderTraining,
-                   infer::GenerateOptions, infer::EngineOptions, infer::TranslateOptions,
-                   infer::TranscribeOptions, infer::EmbedOptions, infer::RerankOptions,
-                   infer::ClassifyOptions, train::PlanOptions, EvaluationData, BenchOptions,
-                   model::ConvertOptions, infer::SearchBuildOptions, infer::SearchOptions,
-                   infer::ClusterOptions, AnswerOptions, text::TokenizerTraining,
-                   study::TraceOptions, study::InspectInput, model::HeadIndex,
-                   study::ExplainOptions, study::ProbeOptions, LabOptions, ScaleOptions, TaskData>;
+using All = testing::Types<train::TrainOptions, train::DistillationOptions, train::EmbedderTraining,
+                           infer::GenerateOptions, infer::EngineOptions, infer::TranslateOptions,
+                           infer::TranscribeOptions, infer::EmbedOptions, infer::RerankOptions,
+                           infer::ClassifyOptions, train::PlanOptions, EvaluationData, BenchOptions,
+                           model::ConvertOptions, infer::SearchBuildOptions, infer::SearchOptions,
+                           infer::ClusterOptions, AnswerOptions, text::TokenizerTraining,
+                           study::TraceOptions, study::InspectInput, model::HeadIndex,
+                           study::ExplainOptions, study::ProbeOptions, LabOptions, ScaleOptions,
+                           TaskData, infer::RetrievalData, study::SentenceData>;
 TYPED_TEST_SUITE(Descriptions, All);
 
 TYPED_TEST(Descriptions, HaveUniqueNamesAndDefaultsInRange) {
