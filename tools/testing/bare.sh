@@ -25,7 +25,7 @@ prepare_wheel() {
   install_packages "$1" python3-venv python3-numpy
   mkdir "$1/wheels"
   cp "$root"/build/dist/fovea_lm-*.whl "$1/wheels"
-  "$root/build/release/fovea" train "$root/LICENSE" --out "$1/model" --preset tiny --steps 20 --sample-every 0 >> "$1.log" 2>&1
+  "$root/build/release/fovea" train "$root/LICENSE" --out "$1/model" --preset tiny --context 256 --steps 20 --sample-every 0 >> "$1.log" 2>&1
   cat > "$1/chat.py" << PYTHON
 import fovea
 model = fovea.load("/model", chat_template="$root/tests/goldens/chat_templates/chatml.jinja")
