@@ -1,8 +1,10 @@
 """--device: the model of a GPU, which every machine has, and the messages where there is no GPU."""
 import json
 import shutil
+import subprocess
 import unittest
 
+from ranks_test import ENVIRONMENT, MPI, command_of, errors_in
 from support import ROOT, FoveaTest, fovea
 
 
@@ -60,10 +62,38 @@ class Devices(FoveaTest):
             self.equal_weights("train", prompts, "--objective", objective, "--reward", "numeric:answer", "--answer-tokens", 6, *tuned)
         self.equal_weights("distil", base, "tiny", text, "--context", 64, "--heads", 2, "--width", 32, "--sample-every", 0, "--evaluate-windows", 1)
 
-    def test_what_has_no_kernel_is_refused_by_name(self):
-        result = fovea("train", self.text, "--preset", "t5-small", "--layers", 1, "--encoder-layers", 1, "--heads", 2, "--width", 16, "--context", 16,
-                       "--tokenizer", "unigram:300", "--batch", 2, "--steps", 2, "--out", self.folder / "out", "--device", "cuda-model")
-        self.refused(result, 2, "attention_backward", "position bias", "cpu")
+    def test_vectors_labels_and_texts_of_images_are_the_same(self):
+        goldens = ROOT / "tests/goldens"
+        image = goldens / "images/011.jpg"
+        for arguments in (("embed", goldens / "sparse_model"), ("embed", goldens / "multi_vector_model"), ("embed", goldens / "sentence_model"),
+                          ("classify", goldens / "deit", image), ("embed", goldens / "vision/clip", image),
+                          ("classify", goldens / "vision/siglip", image, "--labels", "a cat,a dog"),
+                          ("generate", goldens / "image_text/llava", "-p", "what?", "--image", image, "--greedy", "-n", 8)):
+            with self.subTest(str(arguments[:2])):
+                found = [self.ok(fovea(*arguments, "--device", device, input=b"two words\n")).stdout for device in ("cpu", "cuda-model")]
+                self.assertTrue(found[0])
+                self.assertEqual(found[0], found[1])
+
+    def test_relative_position_biases(self):
+        self.equal_weights("train", self.text, "--preset", "t5-small", "--layers", 1, "--encoder-layers", 1, "--heads", 2, "--width", 16, "--context", 16,
+                           "--tokenizer", "unigram:300", "--sample-every", 0, "--evaluate-windows", 1)
+
+    def test_traces_and_the_page_have_the_same_bytes(self):
+        found = []
+        for device in ("cpu", "cuda-model"):
+            trace, page = self.folder / f"{device}.safetensors", self.folder / f"{device}.html"
+            self.ok(fovea("trace", self.model(), "--text", "The cat", "--device", device, "--out", trace))
+            self.ok(fovea("inspect", self.model(), "The cat", "--device", device, "--out", page))
+            found.append((trace.read_bytes(), page.read_bytes()))
+        self.assertTrue(found[0] == found[1])
+
+    @unittest.skipUnless(MPI, "no mpirun here, or a build without MPI")
+    def test_several_ranks_are_refused_by_name(self):
+        arguments = ("train", self.text, "--preset", "tiny", "--steps", 2, "--out", self.folder / "out", "--device", "cuda-model")
+        made = subprocess.run(command_of(2, *arguments), capture_output=True, timeout=300, env=ENVIRONMENT, check=False)
+        message = made.stderr.decode(errors="replace")
+        self.assertNotEqual(made.returncode, 0)
+        self.assertIn("training on several ranks: not supported on device cuda-model", " ".join(errors_in(message)))
 
 
 if __name__ == "__main__":

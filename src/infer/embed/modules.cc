@@ -406,4 +406,16 @@ Tensor apply_module(const VectorModule& module, const Tensor& x) {
   return add(y, dense.projection.weight.present() ? dense.projection(x) : x);
 }
 
+void move_modules(const Device& device, std::vector<VectorModule>& modules) {
+  const auto move = [&](const std::string&, model::Parameter& p) { p.value = p.value.to(device); };
+  for (VectorModule& module : modules) {
+    if (auto* dense = std::get_if<DenseModule>(&module)) {
+      dense->linear.each(move, "linear");
+      dense->projection.each(move, "projection");
+    } else if (auto* norm = std::get_if<model::Norm>(&module)) {
+      norm->each(move, "norm");
+    }
+  }
+}
+
 }  // namespace fovea::infer

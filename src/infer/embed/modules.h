@@ -52,6 +52,7 @@ struct TruncateModule {
 };
 
 using VectorModule = std::variant<DenseModule, NormalizeModule, model::Norm, TruncateModule>;
+void move_modules(const Device& device, std::vector<VectorModule>& modules);
 
 enum class Similarity { cosine, dot, euclidean, manhattan };
 const std::string& name_of(Similarity similarity);

@@ -35,7 +35,6 @@ MultiVectorEmbedder MultiVectorEmbedder::open(const std::string& folder,
                                               model::WeightPrecision precision,
                                               const std::vector<model::AdapterUse>& adapters) {
   const FloatMode mode;
-  require_cpu("vectors of tokens");
   return MultiVectorEmbedder(std::make_shared<Parts>(Parts{MultiVectorModel::open(
       folder, model::weights_of(precision), model::packing_by_output(precision), adapters)}));
 }

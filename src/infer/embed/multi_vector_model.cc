@@ -107,6 +107,8 @@ MultiVectorModel MultiVectorModel::open(const std::string& folder, model::Weight
   } else {
     read_projection(model, folder);
   }
+  move_to(default_device(), model.transformer);
+  move_modules(default_device(), model.after);
   static_cast<NamedPrompts&>(model) = std::move(settings.prompts);
   model.inserts = settings.inserts;
   model.mean = settings.mean;
@@ -184,20 +186,18 @@ std::vector<Tensor> MultiVectorModel::rows(const TokenBatch& batch,
   const HostValues<int32_t> ids(batch.sequence.ids);
   std::vector<Tensor> rows;
   for (size_t b = 0; b < batch.valid.size(); ++b) {
-    std::vector<int64_t> kept;  // rows of `states`
+    std::vector<int32_t> kept;  // rows of `states`
     for (int64_t t = batch.valid[b].begin; t < batch.valid[b].end; ++t) {
       const int64_t row = static_cast<int64_t>(b) * T + t;
-      if (scored(ids[row], role)) kept.push_back(row);
+      if (scored(ids[row], role)) kept.push_back(static_cast<int32_t>(row));
     }
     if (kept.empty()) {
       rows.push_back(zeros({0, width}));
       continue;
     }
-    Tensor x = empty({std::ssize(kept), C});
-    for (size_t i = 0; i < kept.size(); ++i)
-      copy_elements(x, static_cast<int64_t>(i) * C, states, kept[i] * C, C);
+    Tensor x = gather(vector_tensor(kept), states.view({states.dim(0) * T, C}));
     for (const VectorModule& module : after) x = apply_module(module, x);
-    rows.push_back(x);
+    rows.push_back(x.to(cpu_device()));
   }
   return rows;
 }

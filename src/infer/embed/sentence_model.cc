@@ -65,15 +65,7 @@ TokenBatch token_batch(const std::vector<TokenizedText>& texts, const std::vecto
 
 void SentenceModel::move_to(const Device& device) {
   model::move_to(device, transformer);
-  const auto move = [&](const std::string&, model::Parameter& p) { p.value = p.value.to(device); };
-  for (VectorModule& module : modules.after) {
-    if (auto* dense = std::get_if<DenseModule>(&module)) {
-      dense->linear.each(move, "linear");
-      dense->projection.each(move, "projection");
-    } else if (auto* norm = std::get_if<model::Norm>(&module)) {
-      norm->each(move, "norm");
-    }
-  }
+  move_modules(device, modules.after);
   for (Tensor* each :
        {&modules.pooling.attention, modules.layers ? &modules.layers->scores : nullptr})
     if (each != nullptr) *each = each->to(device);

@@ -27,7 +27,6 @@ TokenizedText own_tokens(const TextFormat& format, const std::string& text) {
 SparseEmbedder SparseEmbedder::open(const std::string& folder, model::WeightPrecision precision,
                                     const std::vector<model::AdapterUse>& adapters) {
   const FloatMode mode;
-  require_cpu("sparse vectors");
   return SparseEmbedder(std::make_shared<Parts>(Parts{SparseModel::open(
       folder, model::weights_of(precision), model::packing_by_output(precision), adapters)}));
 }

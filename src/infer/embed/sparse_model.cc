@@ -107,6 +107,7 @@ LogitEncoder open_encoder(SparseModel& model, const std::string& folder, SpladeP
   model.transformer_folder = folder;
   model.warnings = std::move(files.warnings);
   TextFormat format = TextFormat::open(folder, spec);
+  move_to(default_device(), files.model);
   return {std::move(files.model), std::move(format), pooling};
 }
 
@@ -194,12 +195,11 @@ std::vector<SparseRow> LogitEncoder::rows(const TokenBatch& batch,
   const auto count = std::ssize(tokens), most = std::max<int64_t>(1, kLogitsOfBlock / V);
   for (int64_t first = 0; first < count; first += most) {
     const int64_t R = std::min(most, count - first);
-    const Tensor x = empty({R, C});
     const auto token = [&](int64_t i) { return tokens[static_cast<size_t>(first + i)]; };
-    for (int64_t i = 0; i < R; ++i)
-      copy_elements(x, i * C, states,
-                    (static_cast<int64_t>(token(i).first) * T + token(i).second) * C, C);
-    const HostValues<float> logits(transformer.logits(x));  // [R, V]
+    const Tensor indices = tensor_from<int32_t>(
+        {R}, [&](int64_t i) { return static_cast<int64_t>(token(i).first) * T + token(i).second; });
+    const Tensor x = gather(indices, states.view({states.dim(0) * T, C}));  // [R, C]
+    const HostValues<float> logits(transformer.logits(x));                  // [R, V]
     for (int64_t i = 0, end = 0; i < R; i = end) {
       const size_t b = token(i).first;
       while (end < R && token(end).first == b) ++end;

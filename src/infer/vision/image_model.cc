@@ -169,7 +169,6 @@ bool ImageModel::reads_images(const std::string& folder) {
 ImageModel ImageModel::open(const std::string& folder, model::WeightPrecision precision,
                             const std::vector<model::AdapterUse>& adapters) {
   const FloatMode mode;
-  require_cpu("labels and vectors of images");
   auto parts = std::make_shared<Parts>();
   parts->folder = folder;
   model::ModelFiles files;
@@ -208,6 +207,8 @@ ImageModel ImageModel::open(const std::string& folder, model::WeightPrecision pr
     parts->labels.push_back(fmt::format("LABEL_{}", i));
   parts->warnings = std::move(files.warnings);
   parts->transformer = std::move(files.model);
+  move_to(default_device(), parts->transformer);
+  if (parts->text) move_to(default_device(), parts->text->transformer);
   return ImageModel(std::move(parts));
 }
 

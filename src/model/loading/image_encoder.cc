@@ -20,6 +20,13 @@ Tensor ImageEncoder::operator()(const media::Image& tile) const {
   return connector(model.encode(sequence, Pass())).to(cpu_device());
 }
 
+void move_to(const Device& device, ImageEncoder& encoder) {
+  move_to(device, encoder.model);
+  const auto move = [&](const std::string&, Parameter& p) { p.value = p.value.to(device); };
+  encoder.connector.first.each(move, "first");
+  encoder.connector.second.each(move, "second");
+}
+
 Linear read_linear(const TensorSource& file, const std::string& name, int64_t out, int64_t in,
                    bool bias, const std::string& path) {
   const auto tensor = [&](const std::string& full, const Shape& shape) {

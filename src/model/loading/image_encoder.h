@@ -26,6 +26,8 @@ struct ImageEncoder {
   Tensor operator()(const media::Image& tile) const;
 };
 
+void move_to(const Device& device, ImageEncoder& encoder);
+
 // Reads a linear layer of a connector. Throws BadFile, naming `path`, if a tensor is missing or has
 // another shape than [out, in].
 Linear read_linear(const TensorSource& file, const std::string& name, int64_t out, int64_t in,

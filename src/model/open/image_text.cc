@@ -196,8 +196,8 @@ std::shared_ptr<const TensorSource> text_tensors(const Json& config, const std::
                  image_text_kind(config)->text);
 }
 
-std::shared_ptr<const ImageEncoder> open_image_encoder(const std::string& folder, const Spec& text,
-                                                       Weights weights, const Packing& packing) {
+std::shared_ptr<ImageEncoder> open_image_encoder(const std::string& folder, const Spec& text,
+                                                 Weights weights, const Packing& packing) {
   const std::string file = folder + "/config.json";
   refuse_links_out(folder);
   const Json config = read_json(file);

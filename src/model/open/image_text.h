@@ -26,7 +26,7 @@ std::shared_ptr<const TensorSource> text_tensors(const nlohmann::json& config,
 
 // Opens the encoder of images and the connector for the decoder `text`. Throws the errors of
 // open_model_files() and of ImageProcessor::open().
-std::shared_ptr<const ImageEncoder> open_image_encoder(const std::string& folder, const Spec& text,
-                                                       Weights weights, const Packing& packing);
+std::shared_ptr<ImageEncoder> open_image_encoder(const std::string& folder, const Spec& text,
+                                                 Weights weights, const Packing& packing);
 
 }  // namespace fovea::model

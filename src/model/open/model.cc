@@ -64,9 +64,10 @@ Model Model::open(const std::string& folder, WeightPrecision precision, std::opt
   parts->origin = std::move(files.origin);
   parts->end_ids = std::move(files.end_ids);
   if (const std::string& base = files.base.empty() ? folder : files.base; reads_images(base)) {
-    require_cpu("a model of texts with images");
-    parts->images = open_image_encoder(base, parts->transformer.spec, weights_of(precision),
-                                       packing_by_output(precision));
+    auto encoder = open_image_encoder(base, parts->transformer.spec, weights_of(precision),
+                                      packing_by_output(precision));
+    move_to(default_device(), *encoder);
+    parts->images = std::move(encoder);
   }
   parts->cache = cache_type(parts->transformer, cache);
   auto tokenizers = making.get();
@@ -97,10 +98,10 @@ Model Model::with_adapters(const std::vector<AdapterUse>& adapters) const {
 
 Model Model::with_image_encoder(const std::string& mmproj, WeightPrecision precision) const {
   const FloatMode mode;
-  require_cpu("a model of texts with images");
   auto parts = std::make_shared<ModelParts>(*parts_);
   auto encoder = open_mmproj(mmproj, spec(), weights_of(precision), packing_by_output(precision));
   if (const auto token = tokenizer().id_of("<image>")) encoder->token = *token;
+  move_to(default_device(), *encoder);
   parts->images = std::move(encoder);
   return Model(std::move(parts));
 }

@@ -34,7 +34,15 @@ void expect_bits_of_cpu(const Inputs& x) {
     EXPECT_TRUE(found.dq == gradients.dq) << "dq, order " << order;
     EXPECT_TRUE(found.dk == gradients.dk) << "dk, order " << order;
     EXPECT_TRUE(found.dv == gradients.dv) << "dv, order " << order;
+    EXPECT_TRUE(found.dbias == gradients.dbias) << "dbias, order " << order;
   }
+  const auto weights = [&](const Kernels& kernels) {
+    Array w(DType::f32, x.rows() * x.shape.keys);
+    kernels.attention_weights(w.out(), x.q.in(), x.k.in(), x.call());
+    wait_for_gpu();
+    return w;
+  };
+  EXPECT_TRUE(weights(gpu_kernels()) == weights(cpu_kernels())) << "weights";
 }
 
 TEST(GpuAttention, HasTheBitsOfTheCpuAtOddShapes) {
@@ -80,12 +88,18 @@ TEST(GpuAttention, HasTheBitsOfTheCpuWithItsOtherOptions) {
 }
 
 TEST(GpuAttention, HasTheBitsOfTheCpuWithAPositionBias) {
-  AttentionShape shape = shape_of(2, 20, 70, 2, 1, 16);
-  shape.bias_tables = 2;
-  const Inputs x = Inputs(shape).with_bias();
-  const Forward expected = cpu_forward(x), actual = gpu_forward(x);
-  EXPECT_EQ(actual.y, expected.y);
-  EXPECT_EQ(actual.lse, expected.lse);
+  for (const int64_t tables : {1, 2, 4}) {
+    AttentionShape shape = shape_of(4, 20, 70, 2, 1, 16);
+    shape.bias_tables = tables;
+    expect_bits_of_cpu(Inputs(shape).with_bias());
+  }
+  Mask padded = causal();
+  padded.valid = {{0, 80}, {37, 80}, {9, 9}};
+  AttentionShape shape = shape_of(3, 80, 80, 2, 2, 16, padded);
+  expect_bits_of_cpu(Inputs(shape).with_bias());
+  shape.softcap = 2;
+  shape.dropout = {.probability = 0.3f, .seed = 5, .units = 3};
+  expect_bits_of_cpu(Inputs(shape).with_bias());
 }
 
 // ---- On tensor cores

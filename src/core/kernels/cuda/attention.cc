@@ -124,19 +124,38 @@ void mma_backward(Out dq, Out dk, Out dv, const AttentionInputs& in, const Atten
            blocks(tiles_of(rows)), dq, in, deltas.data(), call, wide);
 }
 
+// The gradient of the position bias: a batch row at a time, since all scores are stored.
+void bias_backward(Out dbias, const AttentionInputs& in, const AttentionCall& call,
+                   const AttentionShape& shape) {
+  const int64_t size = shape.bias_tables * shape.heads * shape.bias_stride;
+  const int64_t blocks =
+      tiles_of(shape.heads / shape.kv_heads * shape.queries) * tiles_of(shape.keys);
+  if (size == 0) return;
+  const OnDevice<float> dscores(
+      static_cast<size_t>(std::max<int64_t>(1, shape.heads * shape.queries * shape.keys)));
+  const OnDevice<double> sums(static_cast<size_t>(size));
+  for (int64_t batch = 0; batch < shape.batch; ++batch) {
+    if (blocks > 0)
+      launch(kernel::attention_backward_scores,
+             {.blocks_x = static_cast<int>(blocks),
+              .blocks_y = static_cast<int>(shape.kv_heads),
+              .shared_bytes = kAttentionBytes},
+             dscores.data(), in, call, batch);
+    launch(kernel::sum_distances, over(shape.heads * shape.bias_stride), sums.data(),
+           dscores.data(), call, batch);
+  }
+  launch(kernel::round_sums, over(size), dbias, sums.data(), size);
+}
+
 }  // namespace
 
 void attention_backward(Out dq, Out dk, Out dv, Out dbias, In dy, In q, In k, In v, In y, In lse,
                         const AttentionShape& shape) {
-  if (dbias.data != nullptr)
-    fail(ErrorKind::Unsupported,
-         "attention_backward: {} has no gradient of the position bias; expected a device that has "
-         "it, such as cpu",
-         backend().device());
   const int64_t rows = shape.heads / shape.kv_heads * shape.queries;
   if (shape.batch == 0) return;
   const AttentionInputs inputs = {dy, q, k, v, y, lse};
   with_call(shape, [&](const AttentionCall& call) {
+    if (dbias.data != nullptr) bias_backward(dbias, inputs, call, shape);
     if (const int width = mma_width(shape, {dy, q, k, v}); width > 0)
       return mma_backward(dq, dk, dv, inputs, call, shape, width);
     if (dk.data != nullptr || dv.data != nullptr)
@@ -147,6 +166,17 @@ void attention_backward(Out dq, Out dk, Out dv, Out dbias, In dy, In q, In k, In
     if (dq.data != nullptr && rows > 0)
       launch(kernel::attention_backward_queries,
              attention_blocks(shape, tiles_of(rows), shape.width), dq, inputs, call);
+  });
+}
+
+void attention_weights(Out w, In q, In k, const AttentionShape& shape) {
+  const int64_t rows = shape.heads / shape.kv_heads * shape.queries;
+  if (shape.batch == 0 || rows == 0 || shape.keys == 0) return;
+  with_call(shape, [&](const AttentionCall& call) {
+    launch(kernel::attention_scores,
+           attention_blocks(shape, tiles_of(rows) * tiles_of(shape.keys), kTile), w, q, k, call);
+    const int64_t count = shape.batch * shape.heads * shape.queries;
+    launch(kernel::attention_weights_of_scores, over_rows(count), w, count, shape.keys);
   });
 }
 

@@ -12,10 +12,10 @@ struct Gradients {
   Sums dscores;
 };
 
-// Of the rows and the keys of a tile.
+// Of the rows and the keys of a tile. bent: dscores are those before the soft cap.
 DEVICE Gradients differentiate(AttentionTiles& shared, const AttentionInputs& in,
                                const OwnRows& rows, const AttentionCall& call, int64_t batch,
-                               int64_t kv_head, int64_t tile) {
+                               int64_t kv_head, int64_t tile, bool bent = true) {
   const RowsOfHead keys(in.k, call, batch, kv_head, call.width);
   const RowsOfHead values(in.v, call, batch, kv_head, call.value_width);
   const QueryOperand q = {in.q, call.width, call.factor}, dy = {in.dy, call.value_width, 1};
@@ -42,7 +42,7 @@ DEVICE Gradients differentiate(AttentionTiles& shared, const AttentionInputs& in
         dropped = dropout_factor(call, rows, i, tile, j);
       found.dscores.of[i][j] = weight * (dweights.of[i][j] * dropped - delta);
       found.weights.of[i][j] = weight * dropped;
-      if (call.softcap > 0) found.dscores.of[i][j] *= slopes.of[i][j];
+      if (bent && call.softcap > 0) found.dscores.of[i][j] *= slopes.of[i][j];
     }
   }
   return found;
@@ -119,6 +119,45 @@ KERNEL(attention_backward_queries)(Out dq, AttentionInputs in, AttentionCall cal
     if (rows.slot[i] >= 0 && d < call.width)
       put(dq, rows.slot[i] * call.width + d, of_queries.of[i][j] * call.scale);
   }
+}
+
+KERNEL(attention_backward_scores)
+(float* dscores, AttentionInputs in, AttentionCall call, int64_t batch) {
+  SHARED(AttentionTiles, shared);
+  const int64_t kv_head = block_y(), tiles = (call.keys + kTile - 1) / kTile;
+  const OwnRows rows(call, batch, kv_head, block_x() / tiles * kTile);
+  const int64_t tile = block_x() % tiles * kTile;
+  Gradients found;
+  if (rows.see_tile(tile))
+    found = differentiate(shared, in, rows, call, batch, kv_head, tile, false);
+  UNROLLED for (int i = 0; i < kOwn; ++i) UNROLLED for (int j = 0; j < kOwn; ++j) {
+    const int64_t key = tile + own_column() + kSide * j;
+    const int64_t row = rows.index[i] - batch * call.heads * call.queries;
+    if (rows.slot[i] >= 0 && key < call.keys)
+      dscores[row * call.keys + key] = rows.sees(i, key) ? found.dscores.of[i][j] : 0;
+  }
+}
+
+// The order of the CPU: by queries, for each batch row.
+KERNEL(sum_distances)
+(double* sums, const float* dscores, AttentionCall call, int64_t batch) {
+  const int64_t size = call.heads * call.bias_stride, rows = call.batch / call.bias_tables;
+  double* const own = sums + batch / rows * size;
+  for (int64_t i = first_element(); i < size; i += element_stride()) {
+    const int64_t head = i / call.bias_stride;
+    double sum = batch % rows == 0 ? 0 : own[i];
+    for (int64_t query = 0; query < call.queries; ++query) {
+      const int64_t key = i % call.bias_stride - call.bias_origin + query;
+      if (key >= 0 && key < call.keys)
+        sum += dscores[(head * call.queries + query) * call.keys + key];
+    }
+    own[i] = sum;
+  }
+}
+
+KERNEL(round_sums)(Out y, const double* sums, int64_t size) {
+  for (int64_t i = first_element(); i < size; i += element_stride())
+    put(y, i, static_cast<float>(sums[i]));
 }
 
 }  // namespace fovea::cuda

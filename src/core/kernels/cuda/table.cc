@@ -272,6 +272,7 @@ const Kernels kTable = {
     .attention_paged = attention_paged,
     .put_in_pages = put_in_pages,
     .attention_backward = attention_backward,
+    .attention_weights = attention_weights,
     .cross_entropy = cross_entropy,
     .cross_entropy_backward = cross_entropy_backward,
     .kl_divergence = kl_divergence,
