@@ -40,7 +40,8 @@ constexpr const char* kFixtures[] = {
     "gpt_neox", "llama", "llama3_rope", "marian",     "mistral", "mixtral",     "modernbert",
     "mpnet",    "olmo2", "opt",         "phi3",       "qwen2",   "qwen3",       "qwen3_moe",
     "roberta",  "t5",    "t5_gated",    "vit",        "whisper"};
-constexpr const char* kMoreFixtures[] = {"electra", "xlm_roberta"};
+constexpr const char* kMoreFixtures[] = {"models2/electra", "models2/xlm_roberta",
+                                         "models2/deberta_v2", "models3/deberta"};
 
 // Returns whether a fixture has the outputs of a pass (some have sentence vectors or other
 // results).
@@ -56,8 +57,7 @@ std::vector<std::string> checkpoints() {
   std::vector<std::string> folders;
   for (const char* name : kFixtures)
     folders.push_back(shared(std::string("fixtures/models/") + name));
-  for (const char* name : kMoreFixtures)
-    folders.push_back(shared(std::string("fixtures/models2/") + name));
+  for (const char* name : kMoreFixtures) folders.push_back(shared(std::string("fixtures/") + name));
   if (fs::is_directory("tests/goldens"))
     for (const auto& entry : fs::directory_iterator("tests/goldens"))
       if (fs::exists(entry.path() / "config.json") && has_pass_outputs(entry.path()))

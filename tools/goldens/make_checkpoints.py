@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
-"""Writes tests/goldens: tiny GPT-2, StarCoder 2 and XLM-RoBERTa checkpoints and the results of transformers for them.
+"""Writes tests/goldens: tiny GPT-2, StarCoder 2, XLM-RoBERTa, DeBERTa and bidirectional Gemma 3 checkpoints and the results of transformers for them.
 
-Needs torch, transformers (made with 5.23) and safetensors. Each folder contains config.json,
+Needs torch, transformers (made with 5.23; DeBERTa and Gemma with 5.24) and safetensors. Each folder contains config.json,
 model.safetensors and expected.safetensors: input_ids, attention_mask, labels, logits, hidden.*, attention.*, loss, grad.*, padded.* (a
-second row with four padding tokens on the left) and greedy (the prompt and 24 tokens, with the end token ignored); of the encoder, neither padded.* nor greedy. adamw.safetensors contains ten
+second row with four padding tokens on the left) and greedy (the prompt and 24 tokens, with the end token ignored); of the encoders, neither padded.* nor greedy, and of Gemma, which sees all tokens, no greedy. adamw.safetensors contains ten
 optimizer steps from gpt2_relu."""
 import json
+import sys
 
 from harness import GOLDENS, copies, greedy, one_thread, remove, shaken, write_json, write_tensors
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import (GPT2Config, GPT2LMHeadModel, Starcoder2Config, Starcoder2ForCausalLM, XLMRobertaConfig,
-                          XLMRobertaForMaskedLM)
+from transformers import (DebertaConfig, DebertaForMaskedLM, DebertaV2Config, DebertaV2ForMaskedLM, Gemma3ForCausalLM, Gemma3TextConfig,
+                          GPT2Config, GPT2LMHeadModel, Starcoder2Config, Starcoder2ForCausalLM, XLMRobertaConfig, XLMRobertaForMaskedLM)
 
 SIZES = {"n_embd": 24, "n_layer": 2, "n_head": 3, "vocab_size": 37, "n_positions": 36, "n_inner": 40, "bos_token_id": 1, "eos_token_id": 2,
          "pad_token_id": 0, "embd_pdrop": 0.0, "attn_pdrop": 0.0, "resid_pdrop": 0.0}
@@ -20,6 +21,18 @@ STARCODER2 = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2
 XLM_ROBERTA = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 37,
                "max_position_embeddings": 38, "type_vocab_size": 1, "layer_norm_eps": 1e-5, "bos_token_id": 0, "eos_token_id": 2,
                "pad_token_id": 1, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+DEBERTA = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 3, "vocab_size": 37,
+           "max_position_embeddings": 36, "type_vocab_size": 2, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0, "hidden_dropout_prob": 0.0,
+           "attention_probs_dropout_prob": 0.0, "relative_attention": True, "position_biased_input": False}
+# The published files of DeBERTa-v3 share their layers with distances; this one has layers for them.
+DEBERTA_V2 = {**DEBERTA, "max_relative_positions": 10, "position_buckets": 6, "pos_att_type": "p2c|c2p", "norm_rel_ebd": "layer_norm",
+              "share_att_key": False}
+GEMMA3 = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8,
+          "vocab_size": 37, "max_position_embeddings": 36, "sliding_window": 6, "query_pre_attn_scalar": 8, "use_bidirectional_attention": True,
+          "layer_types": ["sliding_attention", "full_attention", "sliding_attention"], "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+CLASSES = {"starcoder2": (Starcoder2ForCausalLM, Starcoder2Config), "xlm_roberta": (XLMRobertaForMaskedLM, XLMRobertaConfig),
+           "deberta": (DebertaForMaskedLM, DebertaConfig), "deberta_v2": (DebertaV2ForMaskedLM, DebertaV2Config),
+           "gemma3_bidirectional": (Gemma3ForCausalLM, Gemma3TextConfig)}
 VARIANTS = {
     "gpt2_relu": {"activation_function": "relu"},
     "gpt2_untied_silu": {"tie_word_embeddings": False, "activation_function": "silu"},
@@ -28,6 +41,9 @@ VARIANTS = {
     "gpt2_fp16_shards": {"layer_norm_epsilon": 1e-3, "activation_function": "gelu", "n_head": 4},
     "starcoder2": STARCODER2,
     "xlm_roberta": XLM_ROBERTA,
+    "deberta": {**DEBERTA, "max_relative_positions": 6, "pos_att_type": ["c2p", "p2c"]},
+    "deberta_v2": DEBERTA_V2,
+    "gemma3_bidirectional": GEMMA3,
 }
 STORED = {"gpt2_bf16": torch.bfloat16, "gpt2_fp16_shards": torch.float16}
 TOKENS, NEW, PADS = 11, 24, 4
@@ -35,13 +51,9 @@ TOKENS, NEW, PADS = 11, 24, 4
 
 def build(name, seed, options):
     torch.manual_seed(seed)
-    if name == "starcoder2":
-        model = Starcoder2ForCausalLM(Starcoder2Config(**options, attn_implementation="eager")).eval()
-    elif name == "xlm_roberta":
-        model = XLMRobertaForMaskedLM(XLMRobertaConfig(**options, attn_implementation="eager")).eval()
-    else:
-        model = GPT2LMHeadModel(GPT2Config(**{**SIZES, **options}, attn_implementation="eager")).eval()
-    return shaken(model, 0.15)
+    model_class, config_class = CLASSES.get(name, (GPT2LMHeadModel, GPT2Config))
+    sizes = {} if name in CLASSES else SIZES
+    return shaken(model_class(config_class(**{**sizes, **options}, attn_implementation="eager")).eval(), 0.15)
 
 
 def expected(model):
@@ -54,7 +66,7 @@ def expected(model):
     found |= {f"hidden.{i}": hidden for i, hidden in enumerate(out.hidden_states)}
     found |= {f"attention.{i}": attention for i, attention in enumerate(out.attentions)}
     found |= {f"grad.{name}": parameter.grad for name, parameter in model.named_parameters()}
-    if model.config.model_type == "xlm-roberta":
+    if not model.config.architectures[0].endswith(("CausalLM", "LMHeadModel")):
         return found
     with torch.no_grad():
         short = ids[:, PADS:]
@@ -62,6 +74,8 @@ def expected(model):
         found["padded.input_ids"] = torch.cat([ids, torch.cat([pads, short], 1)])
         found["padded.attention_mask"] = torch.cat([mask, torch.cat([pads, torch.ones_like(short)], 1)])
         found["padded.logits"] = model(input_ids=short).logits
+        if getattr(model.config, "use_bidirectional_attention", False):
+            return found
         found["greedy"] = greedy(lambda row: model(input_ids=row).logits, ids, NEW)
     return found
 
@@ -116,6 +130,9 @@ def write_optimizer_steps():
 
 if __name__ == "__main__":
     one_thread()
+    wanted = sys.argv[1:] or [*VARIANTS, "adamw"]
     for number, (variant, chosen) in enumerate(VARIANTS.items()):
-        write(variant, 1000 + number, chosen)
-    write_optimizer_steps()
+        if variant in wanted:
+            write(variant, 1000 + number, chosen)
+    if "adamw" in wanted:
+        write_optimizer_steps()
