@@ -120,7 +120,7 @@ void deberta_v2_config(Config& io, Spec& s) {
   io.write("norm_rel_ebd", d.norm ? layer_norm : none);
   io("share_att_key", d.shared, false);
   io.only("conv_kernel_size", 0);
-  io.only("attention_head_size", s.width / s.encoder->attention.heads);
+  if (io.reading()) io.only("attention_head_size", s.width / s.encoder->attention.heads);
   finish(io);
 }
 
