@@ -59,7 +59,7 @@ struct AttentionOptions {
   // equal parts of the batch.
   Tensor bias = {};
   // Terms [B, H, T, S] of the working type that are added to the scores, or empty. With terms, all
-  // scores are stored, and queries that see no key have any result.
+  // scores are stored.
   Tensor terms = {};
 };
 // y = softmax(scale * q k^T, over the keys that the mask allows) v   (Vaswani et al. 2017, eq. 1).

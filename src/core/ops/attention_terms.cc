@@ -33,22 +33,33 @@ struct HeadProducts {
   }
 };
 
-// 0 for the keys that queries see, `hidden` for the others.   -> [B, H, T, S]
-Tensor mask_values(const Mask& mask, const Shape& shape, double hidden, DType dtype) {
-  const int64_t B = shape[0], H = shape[1], T = shape[2], S = shape[3];
+// Calls f(row, interval) for each row of scores [B, H, T, S] and each interval of keys that it
+// sees. Returns whether each row sees a key.
+template <class F>
+bool each_seen(const Mask& mask, const Shape& shape, F f) {
+  bool all = true;
+  for (int64_t row = 0; row < shape[0] * shape[1] * shape[2]; ++row) {
+    Interval seen[Mask::kMostIntervals];
+    const int64_t batch = row / (shape[1] * shape[2]);
+    const int count = mask.intervals(batch, row % shape[2], shape[3], seen);
+    for (int i = 0; i < count; ++i) f(row, seen[i]);
+    all = all && count > 0;
+  }
+  return all;
+}
+
+// `shown` for the keys that queries see, `hidden` for the others.   -> [B, H, T, S]
+Tensor mask_values(const Mask& mask, const Shape& shape, double shown, double hidden, DType dtype) {
   Tensor values = full(shape, hidden, dtype);
-  const auto show = [&](auto* to) {
-    for (int64_t row = 0; row < B * H * T; ++row) {
-      Interval seen[Mask::kMostIntervals];
-      const int count = mask.intervals(row / (H * T), row % T, S, seen);
-      for (int i = 0; i < count; ++i)
-        std::fill(to + row * S + seen[i].begin, to + row * S + seen[i].end, 0);
-    }
+  const auto show = [&](auto* to, auto value) {
+    each_seen(mask, shape, [&](int64_t row, const Interval& seen) {
+      std::fill(to + row * shape[3] + seen.begin, to + row * shape[3] + seen.end, value);
+    });
   };
   if (dtype == DType::f64)
-    show(values.data_as<double>());
+    show(values.data_as<double>(), shown);
   else
-    show(values.data_as<float>());
+    show(values.data_as<float>(), static_cast<float>(shown));
   return values;
 }
 
@@ -136,13 +147,17 @@ Tensor scores_with_terms(const Tensor& q, const Tensor& k, const AttentionOption
   check(options.terms.shape() == scores.shape() && !options.bias,
         "attention: the terms are {}; expected {} and no bias", options.terms.shape(),
         scores.shape());
-  const Tensor mask = mask_values(options.mask, scores.shape(), hidden, scores.dtype());
+  const Tensor mask = mask_values(options.mask, scores.shape(), 0, hidden, scores.dtype());
   return add(add(scores, options.terms), mask.to(q.device()));
 }
 
 Tensor weights_with_terms(const Tensor& q, const Tensor& k, const AttentionOptions& options) {
   constexpr double kHidden = -1e30;  // its weight is 0, but a row of it has no NaN
-  return softmax(scores_with_terms(q, k, options, kHidden));
+  const Tensor weights = softmax(scores_with_terms(q, k, options, kHidden));
+  const Shape& shape = weights.shape();
+  if (each_seen(options.mask, shape, [](int64_t, const Interval&) {})) return weights;
+  return multiply(weights,  // 0 for queries that see no key
+                  mask_values(options.mask, shape, 1, 0, weights.dtype()).to(weights.device()));
 }
 
 Tensor attention_with_terms(const Tensor& q, const Tensor& k, const Tensor& v,
