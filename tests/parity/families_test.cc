@@ -41,11 +41,19 @@ constexpr const char* kFixtures[] = {
     "gpt_neox", "llama", "llama3_rope", "marian",     "mistral", "mixtral",     "modernbert",
     "mpnet",    "olmo2", "opt",         "phi3",       "qwen2",   "qwen3",       "qwen3_moe",
     "roberta",  "t5",    "t5_gated",    "vit",        "whisper"};
-constexpr const char* kMoreFixtures[] = {
-    "models2/albert",   "models2/camembert",           "models2/electra",
-    "models2/eurobert", "models2/nomic_bert",          "models2/xlm_roberta",
-    "models3/rembert",  "models3/data2vec-text",       "models3/jina_embeddings_v3",
-    "models3/roformer", "models3/roberta-prelayernorm"};
+constexpr const char* kMoreFixtures[] = {"models2/albert",
+                                         "models2/camembert",
+                                         "models2/electra",
+                                         "models2/eurobert",
+                                         "models2/nomic_bert",
+                                         "models2/xlm_roberta",
+                                         "models3/rembert",
+                                         "models3/data2vec-text",
+                                         "models3/jina_embeddings_v3",
+                                         "models3/roformer",
+                                         "models3/roberta-prelayernorm",
+                                         "models2/deberta_v2",
+                                         "models3/deberta"};
 
 // Returns whether a fixture has the outputs of a pass (some have sentence vectors or other
 // results).

@@ -46,6 +46,9 @@ FAMILIES = {
     "rembert": BERT | dict(input_embedding_size=16, output_embedding_size=24), "gte": BERT, "eurobert": LLAMA,
     "distilbert": dict(vocab_size=VOCABULARY, dim=32, hidden_dim=48, n_layers=2, n_heads=4, max_position_embeddings=64, pad_token_id=0),
     "modernbert": BERT | dict(num_hidden_layers=4, local_attention=6, pad_token_id=3, cls_token_id=1, sep_token_id=2),
+    "deberta": BERT | dict(relative_attention=True, max_relative_positions=6, pos_att_type=["c2p", "p2c"]),
+    "deberta-v2": BERT | dict(relative_attention=True, max_relative_positions=9, position_buckets=4, pos_att_type=["c2p", "p2c"],
+                              norm_rel_ebd="layer_norm", share_att_key=True),
     "t5": dict(vocab_size=VOCABULARY, d_model=32, d_kv=8, d_ff=48, num_layers=2, num_decoder_layers=2, num_heads=4, decoder_start_token_id=0),
     "bart": BART, "marian": BART | dict(decoder_vocab_size=VOCABULARY),
     "vit": dict(hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, image_size=16, patch_size=4),
@@ -53,7 +56,7 @@ FAMILIES = {
 }
 TRANSLATORS = ("t5", "bart", "marian", "whisper")
 MASKED = ("bert", "roberta", "mpnet", "distilbert", "modernbert", "camembert", "data2vec-text", "roberta-prelayernorm", "albert", "roformer",
-          "jina_embeddings_v3", "nomic_bert", "rembert", "gte", "eurobert")
+          "jina_embeddings_v3", "nomic_bert", "rembert", "gte", "eurobert", "deberta", "deberta-v2")
 ROPE = ("llama", "mistral", "mixtral", "qwen2", "qwen3", "qwen3_moe", "phi3", "olmo2", "gemma2", "gpt_neox")
 # Keys that determine the sizes of tensors, or that only affect initialisation and storage.
 LEFT_OUT = {"vocab_size", "hidden_size", "num_hidden_layers", "n_embd", "n_layer", "d_model", "dim", "model_type", "architectures",

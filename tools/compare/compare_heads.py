@@ -34,6 +34,7 @@ FAMILIES = {
     "jina_embeddings_v3": SIZES, "nomic_bert": SIZES, "gte": SIZES, "eurobert": SIZES,
     "distilbert": {"vocab_size": V, "dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 24, "max_position_embeddings": 64, "pad_token_id": 0},
     "modernbert": {**SIZES, "num_hidden_layers": 3, "local_attention": 8, "bos_token_id": 2, "eos_token_id": 3, "cls_token_id": 2, "sep_token_id": 3},
+    "deberta-v2": {**SIZES, "relative_attention": True, "position_buckets": 8, "pos_att_type": ["c2p", "p2c"], "share_att_key": True},
     "llama": DECODER, "mistral": DECODER, "mixtral": {**DECODER, "num_local_experts": 4}, "qwen2": DECODER, "qwen3": {**DECODER, "head_dim": 8},
     "qwen3_moe": {**DECODER, "head_dim": 8, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 12},
     "gemma2": {**DECODER, "head_dim": 8, "tie_word_embeddings": True}, "gemma3_text": {**DECODER, "head_dim": 8, "tie_word_embeddings": True},
@@ -46,7 +47,7 @@ FAMILIES = {
     "t5": {**ENDS, "vocab_size": V, "d_model": 16, "d_kv": 8, "d_ff": 24, "num_layers": 2, "num_heads": 2},
 }
 ENCODERS = {"bert", "electra", "roberta", "mpnet", "distilbert", "modernbert", "camembert", "data2vec-text", "roberta-prelayernorm", "albert",
-            "roformer", "rembert", "jina_embeddings_v3", "nomic_bert", "gte", "eurobert", "bart", "t5"}
+            "roformer", "rembert", "jina_embeddings_v3", "nomic_bert", "gte", "eurobert", "deberta-v2", "bart", "t5"}
 QUESTION = "Who sees it?"
 # Without unknown words: MPNet treats token 1, which is [UNK] here, as padding.
 TEXTS = ["the fox sees Anna Lee in Paris.", "night", "a bird hears the falling lights and Anna Lee?"]

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes tests/goldens: tiny checkpoints of GPT-2, StarCoder 2 and families of text encoders, and the results of transformers for them.
+"""Writes tests/goldens: tiny checkpoints of GPT-2, StarCoder 2, bidirectional Gemma 3 and families of text encoders, and the results of transformers for them.
 
 Usage: make_checkpoints.py [NAME...]; default: all. Needs torch, transformers (made with 5.23 and 5.24) and safetensors. Each folder contains config.json,
 model.safetensors and expected.safetensors: input_ids, attention_mask, labels, logits, hidden.*, attention.*, loss, grad.*, padded.* (a
-second row with four padding tokens on the left) and greedy (the prompt and 24 tokens, with the end token ignored); of encoders, neither padded.* nor greedy. adamw.safetensors contains ten
-optimizer steps from gpt2_relu."""
+second row with four padding tokens on the left) and greedy (the prompt and 24 tokens, with the end token ignored); of encoders, neither padded.* nor greedy, and of Gemma, which sees all tokens, no greedy.
+adamw.safetensors contains ten optimizer steps from gpt2_relu."""
 import json
 import sys
 
@@ -35,6 +35,20 @@ ENCODERS = {
     "gte": ("GteForMaskedLM", {"rope_parameters": {"rope_type": "linear", "rope_theta": 160000.0, "factor": 1.5}}),
     "eurobert": ("EuroBertForMaskedLM", {"num_key_value_heads": 2, "mlp_bias": True}),
 }
+DEBERTA = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 3, "vocab_size": 37,
+           "max_position_embeddings": 36, "type_vocab_size": 2, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0, "relative_attention": True,
+           "position_biased_input": False, **WITHOUT_DROPOUT}
+GEMMA3 = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8,
+          "vocab_size": 37, "max_position_embeddings": 36, "sliding_window": 6, "query_pre_attn_scalar": 8, "use_bidirectional_attention": True,
+          "layer_types": ["sliding_attention", "full_attention", "sliding_attention"], "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+# The classes, sizes and seeds of others.
+OTHERS = {
+    "deberta": ("DebertaForMaskedLM", {**DEBERTA, "max_relative_positions": 6, "pos_att_type": ["c2p", "p2c"]}, 1007),
+    # The published files of DeBERTa-v3 share their layers with distances; this one has layers for them.
+    "deberta_v2": ("DebertaV2ForMaskedLM", {**DEBERTA, "max_relative_positions": 10, "position_buckets": 6, "pos_att_type": "p2c|c2p",
+                                            "norm_rel_ebd": "layer_norm", "share_att_key": False}, 1008),
+    "gemma3_bidirectional": ("Gemma3ForCausalLM", GEMMA3, 1009),
+}
 VARIANTS = {
     "gpt2_relu": {"activation_function": "relu"},
     "gpt2_untied_silu": {"tie_word_embeddings": False, "activation_function": "silu"},
@@ -43,6 +57,7 @@ VARIANTS = {
     "gpt2_fp16_shards": {"layer_norm_epsilon": 1e-3, "activation_function": "gelu", "n_head": 4},
     "starcoder2": STARCODER2,
     **{name: ENCODER | (WITHOUT_DROPOUT if name != "eurobert" else {}) | options for name, (_, options) in ENCODERS.items()},
+    **{name: options for name, (_, options, _) in OTHERS.items()},
 }
 STORED = {"gpt2_bf16": torch.bfloat16, "gpt2_fp16_shards": torch.float16}
 TOKENS, NEW, PADS = 11, 24, 4
@@ -52,8 +67,8 @@ def build(name, seed, options):
     torch.manual_seed(seed)
     if name == "starcoder2":
         model = Starcoder2ForCausalLM(Starcoder2Config(**options, attn_implementation="eager")).eval()
-    elif name in ENCODERS:
-        kind = getattr(transformers, ENCODERS[name][0])
+    elif name in {**ENCODERS, **OTHERS}:
+        kind = getattr(transformers, {**ENCODERS, **OTHERS}[name][0])
         model = kind(kind.config_class(**options, attn_implementation="eager")).eval()
     else:
         model = GPT2LMHeadModel(GPT2Config(**{**SIZES, **options}, attn_implementation="eager")).eval()
@@ -81,6 +96,8 @@ def expected(model):
         found["padded.input_ids"] = torch.cat([ids, torch.cat([pads, short], 1)])
         found["padded.attention_mask"] = torch.cat([mask, torch.cat([pads, torch.ones_like(short)], 1)])
         found["padded.logits"] = model(input_ids=short).logits
+        if getattr(model.config, "use_bidirectional_attention", False):
+            return found
         found["greedy"] = greedy(lambda row: model(input_ids=row).logits, ids, NEW)
     return found
 
@@ -138,6 +155,6 @@ if __name__ == "__main__":
     names = sys.argv[1:]
     for number, (variant, chosen) in enumerate(VARIANTS.items()):
         if not names or variant in names:
-            write(variant, 1000 + number, chosen)
+            write(variant, OTHERS[variant][2] if variant in OTHERS else 1000 + number, chosen)
     if not names:
         write_optimizer_steps()

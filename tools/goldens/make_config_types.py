@@ -13,7 +13,7 @@ import transformers
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 FAMILIES = """gpt2 llama mistral mixtral qwen2 qwen3 qwen3_moe gemma2 gemma3_text phi3 olmo2 opt bloom gpt_neox starcoder2 bert electra roberta
-camembert data2vec-text roberta-prelayernorm albert roformer rembert jina_embeddings_v3 nomic_bert gte eurobert distilbert mpnet modernbert t5 bart marian vit deit dinov2 dinov2_with_registers clip_vision_model clip_text_model siglip_vision_model
+camembert data2vec-text roberta-prelayernorm albert roformer rembert jina_embeddings_v3 nomic_bert gte eurobert distilbert mpnet modernbert deberta deberta-v2 t5 bart marian vit deit dinov2 dinov2_with_registers clip_vision_model clip_text_model siglip_vision_model
 siglip_text_model whisper""".split()
 NAMES = {bool: "bool", int: "int", float: "float", str: "str", list: "list", tuple: "list", dict: "dict", type(None): "null"}
 # Keys of all classes, whose annotations name types of torch or of transformers.

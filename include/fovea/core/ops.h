@@ -58,6 +58,9 @@ struct AttentionOptions {
   // added to the score of query row t and key s. Or [N, H, T + S - 1], one table for each of N
   // equal parts of the batch.
   Tensor bias = {};
+  // Terms [B, H, T, S] of the working type that are added to the scores, or empty. With terms, all
+  // scores are stored.
+  Tensor terms = {};
 };
 // y = softmax(scale * q k^T, over the keys that the mask allows) v   (Vaswani et al. 2017, eq. 1).
 // q [B, T, H, D]; k [B, capacity, G, D] and v [B, capacity, G, D'], of which the first `keys` are

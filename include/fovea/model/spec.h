@@ -21,8 +21,9 @@ enum class PositionKind { none, learned, sinusoidal, rotary };
 
 // Bias that depends on the distance between query and key, added to attention scores. alibi:
 // linear, one slope per head (Press et al. 2022). relative: learned, one value per head and bucket
-// of distances (Raffel et al. 2020, 2.1).
-enum class DistanceBias { none, alibi, relative };
+// of distances (Raffel et al. 2020, 2.1). disentangled: products of the content of one token and a
+// learned vector of the distance to the other (He et al. 2021, "DeBERTa", eq. 4).
+enum class DistanceBias { none, alibi, relative, disentangled };
 
 // The elements with sin and cos of frequency i = 0 .. C/2 - 1. neighbours: (2i, 2i + 1), as in
 // Vaswani et al. 2017. halves: (i, i + C/2). spread: like halves, with frequencies spread so that
@@ -47,6 +48,17 @@ struct RotarySpec {
   std::vector<float> short_factors = {}, long_factors = {};  // longrope: one factor per pair
 };
 
+// With the query q_t, the key k_s, and the key K_d and the query Q_d of the vector of distance d =
+// t
+// - s, the scores are those of q_t . k_s + q_t . K_d + Q_d . k_s, of which the last terms may be
+// missing. Two kinds of bias make a score, so AttentionSpec::scale is usually smaller.
+struct DisentangledSpec {
+  bool content_to_position = true;  // q_t . K_d
+  bool position_to_content = true;  // Q_d . k_s
+  bool shared = true;               // K and Q are computed by the layers of k and q
+  bool norm = false;                // of the vectors
+};
+
 struct PositionSpec {
   PositionKind kind = PositionKind::learned;
   int64_t offset = 0;  // learned, sinusoidal: the table row of position 0
@@ -54,8 +66,11 @@ struct PositionSpec {
   bool stored = false;  // sinusoidal, rotary: the checkpoint has the table of sines and cosines
   RotarySpec rotary = {};
   DistanceBias bias = DistanceBias::none;
-  int64_t buckets = 32,
-          distance = 128;  // relative: distances of at least `distance` share a bucket
+  // relative, disentangled: the number of values or vectors, and the distance from which all share
+  // one. A quarter of the buckets of each sign hold logarithmic ranges of distances; in
+  // disentangled attention, half of the buckets = distance means one bucket for each distance.
+  int64_t buckets = 32, distance = 128;
+  DisentangledSpec disentangled = {};
 };
 
 // Which norms a sublayer has:
@@ -184,8 +199,8 @@ struct StackSpec {
   // (DeepNorm's beta); 0 = 1, and 1 / sqrt(2 * layers) for projections into the residual stream.
   float init_scale = 0;
   bool zero_outputs = false;  // the projections into the residual stream begin at 0
-  // A decoder's tokens see only earlier ones. false is for experiments: without a cache, they see
-  // all; with one, as in generation, the earlier ones.
+  // A decoder's tokens see only earlier ones. false, as in embedders made from decoders: without a
+  // cache, they see all; with one, as in generation, the earlier ones.
   bool causal = true;
   AttentionSpec attention = {};
   RecurrenceSpec recurrence = {};

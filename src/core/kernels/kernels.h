@@ -218,6 +218,15 @@ struct AttentionShape {
   int64_t first_dropped_row() const { return dropout.first_unit * (batch / dropout.units); }
 };
 
+// What distance_terms computes: T queries and S keys of B H heads, and R vectors of distances.
+struct DistanceTerms {
+  int64_t heads = 0, queries = 0, keys = 0, vectors = 0;  // B H, T, S, R
+  float scale = 1;
+
+  // The index of a distance in the list of rows.
+  int64_t distance(int64_t query, int64_t key) const { return query - key + keys - 1; }
+};
+
 // Tokens per page of cached keys or values (see kv_page.h): one tile of the attention kernels, so
 // that they process pages and contiguous keys in the same order.
 inline constexpr int64_t kPageTokens = 64;

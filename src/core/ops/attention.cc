@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/math.h"
+#include "ops/attention_terms.h"
 #include "ops/common.h"
 #include "ops/ops.h"
 #include "tensor/tape.h"
@@ -95,6 +96,12 @@ AttentionShape shape_of(const Tensor& q, const Tensor& k, const AttentionOptions
           .bias_tables = tables};
 }
 
+// The same options without a gradient of the terms.
+AttentionOptions constant_terms(AttentionOptions options) {
+  options.terms = options.terms.detach();
+  return options;
+}
+
 // Converts the products q k^T of a head, [T, S], to scores. `bias`: the head's table, or null.
 template <class Real>
 void finish_scores(Real* scores, int64_t batch, const AttentionShape& shape, const Real* bias) {
@@ -128,6 +135,7 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
   check(v.rank() == 4 && std::equal(k.shape().begin(), k.shape().end() - 1, v.shape().begin()),
         "attention: k is {}, v is {}; expected shapes that differ only in the last axis", k.shape(),
         v.shape());
+  if (options.terms) return attention_with_terms(q, k, v, options);
   s.value_width = v.dim(3);
   Tensor y = empty({s.batch, s.queries, s.heads, s.value_width}, q.dtype(), q.device());
   if (!recording()) {
@@ -191,6 +199,7 @@ Tensor attention_paged(const Tensor& q, const std::vector<PagedText>& spans,
 
 Tensor attention_weights(const Tensor& q, const Tensor& k, const AttentionOptions& options) {
   const AttentionShape s = shape_of(q, k, options);
+  if (options.terms) return weights_with_terms(q.detach(), k.detach(), constant_terms(options));
   Tensor weights = empty({s.batch, s.heads, s.queries, s.keys}, working_type(q), q.device());
   kernels(q).attention_weights(weights, q, k, s);
   return weights;
@@ -198,6 +207,9 @@ Tensor attention_weights(const Tensor& q, const Tensor& k, const AttentionOption
 
 Tensor attention_scores(const Tensor& q, const Tensor& k, const AttentionOptions& options) {
   const AttentionShape s = shape_of(q, k, options);
+  if (options.terms)
+    return scores_with_terms(q.detach(), k.detach(), constant_terms(options),
+                             -std::numeric_limits<double>::infinity());
   const int64_t T = s.queries, S = s.keys, H = s.heads, G = s.kv_heads, D = s.width;
   const Kernels& kernel = kernels(q);
   const Tensor scores = empty({s.batch, H, T, S}, working_type(q), q.device());
@@ -249,14 +261,14 @@ Tensor weighted_values(const Tensor& given, const Tensor& v) {
         given.shape(), v.shape());
   const Tensor weights = cast(given, v.dtype());
   const Sizes n{v.dim(0), given.dim(1), given.dim(2), v.dim(1), v.dim(2), v.dim(3)};
-  const Tensor y = empty({n.B, n.T, n.H, n.D}, v.dtype());
+  const Tensor y = empty({n.B, n.T, n.H, n.D}, v.dtype(), v.device());
   const auto values_of = [n, v](int64_t b, int64_t h) {  // [S, D]
-    const Tensor head = empty({n.S, n.D}, v.dtype());
+    const Tensor head = empty({n.S, n.D}, v.dtype(), v.device());
     kernels(v).copy_columns(head, at(In(v), b * n.S * n.G * n.D),
                             Sizes::out_of(n.S, n.G, h / (n.H / n.G), n.D));
     return head;
   };
-  const Tensor product = empty({n.T, n.D}, v.dtype());
+  const Tensor product = empty({n.T, n.D}, v.dtype(), v.device());
   for (int64_t b = 0; b < n.B; ++b) {
     for (int64_t h = 0; h < n.H; ++h) {
       kernels(v).gemm(product, at(In(weights), n.weights(b, h)), values_of(b, h), {},
@@ -269,8 +281,9 @@ Tensor weighted_values(const Tensor& given, const Tensor& v) {
     // dP = dy v^T and dv = P^T dy for each head; heads of a group share dv.
     const Kernels& k = kernels(dy);
     const Out dweights = d[weights], dv = d[v];
-    const Tensor dvalues = zeros(v.shape(), v.dtype());
-    const Tensor dhead = empty({n.T, n.D}, dy.dtype()), part = empty({n.S, n.D}, v.dtype());
+    const Tensor dvalues = zeros(v.shape(), v.dtype(), v.device());
+    const Tensor dhead = empty({n.T, n.D}, dy.dtype(), dy.device());
+    const Tensor part = empty({n.S, n.D}, v.dtype(), v.device());
     for (int64_t b = 0; b < n.B; ++b) {
       for (int64_t h = 0; h < n.H; ++h) {
         k.copy_columns(dhead, at(In(dy), b * n.T * n.H * n.D), Sizes::out_of(n.T, n.H, h, n.D));

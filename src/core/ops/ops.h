@@ -27,6 +27,19 @@ struct LowRank {
 Tensor adapted_linear(const Tensor& x, const Tensor& weight, const Tensor& bias,
                       const LowRank& low);
 
+// The products of queries and keys: y[b, h, t, s] = q[b, t, h] . k[n, s, g], where g is the
+// key-value head of h and n the part of b: each of N equal parts of the batch has its own keys.
+// q [B, T, H, D], k [N, S, G, D] -> f32 (f64 for f64) [B, H, T, S]
+Tensor head_products(const Tensor& q, const Tensor& k);
+
+// The terms of attention scores that depend on the content of one token and the distance to the
+// other (He et al. 2021, "DeBERTa", eq. 4): y[b, h, t, s] = scale * (of_queries[b, h, t, r] +
+// of_keys[b, h, s, r]), r = rows[t - s + S - 1], where R vectors represent the distances.
+// of_queries [B, H, T, R], of_keys [B, H, S, R], one of them may be empty, rows i32 [T + S - 1] ->
+// f32 (f64 for f64) [B, H, T, S]
+Tensor distance_terms(const Tensor& of_queries, const Tensor& of_keys, const Tensor& rows,
+                      float scale);
+
 struct PagedOptions {
   int64_t kv_heads = 0;
   int64_t value_width = 0;      // D'; 0 = D

@@ -111,16 +111,22 @@ std::vector<TokenizedText> read_pairs(const CrossEncoder& model,
   check_fields(options);
   check(queries.size() == 1 || queries.size() == texts.size(),
         "queries: {}; expected 1 or {}, one for each text", queries.size(), texts.size());
+  const std::string prompt = model.prompts.prompts.contains(model.prompts.default_prompt)
+                                 ? model.prompts.prompts.at(model.prompts.default_prompt)
+                                 : "";
   std::vector<std::vector<int32_t>> query_ids;  // of equal queries in a row only once
   std::vector<size_t> query_of;
   for (size_t i = 0; i < queries.size(); ++i) {
+    if (model.format.reads_messages()) break;
     if (i == 0 || queries[i] != queries[i - 1])
-      query_ids.push_back(model.format.own_ids(queries[i]));
+      query_ids.push_back(model.format.own_ids(prompt + queries[i]));
     query_of.push_back(query_ids.size() - 1);
   }
   std::vector<TokenizedText> pairs = tokenize_all(texts.size(), [&](size_t i) {
     check_wanted(options.stop);
-    return model.format.pair(query_ids[query_of[queries.size() == 1 ? 0 : i]], texts[i]);
+    const size_t query = queries.size() == 1 ? 0 : i;
+    return model.format.reads_messages() ? model.format.pair(prompt, queries[query], texts[i])
+                                         : model.format.pair(query_ids[query_of[query]], texts[i]);
   });
   for (size_t i = 0; i < pairs.size() && !options.truncate; ++i)
     check(pairs[i].cut == 0, "text {}: has {} tokens with the query; expected at most {}", i + 1,

@@ -174,7 +174,16 @@ TokenizedText TextFormat::text(const std::string& prompt, std::string_view text)
   if (!messages_)
     return truncated(prompt.empty() ? own_ids(text) : own_ids(prompt + std::string(text)));
   TokenizedText result;
-  result.ids = messages_->ids(tokenizer_, prompt, text, most_, result.cut);
+  const MessageText message = {"user", text};
+  result.ids = messages_->ids(tokenizer_, prompt, {&message, 1}, most_, result.cut);
+  return result;
+}
+
+TokenizedText TextFormat::pair(const std::string& prompt, std::string_view query,
+                               std::string_view document) const {
+  TokenizedText result;
+  const std::array<MessageText, 2> messages = {{{"query", query}, {"document", document}}};
+  result.ids = messages_->ids(tokenizer_, prompt, messages, most_, result.cut);
   return result;
 }
 

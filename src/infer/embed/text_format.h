@@ -61,6 +61,8 @@ class TextFormat {
   // Whether texts are messages, which the chat template frames. Their tokens have no offsets, and
   // there are no pairs of them.
   bool reads_messages() const { return messages_.has_value(); }
+  // From now on, reads queries and documents as messages.
+  void read_messages(MessageFormat format) { messages_ = std::move(format); }
   void refuse_messages(const char* what) const;  // throws Unsupported if reads_messages()
   // Returns the byte range of each token of text(text) in `text`; special tokens have empty ranges.
   std::vector<text::Offsets> offsets(std::string_view text) const;
@@ -70,6 +72,9 @@ class TextFormat {
   // first. The first text is given as its own_ids(), since it may be paired with thousands of
   // second texts.
   TokenizedText pair(std::span<const int32_t> first, std::string_view second) const;
+  // Returns the tokens of messages with a query and a document, if it reads_messages().
+  TokenizedText pair(const std::string& prompt, std::string_view query,
+                     std::string_view document) const;
 
   // Returns the range of a text's own tokens, [first, second), that is kept of `count` tokens, and
   // the tokens of a text that is given as its own tokens.

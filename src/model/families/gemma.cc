@@ -23,7 +23,6 @@ void common(Config& io, Spec& s, const LlamaDefaults& defaults) {
   io("query_pre_attn_scalar", scalar, 256, 1e6f);
   if (!io.reading()) io.write("query_pre_attn_scalar", std::llround(scalar));  // it must be whole
   d.attention.scale = 1 / std::sqrt(scalar);
-  io.only("use_bidirectional_attention", false);
 }
 
 // In transformers, null means no soft cap; 0 would be applied as a cap.
@@ -39,11 +38,13 @@ void final_softcap(Config& io, HeadSpec& head) {
           head.kind == HeadKind::language_model ? head.softcap : none);
 }
 
+// The key counts the keys of both directions together, if a token sees both.
 void windows(Config& io, StackSpec& d, const std::vector<bool>& pattern) {
-  int64_t window = 4096;
-  for (const int64_t w : d.attention.windows) window = w > 0 ? w : window;
-  io("sliding_window", window, 4096);
-  io.layer_types(d, window, pattern);
+  int64_t seen = 4096;
+  for (const int64_t w : d.attention.windows)
+    if (w > 0) seen = d.causal ? w : 2 * (w - 1);
+  io("sliding_window", seen, 4096);
+  io.layer_types(d, d.causal ? seen : seen / 2 + 1, pattern);
 }
 
 void gemma2_config(Config& io, Spec& s) {
@@ -53,6 +54,7 @@ void gemma2_config(Config& io, Spec& s) {
   softcap(io, "attn_logit_softcapping", d.attention.softcap);
   final_softcap(io, s.head);
   windows(io, d, {true, false});
+  io.only("use_bidirectional_attention", false);
   if (io.reading()) io.refuse_unknown({"hidden_act"});
 }
 
@@ -74,6 +76,9 @@ void gemma3_config(Config& io, Spec& s) {
   std::vector<bool> pattern(period.is_number_integer() && period > 0 ? period.get<size_t>() : 6,
                             true);
   pattern.back() = false;
+  bool bidirectional = !d.causal;  // as in EmbeddingGemma
+  io("use_bidirectional_attention", bidirectional, false);
+  d.causal = !bidirectional;
   windows(io, d, pattern);
   if (io.reading())
     // The class has attn_logit_softcapping too, but its attention does not apply it.

@@ -89,6 +89,8 @@ const std::vector<const Family*>& families() {
                                                  &gte,
                                                  &alibaba_new,
                                                  &eurobert,
+                                                 &deberta,
+                                                 &deberta_v2,
                                                  &t5,
                                                  &bart,
                                                  &marian,
@@ -139,9 +141,8 @@ void describe(Config& io, const Family& family, Spec& spec) {
   spec.head = architecture->head;
   if (spec.head.labels > 0) spec.head.labels = labels_of(io, spec.head.labels);
   family.config(io, spec);
-  // Labels of tokens may come from the encoder of an encoder-decoder alone.
-  if (spec.head.kind != HeadKind::token)
-    io.only("is_encoder_decoder", spec.encoder && spec.decoder);
+  // An encoder may be that of an encoder-decoder alone.
+  if (spec.decoder) io.only("is_encoder_decoder", spec.encoder.has_value());
   try {
     spec = validated(spec);
   } catch (const Error& error) {

@@ -40,6 +40,8 @@ extern const Family eurobert;
 extern const Family distilbert;
 extern const Family mpnet;
 extern const Family modernbert;
+extern const Family deberta;
+extern const Family deberta_v2;
 extern const Family t5;
 extern const Family bart;
 extern const Family marian;

@@ -26,10 +26,10 @@ void feed_forward(Config& io, FeedForwardSpec& ffn) {
   io.only("is_gated_act", ffn.gated);
 }
 
-// T5 (Raffel et al. 2020), and its v1.1 with gated feed-forward layers. The class that labels
-// tokens has the encoder alone.
+// T5 (Raffel et al. 2020), and its v1.1 with gated feed-forward layers. The classes for vectors and
+// for labels of tokens have the encoder alone.
 void t5_config(Config& io, Spec& s) {
-  const bool alone = s.head.kind == HeadKind::token;
+  const bool alone = s.head.kind == HeadKind::token || s.head.kind == HeadKind::pooled;
   if (!s.encoder) s.encoder.emplace();
   if (alone && !io.reading()) s.decoder = s.encoder;
   StackSpec& d = *s.decoder;
@@ -104,6 +104,7 @@ const Family t5 = {"t5",
                    {{"T5ForConditionalGeneration", {}},
                     {"T5ForSequenceClassification", head_of_end(2)},
                     {"T5ForTokenClassification", labels_of_each()},
+                    {"T5EncoderModel", {.kind = HeadKind::pooled, .pooling = Pooling::mean}},
                     {"T5ForQuestionAnswering", answer_span()}},
                    t5_config,
                    t5_names,

@@ -38,6 +38,15 @@ bool has_pooler(const Spec& spec, const Family& family, const Loader& loader) {
   });
 }
 
+// Returns whether the file is that of the bare model: without the prefix, and without a head.
+bool is_bare(const Spec& spec, const Family& family, const Loader& loader,
+             const TensorSource& file) {
+  const std::string prefix = family.prefix;
+  return !prefix.empty() && loader.find(name_of_head(spec, family)) == nullptr &&
+         std::none_of(file.stored().begin(), file.stored().end(),
+                      [&](const StoredTensor& each) { return each.name.starts_with(prefix); });
+}
+
 bool is_another(const TensorSource& file, const std::string& head, const StoredTensor* table) {
   const StoredTensor* found = file.find(head);
   return found != nullptr && table != nullptr &&
@@ -135,6 +144,13 @@ ModelFiles load_model(const Family& family, const nlohmann::json& config, const 
     } else {
       loader.pass_over(head);
     }
+  }
+  // Files of embedders may name the class of a language model.
+  if (spec.head.kind == HeadKind::language_model && !spec.head.tied &&
+      loading.new_head == nullptr && is_bare(spec, family, loader, file)) {
+    for (const Architecture& each : family.architectures)
+      if (each.head.kind == HeadKind::pooled) spec.head = each.head;
+    spec = validated(spec);
   }
   if (spec.head.kind == HeadKind::pooled && spec.head.transform) {
     spec.head.transform = has_pooler(spec, family, loader);

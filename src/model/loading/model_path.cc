@@ -11,7 +11,7 @@
 namespace fovea::model {
 namespace {
 
-bool exists(const std::string& path) {
+bool path_exists(const std::string& path) {
   std::error_code unreadable;
   return std::filesystem::exists(path, unreadable);
 }
@@ -27,17 +27,17 @@ std::string hub_hint(const std::string& path) {
 }  // namespace
 
 void require_model(const std::string& path) {
-  if (!exists(path)) refuse_path(path);
+  if (!path_exists(path)) refuse_path(path);
 }
 
 void refuse_path(const std::string& path) {
   refuse_pickle(path);
-  const char* const wrong = is_folder(path) ? "has no config.json"
-                            : exists(path)  ? "not a directory"
-                                            : "is missing";
+  const char* const wrong = is_folder(path)     ? "has no config.json"
+                            : path_exists(path) ? "not a directory"
+                                                : "is missing";
   fail(ErrorKind::BadFile,
        "{}: {}; expected a model's directory with config.json in it, or a .gguf file{}", path,
-       wrong, exists(path) ? "" : hub_hint(path));
+       wrong, path_exists(path) ? "" : hub_hint(path));
 }
 
 }  // namespace fovea::model

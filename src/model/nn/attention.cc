@@ -22,12 +22,19 @@ Attention::Attention(const StackSpec& stack, int64_t width, int64_t layer_, Drop
       key(width, spec.kv_heads * spec.head_width, spec.bias && spec.key_bias),
       value(width, spec.kv_heads * spec.value_width, spec.bias),
       output(spec.heads * spec.value_width, width, spec.output_bias, Role::residual_matrix),
+      disentangled(stack.position.disentangled),
       query_norm(norm_of(stack, spec.heads)),
       key_norm(norm_of(stack, spec.kv_heads)),
       layer(layer_),
       window(window_of(spec, layer_)),
       across(across_),
-      weight_dropout(dropout) {}
+      weight_dropout(dropout) {
+  if (stack.position.bias != DistanceBias::disentangled || disentangled.shared || across) return;
+  const int64_t wide = spec.heads * spec.head_width;
+  if (disentangled.position_to_content) distance_query = Linear(width, wide, spec.bias);
+  if (disentangled.content_to_position)
+    distance_key = Linear(width, wide, spec.bias && spec.key_bias);
+}
 
 PagePool::Layer Attention::cached(const StackSpec& stack, int64_t layer, DType dtype) {
   const AttentionSpec& a = stack.attention;
@@ -106,6 +113,7 @@ Tensor Attention::self_attention(const Tensor& x, const LayerPass& pass) const {
     AttentionOptions options;
     options.mask = masked(pass, spec, window);
     options.bias = pass.distance_bias;
+    if (pass.distances) options.terms = terms_of_distances(q, kv.keys, pass);
     return attend_to(q, kv, options, pass);
   }
   // The keys and values of earlier tokens are in the cache.
@@ -117,6 +125,21 @@ Tensor Attention::self_attention(const Tensor& x, const LayerPass& pass) const {
   if (pass.probe != nullptr && pass.probe->attend_paged)
     pass.probe->attend_paged(layer, q, texts, options);
   return attention_paged(q, texts, options);
+}
+
+// Both terms of disentangled attention: scale * (q_t . K_d + Q_d . k_s)   -> [B, H, T, T]
+Tensor Attention::terms_of_distances(const Tensor& q, const Tensor& k,
+                                     const LayerPass& pass) const {
+  const auto of_distances = [&](const Linear& own, const Linear& shared) {  // [U, R, H, D]
+    const Tensor y = (disentangled.shared ? shared : own)(pass.distances, pass);
+    return y.view({y.dim(0), y.dim(1), spec.heads, spec.head_width});
+  };
+  Tensor of_queries, of_keys;  // [B, H, T, R]
+  if (disentangled.content_to_position)
+    of_queries = head_products(q, of_distances(distance_key, key));
+  if (disentangled.position_to_content)
+    of_keys = head_products(k, of_distances(distance_query, query));
+  return distance_terms(of_queries, of_keys, pass.distance_rows, score_scale());
 }
 
 // v = (1 - share) v + share * v_first; the first layer keeps its values for the others.

@@ -15,6 +15,8 @@ struct Attention {
   static constexpr bool kAttends = true;
   AttentionSpec spec;
   Linear query, key, value, output;
+  DisentangledSpec disentangled;
+  Linear distance_query, distance_key;  // of the vectors of distances, unless `query` and `key` are
   Norm query_norm, key_norm;
   int64_t layer = 0, window = 0;
   bool across = false;
@@ -52,6 +54,8 @@ struct Attention {
     query_norm.each(f, name + ".query_norm");
     key_norm.each(f, name + ".key_norm");
     output.each(f, name + ".output");
+    distance_query.each(f, name + ".distance_query");
+    distance_key.each(f, name + ".distance_key");
   }
 
  private:
@@ -59,6 +63,7 @@ struct Attention {
                   const LayerPass& pass) const;
   Tensor self_attention(const Tensor& x, const LayerPass& pass) const;
   Tensor cross_attention(const Tensor& x, const LayerPass& pass) const;
+  Tensor terms_of_distances(const Tensor& q, const Tensor& k, const LayerPass& pass) const;
   Tensor with_first_values(const Tensor& values, const LayerPass& pass) const;
   Tensor attend_to(const Tensor& q, const KeysValues& kv, AttentionOptions options,
                    const LayerPass& pass) const;

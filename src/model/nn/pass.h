@@ -73,6 +73,9 @@ struct LayerPass : Pass {
   Pairing pairing = Pairing::halves;
   Tensor distance_bias;  // see AttentionOptions; with a cache, PagedOptions
   int64_t bias_zero = 0;
+  // Of disentangled attention: the vectors of distances in `compute`, a table for each unit [U, R,
+  // C], and the row of each distance query - key, from -(T - 1) on, i32 [2T - 1].
+  Tensor distances, distance_rows;
   // For value_residual: the values of the first attention layer [B, T, G, D'], or the tensor where
   // that layer puts them.
   Tensor first_values;
@@ -81,7 +84,8 @@ struct LayerPass : Pass {
 
 // Substreams of dropout. In each stack, the first one is that of the embeddings, followed by three
 // per layer: its attention weights and its two sublayers. The two per layer of
-// cross-attention, and those of low-rank adapters, have separate ranges.
+// cross-attention, those of low-rank adapters, and that of the vectors of distances have separate
+// ranges.
 enum class Sublayer : uint32_t { attention_weights, attention, ffn };
 constexpr uint32_t kSubstreamsPerLayer = 3;
 inline uint32_t dropout_substream(uint32_t first_substream, int64_t layer, Sublayer which) {
@@ -89,7 +93,7 @@ inline uint32_t dropout_substream(uint32_t first_substream, int64_t layer, Subla
          static_cast<uint32_t>(which);
 }
 constexpr uint32_t kDecoderSubstreams = 0, kCrossSubstreams = 1 << 16, kEncoderSubstreams = 2 << 16,
-                   kAdapterSubstreams = 3 << 16;
+                   kAdapterSubstreams = 3 << 16, kDistanceSubstream = 4 << 16;
 
 // Returns the value of a point, which a probe may read and replace.
 inline Tensor probed(const Pass& pass, const ProbePoint& point, Tensor value) {

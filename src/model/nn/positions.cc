@@ -143,6 +143,17 @@ int64_t distance_bucket(int64_t distance, bool causal, int64_t buckets, int64_t 
   return first + std::min(bucket, buckets - 1);
 }
 
+int64_t distance_row(int64_t distance, int64_t rows, int64_t largest) {
+  const int64_t half = rows / 2, single = half / 2, far = std::abs(distance);
+  int64_t bucket = far;
+  if (half < largest && far > single) {
+    const float share = math::log(static_cast<float>(far) / static_cast<float>(single)) /
+                        math::log(static_cast<float>(largest - 1) / static_cast<float>(single));
+    bucket = single + static_cast<int64_t>(std::ceil(share * static_cast<float>(single - 1)));
+  }
+  return std::clamp(half + (distance < 0 ? -bucket : bucket), int64_t{0}, rows - 1);
+}
+
 float alibi_slope(int64_t head, int64_t heads) {
   int64_t power = 1;
   while (power * 2 <= heads) power *= 2;
@@ -200,6 +211,10 @@ Positions::Positions(const StackSpec& stack, int64_t context_, int64_t width, bo
     table = {{context, attention.head_width}, Role::sinusoids, {}};
   if (spec.bias == DistanceBias::relative)
     bias = {{attention.heads, spec.buckets}, Role::position_embedding, {}};
+  if (spec.bias == DistanceBias::disentangled) {
+    bias = {{spec.buckets, width}, Role::position_embedding, {}};
+    bias_norm = Norm(stack.norm, width, spec.disentangled.norm);
+  }
 }
 
 Tensor Positions::indices(const Tensor& x, const Tensor& positions) const {
@@ -232,6 +247,7 @@ void Positions::prepare(LayerPass& pass, int64_t T, const Tensor& positions,
                         const Device& device) const {
   if (spec.kind == PositionKind::rotary) prepare_angles(pass, T, positions, device);
   if (spec.bias == DistanceBias::none) return;
+  if (spec.bias == DistanceBias::disentangled) return prepare_distances(pass, T);
   const int64_t N = pass.cache != nullptr ? pass.cache->total() : T;
   pass.bias_zero = N - 1;
   pass.distance_bias =
@@ -284,6 +300,21 @@ void Positions::prepare_angles(LayerPass& pass, int64_t T, const Tensor& positio
   pass.angles = turns.angles(turned / 2, device);
   pass.local_angles = local.theta > 0 ? local_turns.angles(turned / 2, device) : pass.angles;
   if (latent.rotary > 0) pass.latent_angles = latent_turns.angles(latent.rotary / 2, device);
+}
+
+// Only the vectors of distances that occur are computed. One table per unit, as below.
+void Positions::prepare_distances(LayerPass& pass, int64_t T) const {
+  std::vector<int32_t> rows;
+  for (int64_t distance = 1 - T; distance < T; ++distance)
+    rows.push_back(static_cast<int32_t>(distance_row(distance, spec.buckets, spec.distance)));
+  const int32_t first = rows.front();
+  const int64_t units = row_units().count, R = rows.back() - first + 1;
+  for (int32_t& row : rows) row -= first;
+  const Tensor indices = empty({units, R}, DType::i32);
+  for (int64_t i = 0; i < units * R; ++i)
+    indices.data_as<int32_t>()[i] = first + static_cast<int32_t>(i % R);
+  pass.distances = bias_norm(embedding(indices, bias.value), pass.compute);  // [U, R, C]
+  pass.distance_rows = tensor_of(rows, {2 * T - 1});
 }
 
 Tensor Positions::bias_by_distance(int64_t N) const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "fovea/model/spec.h"
+#include "nn/norm.h"
 #include "nn/parameter.h"
 #include "nn/pass.h"
 
@@ -15,7 +16,8 @@ struct Positions {
   int64_t context = 0;
   bool causal = false;
   Parameter table;  // [offset + context, C]: learned, or sinusoids stored in the checkpoint
-  Parameter bias;   // [H, buckets]
+  Parameter bias;   // [H, buckets]; of disentangled attention, vectors [buckets, C]
+  Norm bias_norm;   // of the vectors
 
   Positions() = default;
   Positions(const StackSpec& stack, int64_t context, int64_t width, bool causal);
@@ -31,12 +33,14 @@ struct Positions {
   void each(Visitor& f, const std::string& name) {
     visit(f, name + ".position", table);
     visit(f, name + ".distance", bias);
+    bias_norm.each(f, name + ".norm.distance");
   }
 
  private:
   Tensor indices(const Tensor& x, const Tensor& positions) const;
   void prepare_angles(LayerPass& pass, int64_t T, const Tensor& positions,
                       const Device& device) const;
+  void prepare_distances(LayerPass& pass, int64_t T) const;
   // Returns the biases [H, 2N - 1], or one such table per unit, for the distances key - query from
   // -(N - 1) to N - 1.
   Tensor bias_by_distance(int64_t N) const;
@@ -57,6 +61,12 @@ float rotary_attention_factor(const RotarySpec& spec);
 // Returns the bucket of distance = key - query (Raffel et al. 2020): half of the buckets (of each
 // sign, unless causal) hold single distances, the others logarithmic ranges up to `largest`.
 int64_t distance_bucket(int64_t distance, bool causal, int64_t buckets, int64_t largest);
+
+// Returns the row of the vector of distance = query - key, of `rows`, in disentangled attention (He
+// et al. 2021, 3.1): half of the rows are for each sign. A quarter of them hold single distances,
+// the others logarithmic ranges up to `largest` (of its second release); or, if rows / 2 = largest,
+// each one distance.
+int64_t distance_row(int64_t distance, int64_t rows, int64_t largest);
 
 // Returns the slope of head h of H: 2^(-8 (h+1) / H) if H is a power of two (Press et al. 2022),
 // else those of the power of two below H, followed by every second one of the power of two above H,

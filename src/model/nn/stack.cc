@@ -47,6 +47,9 @@ Tensor Stack::operator()(Tensor x, const Pass& given, const Tensor& given_positi
     token_positions = positions_in_documents(*documents, x.dim(1));
   }
   positions.prepare(pass, x.dim(1), token_positions, x.device());
+  if (pass.distances)
+    pass.distances =
+        dropout(pass.distances, pass.dropout_at(embedding_dropout.probability, kDistanceSubstream));
   x = probed(pass, ProbePoint::What::embedding, 0, std::move(x));
   x = positions.add_to(x, token_positions);
   if (image != nullptr) x = image->with_registers(x);

@@ -136,6 +136,25 @@ void check_stored_rotary(const std::string& name, const StackSpec& s) {
         name, r.theta);
 }
 
+void check_disentangled(const std::string& name, const Spec& whole, const StackSpec& s) {
+  const DisentangledSpec& d = s.position.disentangled;
+  const AttentionSpec& a = s.attention;
+  check(name == "encoder" && whole.input.kind == InputKind::tokens,
+        "spec: {}.position.bias is disentangled; expected another one, or an encoder of tokens",
+        name);
+  check(d.content_to_position || d.position_to_content,
+        "spec: {}.position.disentangled has neither content_to_position nor position_to_content; "
+        "expected one of them",
+        name);
+  check(s.position.buckets % 2 == 0,
+        "spec: {}.position.buckets is {} with disentangled; expected an even number", name,
+        s.position.buckets);
+  check(a.kv_heads == a.heads && a.norm == QueryKeyNorm::none && s.mixers.empty(),
+        "spec: {}.attention has kv_heads {}, norms of queries or keys, or other mixers, with "
+        "disentangled; expected {} and neither",
+        name, a.kv_heads, a.heads);
+}
+
 // Checks the fields of this kind of positions, and resets those of other kinds, so that equal
 // models have equal Specs.
 void complete_position(const std::string& name, const Spec& whole, StackSpec& s) {
@@ -146,6 +165,12 @@ void complete_position(const std::string& name, const Spec& whole, StackSpec& s)
   if (p.bias == DistanceBias::relative) {
     plain.buckets = p.buckets, plain.distance = p.distance;
     check(p.distance > p.buckets / 2, "spec: {}.position.distance is {}; expected more than {}",
+          name, p.distance, p.buckets / 2);
+  }
+  if (p.bias == DistanceBias::disentangled) {
+    check_disentangled(name, whole, s);
+    plain.buckets = p.buckets, plain.distance = p.distance, plain.disentangled = p.disentangled;
+    check(p.distance >= p.buckets / 2, "spec: {}.position.distance is {}; expected at least {}",
           name, p.distance, p.buckets / 2);
   }
   switch (p.kind) {
@@ -312,6 +337,8 @@ void complete_embedding(Spec& s) {
   check(s.encoder && !s.decoder && s.input.kind == InputKind::tokens,
         "spec: embedding_width is {}; expected 0, or an encoder of tokens without a decoder",
         s.embedding_width);
+  check(s.encoder->position.bias != DistanceBias::disentangled,
+        "spec: embedding_width is {} with disentangled; expected 0", s.embedding_width);
   const PositionKind position = s.encoder->position.kind;
   check(position != PositionKind::sinusoidal || s.embedding_width % 2 == 0,
         "spec: embedding_width is {}; expected an even number for sinusoids", s.embedding_width);

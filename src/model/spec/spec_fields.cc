@@ -73,11 +73,23 @@ void visit(PositionSpec& s, OptionVisitor& v, const FieldScope& p) {
   v.boolean(p.field("stored", "stored_waves", "the checkpoint stores the sinusoids"), s.stored);
   visit(s.rotary, v, {p.at("rotary"), p.prefix});
   v.choice(p.field("bias", "distance_bias", "position bias of the scores"), s.bias,
-           {"none", "alibi", "relative"});
+           {"none", "alibi", "relative", "disentangled"});
   v.integer(p.field("buckets", "position_buckets", "buckets of relative distances"), s.buckets, 4,
             65536);
   v.integer(p.field("distance", "position_distance", "distances of at least N share a bucket"),
             s.distance, 4, kMost);
+  DisentangledSpec& d = s.disentangled;
+  v.boolean(p.field("disentangled.content_to_position", "content_to_position",
+                    "disentangled scores have products of queries and distances"),
+            d.content_to_position);
+  v.boolean(p.field("disentangled.position_to_content", "position_to_content",
+                    "disentangled scores have products of keys and distances"),
+            d.position_to_content);
+  v.boolean(p.field("disentangled.shared", "shared_distances",
+                    "the layers of queries and keys also read the vectors of distances"),
+            d.shared);
+  v.boolean(p.field("disentangled.norm", "distance_norm", "norm on the vectors of distances"),
+            d.norm);
 }
 
 void visit(NormSpec& n, OptionVisitor& v, const FieldScope& p) {
@@ -243,8 +255,9 @@ void visit(StackSpec& s, OptionVisitor& v, const FieldScope& p) {
   v.boolean(p.field("zero_outputs", "zero_outputs", "initial outputs of all sublayers are 0"),
             s.zero_outputs);
   if (p.prefix.empty())
-    v.boolean(p.field("causal", "causal", "tokens see only earlier ones; false: for experiments"),
-              s.causal);
+    v.boolean(
+        p.field("causal", "causal", "tokens see only earlier ones; false: for vectors of texts"),
+        s.causal);
   visit(s.attention, v, {p.at("attention"), p.prefix});
   visit(s.recurrence, v, {p.at("recurrence"), p.prefix});
   visit(s.latent, v, {p.at("latent"), p.prefix});

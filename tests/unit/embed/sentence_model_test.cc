@@ -106,6 +106,34 @@ TEST_F(SentenceModelTest, GivesTheSameVectorsWithPackedWeights) {
             kClose);
 }
 
+// Bidirectional decoders, encoders of encoder-decoders, and decoders whose last token counts.
+class EmbedderTest : public testing::TestWithParam<const char*> {
+ protected:
+  GoldenFolder folder_{std::string("embedders/") + GetParam()};
+};
+
+TEST_P(EmbedderTest, MatchesTheReference) {
+  const SentenceModel model = SentenceModel::open(folder_.path(), model::Weights::mapped);
+  EXPECT_TRUE(model.warnings.empty());
+  const auto texts = folder_.texts();
+  const std::string prompt = model.modules.prompts.at("query");
+  EXPECT_LT(largest_difference(vectors(model, texts), folder_.expected("vectors")), kClose);
+  EXPECT_LT(largest_difference(vectors(model, texts, prompt), folder_.expected("query")), kClose);
+}
+
+TEST_P(EmbedderTest, GivesTheSameBitsInAnyBatch) {
+  const SentenceModel model = SentenceModel::open(folder_.path(), model::Weights::mapped);
+  const auto texts = folder_.texts();
+  const Tensor together = vectors(model, texts);
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const auto row = static_cast<int64_t>(i);
+    EXPECT_EQ(to_floats(vectors(model, {texts[i]})), to_floats(together.rows(row, row + 1))) << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Embedders, EmbedderTest,
+                         testing::Values("embedding_gemma", "sentence_t5", "qwen3_embedding"));
+
 TEST_F(SentenceModelTest, IgnoresAMissingPooler) {
   auto tensors = std::map<std::string, Tensor>();
   const SafeTensors file(folder_ / "model.safetensors");

@@ -5,6 +5,7 @@
 #include "open/directory.h"
 #include "safetensors/safetensors.h"
 #include "support/expect_error.h"
+#include "support/golden_folder.h"
 #include "support/small_spec.h"
 #include "support/temporary_folder.h"
 
@@ -136,6 +137,35 @@ TEST(ModelsWithoutTheirPooler, AreOfTheirFamily) {
   files = open_model_files(folder.path(), Weights::mapped);
   EXPECT_FALSE(files.model.spec.head.transform);
   EXPECT_TRUE(can_express(bert, files.model.spec));
+}
+
+// The authors' files have other names of the head, and the head of the pre-training.
+TEST(RoundTrips, ReadTheNamesOfTheAuthorsOfDeberta) {
+  const GoldenFolder folder("deberta_v2");
+  folder.set("config.json", "architectures", absent);
+  folder.set("config.json", "legacy", absent);
+  const std::string weights = folder / "model.safetensors";
+  std::map<std::string, Tensor> tensors = {
+      {"mask_predictions.dense.bias", zeros({3})},
+      {"deberta.embeddings.position_embeddings.weight", zeros({36, 24})}};
+  {
+    const SafeTensors file(weights);
+    for (const StoredTensor& each : file.stored()) {
+      const std::string old = "cls.predictions.", fresh = "lm_predictions.lm_head.";
+      std::string name = each.name;
+      if (name.starts_with(old)) name = fresh + name.substr(old.size());
+      if (const size_t at = name.find("transform."); at != name.npos) name.erase(at, 10);
+      tensors[name] = copy(file.tensor(each.name));
+    }
+  }
+  write_safetensors(weights, tensors);
+  ModelFiles files = open_model_files(folder.path(), Weights::owned);
+  ModelFiles expected = open_model_files("tests/goldens/deberta_v2", Weights::owned);
+  const auto found = parameters_of(files.model), all = parameters_of(expected.model);
+  ASSERT_EQ(found.size(), all.size());
+  for (size_t i = 0; i < all.size(); ++i)
+    EXPECT_EQ(to_floats(found[i].parameter->value), to_floats(all[i].parameter->value))
+        << all[i].name;
 }
 
 }  // namespace

@@ -94,6 +94,36 @@ void add_attentions(List& list) {
   list.encoder_with("softcap", [](Spec&, StackSpec& e) { e.attention.softcap = 2; });
 }
 
+void add_disentangled(List& list) {
+  list.encoder_with("disentangled", [](Spec&, StackSpec& e) {
+    e.position.kind = PositionKind::none;
+    e.position.bias = DistanceBias::disentangled;
+    e.position.buckets = 8;
+    e.position.distance = 6;
+    e.position.disentangled.norm = true;
+    e.attention.scale = 0.3f;
+  });
+  list.encoder_with("disentangled and learned, layers of distances", [](Spec&, StackSpec& e) {
+    e.position.bias = DistanceBias::disentangled;
+    e.position.buckets = 8;
+    e.position.distance = 4;
+    e.position.disentangled.shared = false;
+    e.attention.key_bias = false;
+  });
+  list.encoder_with("disentangled, content to position", [](Spec& s, StackSpec& e) {
+    e.position.bias = DistanceBias::disentangled;
+    e.position.buckets = 6;
+    e.position.distance = 9;
+    e.position.disentangled.position_to_content = false;
+    s.dropout = {0.2f, 0.1f, 0.1f};
+  });
+  list.encoder_with("disentangled, position to content, windowed", [](Spec&, StackSpec& e) {
+    e.position.bias = DistanceBias::disentangled;
+    e.position.disentangled.shared = e.position.disentangled.content_to_position = false;
+    e.attention.windows = {3};
+  });
+}
+
 void add_positions(List& list) {
   list.decoder_with("no position",
                     [](Spec&, StackSpec& d) { d.position.kind = PositionKind::none; });
@@ -442,6 +472,7 @@ std::vector<Mixture> all_mixtures() {
   List list;
   add_attentions(list);
   add_positions(list);
+  add_disentangled(list);
   add_rotations(list);
   add_norms(list);
   add_feed_forwards(list);

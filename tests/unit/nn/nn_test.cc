@@ -411,5 +411,21 @@ TEST(RotaryFrequencies, FollowTheLengthWithDynamicScaling) {
   }
 }
 
+// By build_relative_position() of transformers for DeBERTa-v2.
+TEST(DistanceRows, AreSingleDistancesAndThenRanges) {
+  const auto rows_of = [](int64_t rows, int64_t largest, const std::vector<int64_t>& distances) {
+    std::vector<int64_t> found;
+    for (const int64_t distance : distances) found.push_back(distance_row(distance, rows, largest));
+    return found;
+  };
+  const std::vector<int64_t> distances = {-10, -9, -6, -4, -3, 0, 1, 2, 3, 4, 5, 6, 9, 10, 99};
+  EXPECT_EQ(rows_of(12, 10, distances),
+            (std::vector<int64_t>{0, 1, 1, 2, 3, 6, 7, 8, 9, 10, 10, 11, 11, 11, 11}));
+  EXPECT_EQ(rows_of(12, 6, distances),
+            (std::vector<int64_t>{0, 0, 0, 2, 3, 6, 7, 8, 9, 10, 11, 11, 11, 11, 11}));
+  EXPECT_EQ(rows_of(512, 512, {-511, -200, 128, 129, 200, 511, 600}),
+            (std::vector<int64_t>{1, 87, 384, 385, 425, 511, 511}));
+}
+
 }  // namespace
 }  // namespace fovea::model

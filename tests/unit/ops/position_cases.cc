@@ -70,12 +70,46 @@ void add_concatenations(std::vector<Case>& all) {
                  }});
 }
 
+// Products of heads, the terms that depend on distances, and attention with such terms.
+void add_distances(std::vector<Case>& all) {
+  const Tensor q = rounded({4, 3, 4, 5}, 1), k = rounded({4, 6, 2, 5}, 2);
+  const auto products = [](auto& in) { return head_products(in[0], in[1]); };
+  all.push_back({"head_products", "grouped", {q, k}, products});
+  all.push_back({"head_products", "keys of two parts", {q, rounded({2, 7, 4, 5}, 3)}, products});
+  all.push_back({"head_products",
+                 "one element",
+                 {rounded({1, 1, 1, 1}, 4), rounded({1, 1, 1, 1}, 5)},
+                 products});
+  const Tensor of_queries = rounded({2, 3, 4, 5}, 6), of_keys = rounded({2, 3, 6, 5}, 7);
+  const Tensor rows = integers({0, 0, 1, 2, 2, 3, 4, 4, 4}, {9});
+  all.push_back({"distance_terms", "both", {of_queries, of_keys}, [=](auto& in) {
+                   return distance_terms(in[0], in[1], rows, 0.5f);
+                 }});
+  all.push_back({"distance_terms", "of queries", {of_queries}, [=](auto& in) {
+                   return distance_terms(in[0], {}, rows, 0.5f);
+                 }});
+  all.push_back({"distance_terms", "of keys", {of_keys}, [=](auto& in) {
+                   return distance_terms({}, in[0], rows, -2);
+                 }});
+  const Tensor v = rounded({4, 6, 2, 3}, 8), terms = rounded({4, 4, 3, 6}, 9);
+  AttentionOptions options;
+  options.scale = 0.5f;
+  options.softcap = 3;
+  options.mask.valid = {{0, 6}, {2, 5}, {0, 1}, {0, 4}};
+  all.push_back({"attention", "with terms", {q, k, v, terms}, [=](auto& in) {
+                   AttentionOptions with = options;
+                   with.terms = cast(in[3], in[3].dtype() == DType::f64 ? DType::f64 : DType::f32);
+                   return attention(in[0], in[1], in[2], with);
+                 }});
+}
+
 }  // namespace
 
 void add_position_cases(std::vector<Case>& all) {
   add_rotations(all);
   add_windows(all);
   add_concatenations(all);
+  add_distances(all);
 }
 
 }  // namespace fovea::test

@@ -114,6 +114,21 @@ TEST(OpArguments, AttentionRefusesMismatchedShapes) {
   }
 }
 
+TEST(OpArguments, TermsOfDistancesRefuseMismatchedShapes) {
+  const Tensor q = zeros({2, 3, 4, 8});
+  for (const Shape& k : {Shape{3, 5, 4, 8}, Shape{2, 5, 3, 8}, Shape{2, 5, 4, 7}, Shape{5, 4, 8}})
+    refused({"head_products", describe(k), "[2, 3, 4, 8]"}, [&] { head_products(q, zeros(k)); });
+  const Tensor rows = tensor_of(std::vector<int32_t>{0, 1, 2, 3, 4, 5, 6}, {7});
+  refused({"distance_terms", "row 6; expected 0 to 5"},
+          [&] { distance_terms(zeros({2, 4, 3, 6}), {}, rows, 1); });
+  refused({"distance_terms", "of_keys is [2, 4, 4, 7]", "7 rows"},
+          [&] { distance_terms(zeros({2, 4, 3, 7}), zeros({2, 4, 4, 7}), rows, 1); });
+  AttentionOptions options;
+  options.terms = zeros({2, 4, 3, 6});
+  refused({"attention", "the terms are [2, 4, 3, 6]; expected [2, 4, 3, 5]"},
+          [&] { attention(q, zeros({2, 5, 4, 8}), zeros({2, 5, 4, 8}), options); });
+}
+
 TEST(OpArguments, ElementwiseOpsRefuseMismatchedShapes) {
   refused({"add", "[2, 3]", "[3, 2]"}, [] { add(zeros({2, 3}), zeros({3, 2})); });
   refused({"add", "[3]", "[1]"}, [] { add(zeros({3}), zeros({1})); });

@@ -319,6 +319,8 @@ TEST(ValidSpecs, RefuseInvalidPositions) {
           s.decoder->position.distance = 16;
         },
         {"decoder.position.distance is 16", "more than 16"}},
+       {[](Spec& s) { s.decoder->position.bias = DistanceBias::disentangled; },
+        {"decoder.position.bias is disentangled", "encoder of tokens"}},
        {rotary([](RotarySpec& r) { r.share = 0.5f; }),
         {"decoder.position.rotary", "rotates 1 of 2", "even"}},
        {rotary([](RotarySpec& r) { r.share = 0; }), {"decoder.position.rotary", "rotates 0"}},
