@@ -81,9 +81,9 @@ class ServeBatches(ServeTest):
         self.assertEqual(self.stop(), 143)  # ends soon, and keeps what is finished
         self.assertLess(time.monotonic() - begin, 15)
         self.start("--parallel", 16)
+        self.wait_until(lambda: "resumes after line" in self.log(), seconds=60)  # which later requests move out of the end of the log
         done = self.wait_for(batch, "completed", "failed")
         self.assertEqual(done["request_counts"], {"total": 150, "completed": 150, "failed": 0})
-        self.assertIn("resumes after line", self.log())
         answers = self.content(done["output_file_id"])
         self.assertEqual([each["custom_id"] for each in answers], [f"request-{i}" for i in range(150)])
         self.assertEqual(len({each["id"] for each in answers}), 150)
