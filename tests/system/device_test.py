@@ -84,7 +84,9 @@ class Devices(FoveaTest):
             trace, page = self.folder / f"{device}.safetensors", self.folder / f"{device}.html"
             self.ok(fovea("trace", self.model(), "--text", "The cat", "--device", device, "--out", trace))
             self.ok(fovea("inspect", self.model(), "The cat", "--device", device, "--out", page))
-            found.append((trace.read_bytes(), page.read_bytes()))
+            distances = self.folder / f"{device}-distances.safetensors"
+            self.ok(fovea("trace", ROOT / "tests/goldens/deberta_v2", "--ids", "3,4,5,9,11", "--device", device, "--out", distances))
+            found.append((trace.read_bytes(), page.read_bytes(), distances.read_bytes()))
         self.assertTrue(found[0] == found[1])
 
     @unittest.skipUnless(MPI, "no mpirun here, or a build without MPI")

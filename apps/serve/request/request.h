@@ -96,8 +96,8 @@ struct AnthropicCountRequest : AnthropicRequest {
 
 // What the chats and generated texts of Ollama share. The messages are in OpenAI's form.
 struct OllamaRequest : ChatRequest {
-  Json think;           // null, true, false, or a level such as "high"
-  int64_t context = 0;  // the number of tokens that the client expects; 0 = any
+  Json think;                        // null, true, false, or a level such as "high"
+  int64_t context = 0;               // the number of tokens that the client expects; 0 = any
   std::optional<double> keep_alive;  // seconds; negative: for ever
 };
 struct OllamaChatRequest : OllamaRequest {

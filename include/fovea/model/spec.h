@@ -48,10 +48,9 @@ struct RotarySpec {
   std::vector<float> short_factors = {}, long_factors = {};  // longrope: one factor per pair
 };
 
-// With the query q_t, the key k_s, and the key K_d and the query Q_d of the vector of distance d =
-// t
-// - s, the scores are those of q_t . k_s + q_t . K_d + Q_d . k_s, of which the last terms may be
-// missing. Two kinds of bias make a score, so AttentionSpec::scale is usually smaller.
+// With the query q_t, the key k_s, and the key K_d and the query Q_d of the vector of the distance
+// d = t - s, the scores are those of q_t . k_s + q_t . K_d + Q_d . k_s, of which the last two terms
+// may be missing. AttentionSpec::scale is usually smaller, since a score has several terms.
 struct DisentangledSpec {
   bool content_to_position = true;  // q_t . K_d
   bool position_to_content = true;  // Q_d . k_s
@@ -239,8 +238,8 @@ enum class ProblemType { automatic, single_label, multi_label, regression };
 enum class Pooling { first, mean, last, first_and_mean, attention };
 
 // The head computes output(norm(activation(transform(pool(hidden))))), or with pool_transformed
-// output(pool(norm(activation(transform(hidden))))). Without `transform`, it has
-// no activation and no norm; pooled has an output layer only with `projection`.
+// output(pool(norm(activation(transform(hidden))))). Without `transform`, it has no activation and
+// no norm; pooled has an output layer only with `projection`.
 struct HeadSpec {
   HeadKind kind = HeadKind::language_model;
   bool tied = true;        // language_model: share the output matrix with the token embedding

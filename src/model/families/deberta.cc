@@ -62,7 +62,7 @@ void common(Config& io, Spec& s, bool ranges) {
   PositionSpec& p = e.position;
   bool relative = p.bias != DistanceBias::none;
   io.padding(s, 0);
-  bert_sizes(io, s, 1e-7f);
+  bert_sizes(io, s, {.epsilon = 1e-7f});
   io("max_position_embeddings", s.context, 512);
   if (io.reading()) s.token_types = count_in(io, "type_vocab_size", 0);
   io.write("type_vocab_size", s.token_types);
@@ -132,10 +132,9 @@ const Names shared_names =
           {"deberta.encoder.LayerNorm.{weight,bias}", "encoder.norm.distance.{weight,bias}"},
           {"cls.predictions.transform.{dense,LayerNorm}.{weight,bias}",
            "head.{transform,norm}.{weight,bias}"},
-          {"cls.predictions.bias", "head.output.bias"},
-          {"cls.predictions.decoder.weight", "head.output.weight"},
           {"pooler.dense.{weight,bias}", "sequence.transform.{weight,bias}"},
-          {"classifier.{weight,bias}", "sequence.output.{weight,bias}"}};
+          {"classifier.{weight,bias}", "sequence.output.{weight,bias}"}} +
+    masked_output_names("cls.predictions.");
 
 const Names deberta_names =
     Names{
@@ -167,6 +166,7 @@ std::vector<Architecture> architectures(const std::string& stem) {
 
 // Among them the head that tells which tokens of the pre-training were replaced.
 const std::vector<std::string> ignored = {".position_ids",
+                                          "cls.predictions.bias",
                                           "cls.predictions.decoder.bias",
                                           ".position_embeddings.weight",
                                           "mask_predictions.dense.weight",

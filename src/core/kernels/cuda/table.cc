@@ -114,6 +114,26 @@ void pick_backward(Out dx, In dy, Indices columns, int64_t k, Rows rows) {
            rows.count, rows.width);
 }
 
+void distance_terms(Out y, In of_queries, In of_keys, Indices rows, const DistanceTerms& n) {
+  const int64_t size = n.heads * n.queries * n.keys;
+  if (size > 0)
+    launch(kernel::distance_terms, over(size), y, of_queries, of_keys, rows.data, n, size);
+}
+
+void distance_terms_backward(Out dof_queries, Out dof_keys, In dy, Indices rows,
+                             const DistanceTerms& n) {
+  const auto add = [&](Out y, int64_t count, bool of_keys) {
+    const int64_t size = n.heads * count * n.vectors;
+    if (y.data == nullptr || size == 0) return;
+    const OnDevice<float> sums(static_cast<size_t>(size));
+    launch(kernel::sum_distance_terms, over(n.heads * count), sums.data(), dy, rows.data, n,
+           of_keys, n.heads * count);
+    launch(kernel::convert, over(size), y, In{sums.data(), DType::f32}, size);
+  };
+  add(dof_queries, n.queries, false);
+  add(dof_keys, n.keys, true);
+}
+
 void combine(Out y, In z, Indices slots, In weights, int64_t choices, Rows rows) {
   if (rows.count * rows.width > 0)
     launch(kernel::combine, over(rows.count * rows.width), y, z, slots.data, weights, choices,
@@ -273,6 +293,8 @@ const Kernels kTable = {
     .put_in_pages = put_in_pages,
     .attention_backward = attention_backward,
     .attention_weights = attention_weights,
+    .distance_terms = distance_terms,
+    .distance_terms_backward = distance_terms_backward,
     .cross_entropy = cross_entropy,
     .cross_entropy_backward = cross_entropy_backward,
     .kl_divergence = kl_divergence,
