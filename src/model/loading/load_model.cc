@@ -42,7 +42,9 @@ bool has_pooler(const Spec& spec, const Family& family, const Loader& loader) {
 bool is_bare(const Spec& spec, const Family& family, const Loader& loader,
              const TensorSource& file) {
   const std::string prefix = family.prefix;
+  const auto model = std::make_unique<Transformer>(spec);
   return !prefix.empty() && loader.find(name_of_head(spec, family)) == nullptr &&
+         loader.find(file_tensors(family, *model).front().name) != nullptr &&
          std::none_of(file.stored().begin(), file.stored().end(),
                       [&](const StoredTensor& each) { return each.name.starts_with(prefix); });
 }
