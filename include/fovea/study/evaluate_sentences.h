@@ -14,17 +14,15 @@ namespace fovea::study {
 
 // Sets of sentences on which the vectors of a model are measured.
 struct SentenceData {
-  // Files of JSON lines, tables or Parquet. The names of the keys or columns determine what is
-  // measured:
-  //   sentence1, sentence2, score  "similarity": how well similarities agree with the scores
-  //   sentence1, sentence2, label  "pairs": how well they tell pairs of label 1 from those of label
-  //   0 sentence1, sentence2         "translations": whether sentence2 is the most similar to
-  //   sentence1
-  //                                of all (bitext mining)
-  //   text, label                  "clusters": how well groups of vectors (k-means, as many as
-  //   labels)
-  //                                agree with the labels; "labels": how well a logistic regression
-  //                                on the vectors (C = 1) predicts the label, in five folds
+  // Files of JSON lines, tables or Parquet. The names of the keys or columns determine the task:
+  // "similarity" (sentence1, sentence2, score): how well similarities agree with the scores.
+  // "pairs" (sentence1, sentence2, label): how well they tell pairs of label 1 from those of label
+  // 0.
+  // "translations" (sentence1, sentence2): whether sentence2 is the most similar one of all (bitext
+  // mining).
+  // "clusters" and "labels" (text, label): how well groups of vectors (k-means, as many as labels)
+  // agree with the labels, and how well a logistic regression on the vectors (C = 1) predicts the
+  // label, in five folds.
   std::vector<std::string> sentences;
   int64_t bootstrap = 1000;  // samples of the intervals
   uint64_t seed = 1337;      // of the intervals, the folds and the first means of k-means

@@ -40,21 +40,20 @@ struct Answers {
 // Returns the answers that the module LogitScore names, or the tokens "yes" and "no"; unset if
 // there are no such tokens.
 std::optional<Answers> answers_of(const std::string& folder, const text::Tokenizer& tokenizer) {
-  if (model::has_modules(folder)) {
-    const std::vector<model::ListedModule> listed = model::list_modules(folder);
-    for (size_t i = 1; i < listed.size(); ++i) {
-      if (listed[i].kind != "LogitScore")
-        fail(ErrorKind::Unsupported,
-             "{}/modules.json: module {} is not supported in a cross-encoder; expected LogitScore",
-             folder, listed[i].kind);
-      const std::string file = listed[i].folder + "/config.json";
-      const nlohmann::json config = read_json(file);
-      const int64_t last = tokenizer.size() - 1;
-      const auto no = find_int(config, "false_token_id", file, 0);
-      Answers answers{static_cast<int32_t>(get_int(config, "true_token_id", file, 0, last)), {}};
-      if (no) answers.no = static_cast<int32_t>(get_int(config, "false_token_id", file, 0, last));
-      return answers;
-    }
+  const std::vector<model::ListedModule> listed =
+      model::has_modules(folder) ? model::list_modules(folder) : std::vector<model::ListedModule>();
+  if (listed.size() > 1) {
+    if (listed.size() > 2 || listed[1].kind != "LogitScore")
+      fail(ErrorKind::Unsupported,
+           "{}/modules.json: module {} is not supported in a cross-encoder; expected a Transformer "
+           "and LogitScore",
+           folder, listed.back().kind);
+    const std::string file = listed[1].folder + "/config.json";
+    const nlohmann::json config = read_json(file);
+    const int64_t last = tokenizer.size() - 1;
+    const auto yes = static_cast<int32_t>(get_int(config, "true_token_id", file, 0, last));
+    const auto no = find_int(config, "false_token_id", file, 0, last);
+    return Answers{yes, no ? std::optional(static_cast<int32_t>(*no)) : std::nullopt};
   }
   const auto yes = tokenizer.id_of("yes"), no = tokenizer.id_of("no");
   if (!yes || !no) return std::nullopt;

@@ -20,12 +20,11 @@ constexpr const char *kOneContent = "0", *kOtherContent = "1 2 3 4";
 // of their rerankers, as a template.
 constexpr const char* kJudge =
     "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and "
-    "the "
-    "Instruct provided. Note that the answer can only be \"yes\" or \"no\".<|im_end|>\n"
+    "the Instruct provided. Note that the answer can only be \"yes\" or \"no\".<|im_end|>\n"
     "<|im_start|>user\n"
     "<Instruct>: {{ messages | selectattr('role', 'eq', 'system') | map(attribute='content') | "
-    "first "
-    "| default('Given a web search query, retrieve relevant passages that answer the query') }}\n"
+    "first | default('Given a web search query, retrieve relevant passages that answer the query') "
+    "}}\n"
     "<Query>: {{ messages | selectattr('role', 'eq', 'query') | map(attribute='content') | first "
     "}}\n"
     "<Document>: {{ messages | selectattr('role', 'eq', 'document') | map(attribute='content') | "
@@ -93,8 +92,7 @@ MessageFormat MessageFormat::open_for_pairs(const std::string& folder,
   if (!tokenizer.id_of("<|im_start|>") || !tokenizer.id_of("<|im_end|>"))
     fail(ErrorKind::Unsupported,
          "{}: the chat template does not show messages of the roles query and document; expected "
-         "one "
-         "that does, or the tokens <|im_start|> and <|im_end|>",
+         "one that does, or the tokens <|im_start|> and <|im_end|>",
          folder);
   format.chat_ = text::ModelChat::of_source(kJudge, "template of queries and documents", tokenizer);
   return format;

@@ -84,6 +84,7 @@ void Chrf::add(std::string_view hypothesis, std::string_view reference) {
     const auto n = static_cast<size_t>(i) + 1;
     count(i, character_ngrams(ours, our_begins, n), character_ngrams(theirs, their_begins, n));
   }
+  if (orders_ == kCharacters) return;
   const auto our_words = parted_words(hypothesis), their_words = parted_words(reference);
   for (int i = kCharacters; i < orders_; ++i) {
     const auto n = static_cast<size_t>(i - kCharacters) + 1;
