@@ -20,14 +20,28 @@ namespace fovea {
 //   multi_vector  computes a vector for each token (MultiVectorEmbedder)
 //   scores        scores pairs of texts (Reranker)
 //   labels        labels texts (Classifier)
+//   entities      labels parts of texts (Classifier)
+//   answers       finds answers in texts (Classifier)
+//   masks         predicts masked tokens (Classifier); Embedder opens it too
 //   images        computes vectors or labels of images (ImageModel)
-enum class ModelUse { text, speech, vectors, sparse, multi_vector, scores, labels, images };
+enum class ModelUse {
+  text,
+  speech,
+  vectors,
+  sparse,
+  multi_vector,
+  scores,
+  labels,
+  entities,
+  answers,
+  masks,
+  images
+};
 const char* name_of(ModelUse use);
 
 // Returns what the model in a directory or file is for, by its configuration; weights are not read.
-// A model of tokens or spans whose heads are not those of a text counts as `vectors`: Classifier
-// opens it too. Throws BadFile if the configuration is missing or damaged, and Unsupported if its
-// kind of model is not known.
+// Throws BadFile if the configuration is missing or damaged, and Unsupported if its kind of model
+// is not known.
 ModelUse model_use(const std::string& path);
 
 // Opens a model by the class that model_use() names. `adapters`: as for Model::open(). Throws the

@@ -255,5 +255,108 @@ class ServedClassifier(ServeTest):
         self.assertEqual(self.ask("GET", "/info")[2]["model_type"], {"generation": {"chat": True}})
 
 
+class ServedTasks(ServeTest):
+    """Parts of texts and candidate labels over HTTP equal the pipelines of transformers, in the format of Hugging Face's services."""
+
+    def result(self, path, inputs, **parameters):
+        status, _, body = self.ask("POST", path, {"inputs": inputs, "parameters": parameters})
+        self.assertEqual(status, 200, body)
+        return body
+
+    def refused(self, path, body, status, *parts):
+        got, _, answer = self.ask("POST", path, body)
+        self.assertEqual(got, status, answer)
+        for part in parts:
+            self.assertIn(part, answer["error"])
+
+    def assert_near(self, body, wanted, names=()):
+        """`names`: keys of the response by those of the golden file."""
+        self.assertEqual(len(body), len(wanted))
+        for got, each in zip(body, wanted):
+            for key, value in each.items():
+                self.assertAlmostEqual(got[dict(names).get(key, key)], value, delta=1e-5) if key == "score" else \
+                    self.assertEqual(got[dict(names).get(key, key)], value)
+
+    def test_entities(self):
+        wanted = expected("words")
+        self.serve(MODELS / "words")
+        self.assertEqual(self.ask("GET", "/v1/models")[2]["data"][0]["meta"]["use"], "entities")
+        self.assertEqual(list(self.ask("GET", "/info")[2]["model_type"]), ["token-classification"])
+        texts = wanted["texts"]
+        for path in ("/", "/token-classification"):
+            for text, entities in zip(texts, wanted["simple"]):
+                self.assert_near(self.result(path, text), entities, {"label": "entity_group"}.items())
+        for strategy in ("first", "average", "max"):
+            for got, entities in zip(self.result("/token-classification", texts, aggregation_strategy=strategy), wanted[strategy]):
+                self.assert_near(got, entities, {"label": "entity_group"}.items())
+        self.assert_near(self.result("/", texts[0], aggregation_strategy="none", ignore_labels=["O"], stride=None), wanted["none"][0], {"label": "entity"}.items())
+        self.assertEqual(self.result("/", "night")[0]["word"], "night")
+        self.refused("/token-classification", {}, 422, "inputs: is missing; expected a text")
+        self.refused("/", {"inputs": [1]}, 422, "inputs: expected a string or an array of strings")
+        self.refused("/", {"inputs": "a", "parameters": {"aggregation_strategy": "best"}}, 422, "parameters.aggregation_strategy: expected none, simple")
+        self.refused("/", {"inputs": "a", "parameters": {"ignore_labels": []}}, 422, 'parameters.ignore_labels: expected ["O"]')
+        self.refused("/", {"inputs": "a", "parameters": {"top_k": 1}}, 422, "parameters.top_k: expected aggregation_strategy, stride")
+        self.refused("/", {"inputs": "a", "parameters": [1]}, 422, "parameters: expected an object")
+        self.refused("/", {"inputs": "a " * (1 << 20)}, 422, "with shorter texts")
+        for path in ("/fill-mask", "/question-answering", "/predict", "/v1/embeddings", "/zero-shot-classification"):
+            body = {"inputs": "a [MASK]", "input": "a", "parameters": {"candidate_labels": ["a"]}}
+            if path == "/question-answering":
+                body["inputs"] = {"question": "a", "context": "b"}
+            status, _, answer = self.ask("POST", path, body)
+            self.assertGreaterEqual(status, 400, path)
+            self.assertIn("model: words: ", str(answer), path)
+
+    def test_answers(self):
+        wanted = expected("answers")
+        self.serve(MODELS / "answers")
+        questions = [{"question": wanted["question"], "context": context} for context in wanted["contexts"]]
+        for path in ("/", "/question-answering"):
+            for question, best in zip(questions, wanted["best"]):
+                self.assert_near([self.result(path, question)], best)
+            for got, best in zip(self.result(path, questions), wanted["best"]):
+                self.assert_near([got], best)
+        self.assert_near(self.result("/", questions[0], top_k=3, align_to_words=True), wanted["three"][0])
+        self.assertIn("answer", self.result("/", questions[0], handle_impossible_answer=True, max_answer_len=3, doc_stride=4, max_seq_len=24))
+        for inputs in ("a", {"question": "a"}, {"question": 1, "context": "b"}, [questions[0], "b"]):
+            self.refused("/", {"inputs": inputs}, 422, 'inputs: expected {"question", "context"}')
+        self.refused("/", {"inputs": []}, 422, "inputs: expected 1 to 2048 questions")
+        self.refused("/", {"inputs": {"question": "a", "context": ""}}, 422, "inputs")
+        self.refused("/", {"inputs": questions[0], "parameters": {"max_question_len": 3}}, 422, "parameters.max_question_len: expected top_k, doc_stride")
+        self.refused("/", {"inputs": questions[0], "parameters": {"top_k": 0}}, 422, "parameters.top_k")
+
+    def test_masked_words_and_vectors(self):
+        wanted = expected("masks")
+        self.serve(MODELS / "masks")
+        top = len(wanted["masks"][0][0])
+        one, two = wanted["texts"]
+        for path in ("/", "/fill-mask"):
+            self.assert_near(self.result(path, one, top_k=top), wanted["masks"][0][0])
+            self.assertEqual(len(self.result(path, one)), 5)
+        both = self.result("/", [one, two], top_k=top)
+        self.assert_near(both[0], wanted["masks"][0][0])
+        for got, candidates in zip(both[1], wanted["masks"][1]):
+            # The pipeline of transformers keeps special tokens in the sequence if a text has several masks.
+            self.assert_near(got, [{key: value for key, value in each.items() if key != "sequence"} for each in candidates])
+        self.refused("/", {"inputs": "no mask"}, 422, "inputs", "mask")
+        self.refused("/", {"inputs": one, "parameters": {"targets": ["fox"]}}, 422, "parameters.targets: expected top_k")
+        self.refused("/", {"inputs": one, "parameters": {"top_k": 1001}}, 422, "parameters.top_k")
+        self.refused("/", {"inputs": ["[MASK] " * 9999] * 9, "parameters": {"top_k": 1000}}, 422, "with fewer masks or a smaller top_k")
+        status, _, vectors = self.ask("POST", "/v1/embeddings", {"input": "the fox"})
+        self.assertEqual((status, len(vectors["data"])), (200, 1))
+
+    def test_candidate_labels(self):
+        wanted = expected("texts")
+        self.serve(MODELS / "texts")
+        text, labels = wanted["texts"][0], wanted["candidates"]
+        for path in ("/", "/zero-shot-classification"):
+            self.assert_near(self.result(path, text, candidate_labels=labels), wanted["one"])
+            self.assert_near(self.result(path, text, candidate_labels=", ".join(labels), multi_label=True), wanted["several"])
+            self.assert_near(self.result(path, [text], candidate_labels=labels)[0], wanted["one"])
+        self.assertEqual(len(self.result("/", text)), len(wanted["labels"][0]))  # without candidates: /predict
+        self.refused("/zero-shot-classification", {"inputs": text}, 422, "parameters.candidate_labels: is missing; expected the labels")
+        self.refused("/", {"inputs": text, "parameters": {"candidate_labels": ["a", ""]}}, 422, "parameters.candidate_labels: expected at least one character")
+        self.refused("/", {"inputs": text, "parameters": {"candidate_labels": ["a"], "hypothesis_template": "none"}}, 422, "{}")
+
+
 if __name__ == "__main__":
     unittest.main()

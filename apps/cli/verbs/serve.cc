@@ -449,7 +449,7 @@ class ServeCommand : public Command {
     options.threads = thread_count();
     for (size_t i = 0; i < models_.size(); ++i) {
       const serve::ServedModel& model = *served.find(name_of(i));
-      const serve::ServedClassifier* const labels = model.find_classifier();
+      const auto* const labels = model.find<serve::ServedClassifier>();
       if (labels != nullptr && labels->model.labels().size() == 1)  // gives rewards
         options.judges.push_back({name_of(i), absolute(models_[i]), ""});
       if (!model.find<serve::TextGenerator>() || model.facts.encoder) continue;
@@ -531,12 +531,10 @@ class ServeCommand : public Command {
 
   static std::string what_it_does(const serve::ServedModel& model) {
     if (!model.facts.parent.empty()) return " (adapter of " + model.facts.parent + ")";
-    if (model.find<serve::ServedSpeech>()) return " (speech)";
-    if (model.find<serve::ServedEmbedder>()) return " (vectors)";
-    if (model.find<serve::ServedReranker>()) return " (re-ranking)";
     const auto* const generator = model.find<serve::TextGenerator>();
-    if (generator != nullptr && generator->translator) return " (translation)";
-    return generator != nullptr && generator->chat ? "" : " (without a chat template)";
+    if (generator == nullptr) return fmt::format(" ({})", name_of(model.facts.use));
+    if (generator->translator) return " (translation)";
+    return generator->chat ? "" : " (without a chat template)";
   }
 
   void announce(uint16_t port, const serve::Api& api) {

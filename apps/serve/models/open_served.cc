@@ -203,6 +203,10 @@ ServedClassifier classifier_part(const infer::Classifier& classifier,
   return {classifier, std::make_shared<infer::ClassifyQueue>(classifier, queue_options(options))};
 }
 
+ServedEmbedder embedder_part(const infer::Embedder& embedder, const ServedOptions& options) {
+  return {embedder, std::make_shared<infer::EmbedQueue>(embedder, queue_options(options))};
+}
+
 void open_embedder(const std::string& folder, const ServedOptions& options, const Warn& warn,
                    ServedModel& served) {
   const infer::Embedder embedder = infer::Embedder::open(folder, options.precision);
@@ -211,8 +215,7 @@ void open_embedder(const std::string& folder, const ServedOptions& options, cons
   served.facts.context = embedder.max_tokens();
   served.facts.width = embedder.width();
   served.tokenizer = embedder.tokenizer();
-  served.part = ServedEmbedder{
-      embedder, std::make_shared<infer::EmbedQueue>(embedder, queue_options(options))};
+  served.part = embedder_part(embedder, options);
 }
 
 // A model of token weights alone has no Transformer whose facts could be reported.
@@ -245,6 +248,24 @@ void open_multi_vector_embedder(const std::string& folder, const ServedOptions& 
       embedder, std::make_shared<infer::MultiVectorQueue>(embedder, queue_options(options))};
 }
 
+// Entities, answers, or masked words, which have vectors too.
+void open_tagger(const std::string& folder, const ServedOptions& options, const Warn& warn,
+                 ServedModel& served) {
+  std::optional<ServedEmbedder> vectors;
+  if (model_use(folder) == ModelUse::masks) {
+    const infer::Embedder embedder = infer::Embedder::open(folder, options.precision);
+    vectors = embedder_part(embedder, options);
+  }
+  const infer::Classifier model = vectors ? infer::Classifier::of(vectors->model)
+                                          : infer::Classifier::open(folder, options.precision);
+  warn_all(model.warnings(), warn);
+  set_facts(model.spec(), options, served);
+  served.facts.context = model.max_tokens();
+  served.tokenizer = model.tokenizer();
+  served.worker = worker_of(options);
+  served.part = ServedTagger{model, std::move(vectors)};
+}
+
 void open_reranker(const std::string& folder, const ServedOptions& options, const Warn& warn,
                    ServedModel& served) {
   const infer::Reranker reranker = infer::Reranker::open(folder, options.precision);
@@ -265,6 +286,7 @@ void open_classifier(const std::string& folder, const ServedOptions& options, co
   set_facts(classifier.spec(), options, served);
   served.facts.context = classifier.max_tokens();
   served.tokenizer = classifier.tokenizer();
+  served.worker = worker_of(options);
   served.part = classifier_part(classifier, options);
 }
 
@@ -287,7 +309,8 @@ std::vector<std::shared_ptr<ServedModel>> open_served(const std::string& folder,
   const auto added = [&]() -> ServedModel& {
     return *all.emplace_back(std::make_shared<ServedModel>());
   };
-  switch (model_use(folder)) {
+  const ModelUse use = model_use(folder);
+  switch (use) {
     case ModelUse::text: open_writer(folder, options, warn, all); break;
     case ModelUse::speech: open_speech(folder, options, warn, added()); break;
     case ModelUse::vectors: open_embedder(folder, options, warn, added()); break;
@@ -295,15 +318,21 @@ std::vector<std::shared_ptr<ServedModel>> open_served(const std::string& folder,
     case ModelUse::multi_vector: open_multi_vector_embedder(folder, options, warn, added()); break;
     case ModelUse::scores: open_reranker(folder, options, warn, added()); break;
     case ModelUse::labels: open_classifier(folder, options, warn, added()); break;
+    case ModelUse::entities:
+    case ModelUse::answers:
+    case ModelUse::masks: open_tagger(folder, options, warn, added()); break;
     case ModelUse::images:
       throw Error(ErrorKind::Unsupported,
                   folder +
                       ": a model of images; expected one that the server can serve: of text, "
-                      "vectors, scores, labels or speech");
+                      "vectors, scores, labels, entities, answers, masked words or speech");
   }
   Json config = tokenizer_config_in(folder);
   config.erase("added_tokens_decoder");  // may have thousands of tokens
-  for (const auto& served : all) served->tokenizer_config = config;
+  for (const auto& served : all) {
+    served->tokenizer_config = config;
+    served->facts.use = use;
+  }
   const auto* const generator = all.front()->find<TextGenerator>();
   if (!options.languages.empty() && (generator == nullptr || !generator->translator)) {
     throw Error(ErrorKind::InvalidArgument,

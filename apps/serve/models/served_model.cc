@@ -20,16 +20,6 @@ const TextEngine& ServedModel::needs_engine() {
   refuse_use(TextGenerator::kExpected);
 }
 
-const ServedClassifier* ServedModel::find_classifier() const {
-  if (const auto* reranker = find<ServedReranker>()) return &reranker->labels;
-  return find<ServedClassifier>();
-}
-
-const ServedClassifier& ServedModel::needs_classifier() const {
-  if (const ServedClassifier* found = find_classifier()) return *found;
-  refuse_use(ServedClassifier::kExpected);
-}
-
 void ServedModel::refuse_use(const char* expected) const {
   throw ApiError{400, "model: " + facts.name + ": " + expected, "model", "wrong_model"};
 }
@@ -40,7 +30,8 @@ void ServedModel::cancel(uint64_t request) {
 }
 
 void ServedModel::end_work() {
-  if (auto* reranker = find<ServedReranker>()) reranker->labels.queue.reset();
+  if (auto* labels = find<ServedClassifier>()) labels->queue.reset();
+  if (auto* vectors = find<ServedEmbedder>()) vectors->queue.reset();
   std::visit(
       [](auto& some) {
         if constexpr (requires { some.queue; }) some.queue.reset();

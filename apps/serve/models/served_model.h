@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -16,6 +17,7 @@
 #include "fovea/infer/engine.h"
 #include "fovea/infer/retrieval_queue.h"
 #include "fovea/infer/translate.h"
+#include "fovea/open.h"
 #include "fovea/text/calls.h"
 #include "fovea/text/chat.h"
 #include "fovea/text/json_grammar.h"
@@ -61,6 +63,7 @@ struct ModelFacts {
   std::string parent = {};         // of an adapter: the name of its base
   int64_t weight_bytes = 0;        // 0 = unknown
   std::string weight_format = {};  // of most weights, such as "bf16"; empty = unknown
+  ModelUse use = ModelUse::text;
 };
 
 // What a served model does: one of the following. kExpected ends the error of a request that the
@@ -123,6 +126,14 @@ struct ServedClassifier {
   std::shared_ptr<infer::ClassifyQueue> queue;
 };
 
+// A model of entities, answers or masked words. It answers the requests one after another.
+struct ServedTagger {
+  static constexpr const char* kExpected =
+      "finds no parts of texts; expected a model of entities, answers or masked words";
+  infer::Classifier model;
+  std::optional<ServedEmbedder> vectors = {};  // of a model of masked words
+};
+
 // A cross-encoder, which also labels texts.
 struct ServedReranker {
   static constexpr const char* kExpected = "is not a re-ranker; expected a cross-encoder";
@@ -137,26 +148,33 @@ struct ServedSpeech {
 // One model of the API.
 class ServedModel {
  public:
-  using Part =
-      std::variant<std::monostate, TextGenerator, ServedEmbedder, ServedSparseEmbedder,
-                   ServedMultiVectorEmbedder, ServedClassifier, ServedReranker, ServedSpeech>;
+  using Part = std::variant<std::monostate, TextGenerator, ServedEmbedder, ServedSparseEmbedder,
+                            ServedMultiVectorEmbedder, ServedClassifier, ServedReranker,
+                            ServedTagger, ServedSpeech>;
   ModelFacts facts;
   std::optional<text::Tokenizer> tokenizer;
   Json tokenizer_config = Json::object();  // of tokenizer_config.json, if the model has one
   double most_seconds = 0;                 // limit per request; 0 = unlimited
-  // Does long work of requests one after another: it transcribes, and scores prompts.
+  // Does long work of requests one after another: it transcribes, scores prompts, and finds parts
+  // of texts.
   std::shared_ptr<http::HandlerPool> worker;
   std::atomic<uint64_t> last_use = 0;  // larger than those of models that were used before
   Part part;
 
-  // Returns the part of this type, or null if the model does something else.
+  // Returns the part of this type, or null if the model does something else. A re-ranker has a
+  // classifier, and a model of masked words an embedder.
   template <class T>
   T* find() {
+    if constexpr (std::same_as<T, ServedClassifier>)
+      if (auto* const reranker = std::get_if<ServedReranker>(&part)) return &reranker->labels;
+    if constexpr (std::same_as<T, ServedEmbedder>)
+      if (auto* const tagger = std::get_if<ServedTagger>(&part))
+        return tagger->vectors ? &*tagger->vectors : nullptr;
     return std::get_if<T>(&part);
   }
   template <class T>
   const T* find() const {
-    return std::get_if<T>(&part);
+    return const_cast<ServedModel*>(this)->find<T>();
   }
   // Returns the part, or throws ApiError 400 if the model does something else.
   template <class T>
@@ -164,13 +182,9 @@ class ServedModel {
     if (T* const found = find<T>()) return *found;
     refuse_use(T::kExpected);
   }
-  // Of a classifier or a re-ranker; null if the model labels no texts.
-  const ServedClassifier* find_classifier() const;
-
   // These functions throw ApiError 400 if the model lacks the capability.
   const text::Tokenizer& needs_tokenizer() const;
   const TextEngine& needs_engine();
-  const ServedClassifier& needs_classifier() const;
   void cancel(uint64_t request);  // of the engine, if it is not stopped
   void end_work();                // cancels all requests and stops the engines
   // Returns the vocabulary for constraints; it is created by the first request that requires JSON.

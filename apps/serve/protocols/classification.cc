@@ -54,7 +54,7 @@ std::string predict_body(const infer::Classifications& result, bool many) {
 void classify(const LabelRequest& request, const ServedPtr& model, const ExchangePtr& exchange,
               ErrorShape shape, const char* param,
               const std::function<std::string(const infer::Classifications&)>& render) {
-  const ServedClassifier& classifier = model->needs_classifier();
+  const ServedClassifier& classifier = model->needs<ServedClassifier>();
   // A label with its score takes fewer bytes in JSON than this and the label's name.
   int64_t row_bytes = 64;
   for (const std::string& label : classifier.model.labels())

@@ -5,6 +5,7 @@
 #include "base/ordered_json.h"
 #include "serve/protocols/classification.h"
 #include "serve/protocols/info.h"
+#include "serve/protocols/tasks.h"
 #include "serve/protocols/vectors.h"
 #include "serve/routes/response_json.h"
 #include "serve/routes/response_limits.h"
@@ -18,7 +19,7 @@ bool any(const ServedModel&) { return true; }
 bool reranks(const ServedModel& model) {
   return is<ServedReranker>(model) || is<ServedMultiVectorEmbedder>(model);
 }
-bool labels(const ServedModel& model) { return model.find_classifier() != nullptr; }
+bool labels(const ServedModel& model) { return is<ServedClassifier>(model); }
 bool scores(const ServedModel& model) { return reranks(model) || is<ServedEmbedder>(model); }
 bool reads_text(const ServedModel& model) { return model.tokenizer.has_value(); }
 
@@ -79,6 +80,34 @@ void similarity(Api& api, const http::Request& request, const ExchangePtr& excha
   serve_similarity(parsed, model, exchange);
 }
 
+template <infer::ClassifierTask task>
+bool does(const ServedModel& model) {
+  const auto* const tagger = model.find<ServedTagger>();
+  return tagger != nullptr && tagger->model.task() == task;
+}
+
+void find_entities(Api& api, const http::Request& request, const ExchangePtr& exchange) {
+  const auto [model, parsed] =
+      api.read<EntitiesRequest>(request, does<infer::ClassifierTask::words>);
+  serve_entities(parsed, model, exchange);
+}
+
+void find_answers(Api& api, const http::Request& request, const ExchangePtr& exchange) {
+  const auto [model, parsed] =
+      api.read<AnswersRequest>(request, does<infer::ClassifierTask::answers>);
+  serve_answers(parsed, model, exchange);
+}
+
+void fill_masks(Api& api, const http::Request& request, const ExchangePtr& exchange) {
+  const auto [model, parsed] = api.read<MasksRequest>(request, does<infer::ClassifierTask::masks>);
+  serve_masks(parsed, model, exchange);
+}
+
+void choose_labels(Api& api, const http::Request& request, const ExchangePtr& exchange) {
+  const auto [model, parsed] = api.read<CandidatesRequest>(request, labels);
+  serve_candidates(parsed, model, exchange);
+}
+
 void info(Api& api, const http::Request&, const ExchangePtr& exchange) {
   exchange->send(json_response(info_json(*api.model(Json::object(), any))));
 }
@@ -127,14 +156,28 @@ void decode(Api& api, const http::Request& request, const ExchangePtr& exchange)
   exchange->send(json_response(decoded_texts(parsed, model->needs_tokenizer())));
 }
 
-// As text-embeddings-inference does: what the model is for.
+// As text-embeddings-inference and Hugging Face's services do: what the model is for.
 void vectors_or_labels(Api& api, const http::Request& request, const ExchangePtr& exchange) {
-  const auto model = api.model(parse_body(request.body), [](const ServedModel& served) {
-    return is<ServedSparseEmbedder>(served) || scores(served) || labels(served);
+  const Json body = parse_body(request.body);
+  const auto model = api.model(body, [](const ServedModel& served) {
+    return is<ServedSparseEmbedder>(served) || scores(served) || labels(served) ||
+           is<ServedTagger>(served);
   });
+  if (const auto* tagger = model->find<ServedTagger>()) {
+    switch (tagger->model.task()) {
+      case infer::ClassifierTask::words: return find_entities(api, request, exchange);
+      case infer::ClassifierTask::answers: return find_answers(api, request, exchange);
+      case infer::ClassifierTask::masks: return fill_masks(api, request, exchange);
+      case infer::ClassifierTask::texts: break;
+    }
+  }
   if (is<ServedSparseEmbedder>(*model)) return embed_sparse(api, request, exchange);
   if (reranks(*model)) return rerank(api, request, exchange);
-  return labels(*model) ? predict(api, request, exchange) : embed(api, request, exchange);
+  if (!labels(*model)) return embed(api, request, exchange);
+  const auto parameters = body.find("parameters");
+  const bool candidates = parameters != body.end() && parameters->is_object() &&
+                          parameters->contains("candidate_labels");
+  return candidates ? choose_labels(api, request, exchange) : predict(api, request, exchange);
 }
 
 }  // namespace
@@ -154,6 +197,10 @@ void add_encoder_routes(http::Router& router, Api& api) {
   for (const char* path : {"/v1/rerank", "/v2/rerank", "/reranking", "/v1/reranking"})
     add("POST", path, ranks);
   add("POST", "/similarity", similarity, ErrorShape::embeddings);
+  add("POST", EntitiesRequest::kPath, find_entities, ErrorShape::embeddings);
+  add("POST", AnswersRequest::kPath, find_answers, ErrorShape::embeddings);
+  add("POST", MasksRequest::kPath, fill_masks, ErrorShape::embeddings);
+  add("POST", CandidatesRequest::kPath, choose_labels, ErrorShape::embeddings);
   add("GET", "/info", info);
   add("POST", "/tokenize", tokenize);
   add("POST", "/detokenize", detokenize);

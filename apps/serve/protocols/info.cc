@@ -17,8 +17,23 @@ Json label_maps(const std::vector<std::string>& labels) {
   return {{"id2label", names}, {"label2id", numbers}};
 }
 
+const char* name_of(infer::ClassifierTask task) {
+  switch (task) {
+    case infer::ClassifierTask::texts: return "text-classification";
+    case infer::ClassifierTask::words: return "token-classification";
+    case infer::ClassifierTask::answers: return "question-answering";
+    case infer::ClassifierTask::masks: return "fill-mask";
+  }
+  return "";
+}
+
 Json kind_of(const ServedModel& model) {
-  if (const ServedClassifier* labels = model.find_classifier())
+  if (const auto* tagger = model.find<ServedTagger>()) {
+    const bool labelled = tagger->model.task() == infer::ClassifierTask::words;
+    return {{name_of(tagger->model.task()),
+             labelled ? label_maps(tagger->model.labels()) : Json::object()}};
+  }
+  if (const auto* labels = model.find<ServedClassifier>())
     return {{model.find<ServedReranker>() ? "reranker" : "classifier",
              label_maps(labels->model.labels())}};
   if (model.find<ServedEmbedder>()) return {{"embedding", {{"width", model.facts.width}}}};

@@ -212,6 +212,29 @@ struct PredictRequest : LabelRequest {
   bool many = false;  // the texts were sent as an array
 };
 
+// In the format of Hugging Face's inference services: {"inputs", "parameters"}. The routes have the
+// names of its tasks.
+struct TaskRequest : ModelRequest {
+  infer::ClassifyOptions options;
+  bool many = false;  // the inputs were sent as an array
+};
+struct EntitiesRequest : TaskRequest {
+  static constexpr const char* kPath = "/token-classification";
+  std::vector<std::string> texts;
+};
+struct AnswersRequest : TaskRequest {
+  static constexpr const char* kPath = "/question-answering";
+  std::vector<infer::Question> questions;
+};
+struct MasksRequest : TaskRequest {
+  static constexpr const char* kPath = "/fill-mask";
+  std::vector<std::string> texts;
+};
+struct CandidatesRequest : TaskRequest {
+  static constexpr const char* kPath = "/zero-shot-classification";
+  std::vector<std::string> texts;
+};
+
 struct ScoreRequest : ModelRequest {
   static constexpr const char* kPath = "/v1/score";
   std::vector<std::string> first, second;

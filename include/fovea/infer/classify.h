@@ -126,6 +126,9 @@ class Classifier {
   static Classifier of(const model::Model& model);
   // Returns the classifier with one label that a re-ranker is; it shares the weights.
   static Classifier of(const Reranker& reranker);
+  // Returns the classifier that the Transformer of an embedder is; it shares the weights. Throws
+  // Unsupported as open() does.
+  static Classifier of(const Embedder& embedder);
 
   ClassifierTask task() const;
   const std::vector<std::string>& labels() const;  // by index; LABEL_0, ... if the files name none

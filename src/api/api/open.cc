@@ -16,6 +16,9 @@ const char* name_of(ModelUse use) {
     case ModelUse::multi_vector: return "vectors of tokens";
     case ModelUse::scores: return "scores of pairs";
     case ModelUse::labels: return "labels";
+    case ModelUse::entities: return "entities";
+    case ModelUse::answers: return "answers";
+    case ModelUse::masks: return "masked words";
     case ModelUse::images: return "images";
   }
   return "";
@@ -24,11 +27,17 @@ const char* name_of(ModelUse use) {
 namespace {
 
 ModelUse use_of(const model::Spec& spec) {
-  if (spec.head.kind == model::HeadKind::sequence)
-    return spec.head.labels == 1 ? ModelUse::scores : ModelUse::labels;
-  if (spec.input.kind == model::InputKind::audio && spec.decoder) return ModelUse::speech;
-  const bool writes = spec.decoder && spec.head.kind == model::HeadKind::language_model;
-  return writes ? ModelUse::text : ModelUse::vectors;
+  const bool hears = spec.input.kind == model::InputKind::audio && spec.decoder;
+  switch (spec.head.kind) {
+    case model::HeadKind::sequence:
+      return spec.head.labels == 1 ? ModelUse::scores : ModelUse::labels;
+    case model::HeadKind::token: return ModelUse::entities;
+    case model::HeadKind::span: return ModelUse::answers;
+    case model::HeadKind::pooled: return hears ? ModelUse::speech : ModelUse::vectors;
+    case model::HeadKind::language_model: break;
+  }
+  if (!spec.decoder) return ModelUse::masks;
+  return hears ? ModelUse::speech : ModelUse::text;
 }
 
 }  // namespace
@@ -45,7 +54,8 @@ ModelUse model_use(const std::string& path) {
   if (model::is_static(path) || (sentences && !is_file(path + "/config.json")))
     return ModelUse::vectors;
   const ModelUse use = use_of(model::read_model_spec(path));
-  return sentences && use == ModelUse::text ? ModelUse::vectors : use;
+  const bool pools = use == ModelUse::text || use == ModelUse::masks;  // without its own head
+  return sentences && pools ? ModelUse::vectors : use;
 }
 
 AnyModel open(const std::string& path, model::WeightPrecision precision, std::optional<DType> cache,
@@ -55,7 +65,10 @@ AnyModel open(const std::string& path, model::WeightPrecision precision, std::op
     case ModelUse::sparse: return infer::SparseEmbedder::open(path, precision, adapters);
     case ModelUse::multi_vector: return infer::MultiVectorEmbedder::open(path, precision, adapters);
     case ModelUse::scores: return infer::Reranker::open(path, precision, adapters);
-    case ModelUse::labels: return infer::Classifier::open(path, precision, adapters);
+    case ModelUse::labels:
+    case ModelUse::entities:
+    case ModelUse::answers:
+    case ModelUse::masks: return infer::Classifier::open(path, precision, adapters);
     case ModelUse::images: return infer::ImageModel::open(path, precision, adapters);
     case ModelUse::text:
     case ModelUse::speech: break;

@@ -127,6 +127,13 @@ Classifier Classifier::of(const Reranker& reranker) {
             std::nullopt, std::nullopt, model.warnings}));
 }
 
+Classifier Classifier::of(const Embedder& embedder) {
+  const SentenceModel& model = embedder.parts().model;
+  refuse_writers(model.transformer.spec, embedder.parts().folder);
+  return Classifier(parts_of(embedder.parts().folder, model.transformer, model.origin, model.format,
+                             model.warnings));
+}
+
 ClassifierTask Classifier::task() const { return parts_->task; }
 const std::vector<std::string>& Classifier::labels() const { return parts_->labels; }
 ScoreFunction Classifier::score_function() const { return parts_->function; }

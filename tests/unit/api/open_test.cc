@@ -48,7 +48,9 @@ TEST_F(Open, ChoosesTheClassByTheUse) {
                         {"translator", test::small_encoder_decoder(), ModelUse::text, 0},
                         {"vectors", with_head(model::HeadKind::pooled, 0), ModelUse::vectors, 1},
                         {"scores", with_head(model::HeadKind::sequence, 1), ModelUse::scores, 4},
-                        {"labels", with_head(model::HeadKind::sequence, 3), ModelUse::labels, 5}};
+                        {"labels", with_head(model::HeadKind::sequence, 3), ModelUse::labels, 5},
+                        {"entities", with_head(model::HeadKind::token, 3), ModelUse::entities, 5},
+                        {"answers", with_head(model::HeadKind::span, 2), ModelUse::answers, 5}};
   for (const Case& each : cases) {
     const std::string path = saved(each.name, each.spec);
     EXPECT_EQ(model_use(path), each.use) << each.name;
@@ -69,6 +71,13 @@ TEST_F(Open, FollowsTheModulesOfADirectory) {
   EXPECT_EQ(modules("a.SpladePooling"), ModelUse::sparse);
   EXPECT_EQ(modules("a.MultiVectorMask"), ModelUse::multi_vector);
   EXPECT_EQ(modules("a.Pooling"), ModelUse::vectors);
+}
+
+TEST_F(Open, AModelOfMaskedWordsIsAClassifierUnlessModulesPoolItsTokens) {
+  const char* const path = "tests/goldens/classifiers/masks";
+  EXPECT_EQ(model_use(path), ModelUse::masks);
+  const AnyModel model = open(path);
+  EXPECT_EQ(std::get<infer::Classifier>(model).task(), infer::ClassifierTask::masks);
 }
 
 TEST_F(Open, RefusesWhatIsNoModel) {
