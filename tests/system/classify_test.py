@@ -277,7 +277,7 @@ class ServedTasks(ServeTest):
                 self.assertAlmostEqual(got[dict(names).get(key, key)], value, delta=1e-5) if key == "score" else \
                     self.assertEqual(got[dict(names).get(key, key)], value)
 
-    def test_entities(self):
+    def test_served_entities(self):
         wanted = expected("words")
         self.serve(MODELS / "words")
         self.assertEqual(self.ask("GET", "/v1/models")[2]["data"][0]["meta"]["use"], "entities")
@@ -306,7 +306,7 @@ class ServedTasks(ServeTest):
             self.assertGreaterEqual(status, 400, path)
             self.assertIn("model: words: ", str(answer), path)
 
-    def test_answers(self):
+    def test_served_answers(self):
         wanted = expected("answers")
         self.serve(MODELS / "answers")
         questions = [{"question": wanted["question"], "context": context} for context in wanted["contexts"]]
@@ -324,7 +324,7 @@ class ServedTasks(ServeTest):
         self.refused("/", {"inputs": questions[0], "parameters": {"max_question_len": 3}}, 422, "parameters.max_question_len: expected top_k, doc_stride")
         self.refused("/", {"inputs": questions[0], "parameters": {"top_k": 0}}, 422, "parameters.top_k")
 
-    def test_masked_words_and_vectors(self):
+    def test_served_masked_words_and_vectors(self):
         wanted = expected("masks")
         self.serve(MODELS / "masks")
         top = len(wanted["masks"][0][0])
@@ -344,7 +344,7 @@ class ServedTasks(ServeTest):
         status, _, vectors = self.ask("POST", "/v1/embeddings", {"input": "the fox"})
         self.assertEqual((status, len(vectors["data"])), (200, 1))
 
-    def test_candidate_labels(self):
+    def test_served_candidate_labels(self):
         wanted = expected("texts")
         self.serve(MODELS / "texts")
         text, labels = wanted["texts"][0], wanted["candidates"]
