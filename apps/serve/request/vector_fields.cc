@@ -15,8 +15,8 @@ void put_encoding(const Json& value, OpenAIEmbedRequest& request) {
                  "invalid_value"};
 }
 
-Field<Vectors> option(const std::string& name, const std::string& option,
-                      const std::string& initial = {}) {
+Field<Vectors> vector_option(const std::string& name, const std::string& option,
+                             const std::string& initial = {}) {
   return described(name, &Vectors::options, option, initial);
 }
 
@@ -29,8 +29,8 @@ Field<Vectors> inputs_field(const char* name, const char* results) {
 // Those of text-embeddings-inference.
 Fields<Vectors> shared_fields() {
   return {model_field(), inputs_field("inputs", "result"),
-          bounded(0, 256, option("prompt_name", "prompt_name", "the model's default")),
-          option("truncate", "truncate"), direction_field()};
+          bounded(0, 256, vector_option("prompt_name", "prompt_name", "the model's default")),
+          vector_option("truncate", "truncate"), direction_field()};
 }
 
 }  // namespace
@@ -43,15 +43,16 @@ const Fields<OpenAIEmbedRequest>& fields_of() {
       {{"encoding_format", FieldType::text, 0, 16, "float",
         "float, or base64 of 4 bytes per number, little-endian"},
        put_encoding},
-      option("dimensions", "dimensions", "all")};
+      vector_option("dimensions", "dimensions", "all")};
   return all;
 }
 
 template <>
 const Fields<EmbedRequest>& fields_of() {
-  static const Fields<EmbedRequest> all = joined<EmbedRequest>(
-      {}, shared_fields(),
-      {option("dimensions", "dimensions", "all"), option("normalize", "normalise", "true")});
+  static const Fields<EmbedRequest> all =
+      joined<EmbedRequest>({}, shared_fields(),
+                           {vector_option("dimensions", "dimensions", "all"),
+                            vector_option("normalize", "normalise", "true")});
   return all;
 }
 
