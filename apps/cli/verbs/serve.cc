@@ -532,7 +532,7 @@ class ServeCommand : public Command {
   static std::string what_it_does(const serve::ServedModel& model) {
     if (!model.facts.parent.empty()) return " (adapter of " + model.facts.parent + ")";
     const auto* const generator = model.find<serve::TextGenerator>();
-    if (generator == nullptr) return fmt::format(" ({})", name_of(model.facts.use));
+    if (generator == nullptr) return fmt::format(" ({})", fovea::name_of(model.facts.use));
     if (generator->translator) return " (translation)";
     return generator->chat ? "" : " (without a chat template)";
   }
