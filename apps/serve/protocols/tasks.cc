@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
+#include "fovea/core/options.h"
 #include "serve/routes/response_json.h"
 #include "serve/routes/response_limits.h"
 
@@ -30,6 +32,21 @@ infer::ClassifyOptions options_of(const TaskRequest& request, const ServedPtr& m
   return options;
 }
 
+// The error of an option, under the name of the request's parameter.
+ApiError parameter_error(const FieldError& error) {
+  static const std::map<std::string, const char*> names = {
+      {"hypothesis", "hypothesis_template"},
+      {"labels", "candidate_labels"},
+      {"null_answer", "handle_impossible_answer"},
+      {"answer_tokens", "max_answer_len"},
+      {"window", "max_seq_len"}};
+  const auto found = names.find(error.field());
+  if (found == names.end()) return api_error(std::make_exception_ptr(error));
+  const std::string field = std::string("parameters.") + found->second;
+  const std::string message = error.what();
+  return {400, field + message.substr(error.field().size()), field, "invalid_value"};
+}
+
 // Sends the result of `work()` [inputs] from the model's worker.
 template <class Work>
 void respond_on_worker(const TaskRequest& request, const ServedPtr& model,
@@ -39,6 +56,8 @@ void respond_on_worker(const TaskRequest& request, const ServedPtr& model,
     try {
       const Json all = work();
       exchange->send({200, "application/json", {}, json_line(many ? all : all.front())});
+    } catch (const FieldError& error) {
+      exchange->send(error_response(ErrorShape::embeddings, parameter_error(error)));
     } catch (...) {
       exchange->send(error_response(ErrorShape::embeddings, api_error(std::current_exception())));
     }
@@ -86,9 +105,8 @@ void serve_entities(const EntitiesRequest& request, const ServedPtr& model,
                     const ExchangePtr& exchange) {
   const auto& classifier = needs_task(*model, infer::ClassifierTask::words,
                                       "a model of entities, whose head labels tokens");
-  constexpr int64_t kBytesOfEntity = 96, kShortestToken = 3;  // an entity for each token
-  check_response_bytes(bytes_of(request.texts) / kShortestToken * kBytesOfEntity, "inputs",
-                       "with shorter texts");
+  constexpr int64_t kBytesOfEntity = 96;  // a text has at most one for each byte
+  check_response_bytes(bytes_of(request.texts) * kBytesOfEntity, "inputs", "with shorter texts");
   const char* const label =
       request.options.joining == infer::EntityJoining::none ? "entity" : "entity_group";
   const infer::ClassifyOptions options = options_of(request, model, exchange);

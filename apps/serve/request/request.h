@@ -220,6 +220,7 @@ struct TaskRequest : ModelRequest {
 };
 struct EntitiesRequest : TaskRequest {
   static constexpr const char* kPath = "/token-classification";
+  EntitiesRequest() { options.joining = infer::EntityJoining::simple; }  // as these services do
   std::vector<std::string> texts;
 };
 struct AnswersRequest : TaskRequest {

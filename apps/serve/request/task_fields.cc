@@ -21,10 +21,12 @@ struct FixedParameter {
 };
 
 // The object "parameters", which has the members that follow it in the table of fields. Another
-// member would change the result, so it is refused.
+// member would change the result, so it is refused. `required`: what is expected, if it is
+// required.
 template <class Request>
 Field<Request> parameters_field(std::vector<std::string> known,
-                                std::vector<FixedParameter> fixed = {}) {
+                                std::vector<FixedParameter> fixed = {},
+                                const char* required = nullptr) {
   const auto check = [known = std::move(known), fixed = std::move(fixed)](const Json& value,
                                                                           Request&) {
     for (const auto& [key, given] : value.items()) {
@@ -38,7 +40,9 @@ Field<Request> parameters_field(std::vector<std::string> known,
         refuse_value("parameters." + key, found->value.dump(), "invalid_value");
     }
   };
-  return {{"parameters", FieldType::object, 0, 32, "", "options of the task"}, check};
+  return {{"parameters", FieldType::object, 0, 32, "",
+           required != nullptr ? required : "options of the task", required != nullptr},
+          check};
 }
 
 template <class Request>
@@ -148,11 +152,14 @@ const Fields<CandidatesRequest>& fields_of() {
       model_field(),
       texts_field<CandidatesRequest>(),
       parameters_field<CandidatesRequest>(
-          {"candidate_labels", "hypothesis_template", "multi_label"}),
+          {"candidate_labels", "hypothesis_template", "multi_label"}, {},
+          "an object with candidate_labels"),
       {{"parameters.candidate_labels", FieldType::texts, 1, kMostResults, "",
         "the labels, as an array or with commas between them", true},
        put_candidates},
-      described("parameters.hypothesis_template", &CandidatesRequest::options, "hypothesis"),
+      bounded(
+          1, kMostText,
+          described("parameters.hypothesis_template", &CandidatesRequest::options, "hypothesis")),
       described("parameters.multi_label", &CandidatesRequest::options, "multi_label"),
   };
   return all;

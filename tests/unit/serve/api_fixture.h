@@ -70,6 +70,7 @@ class ApiTest : public testing::Test {
     fourth_->facts.name = "fourth";
     fourth_->part =
         ServedClassifier{*classifier_, std::make_shared<infer::ClassifyQueue>(*classifier_)};
+    fourth_->worker = std::make_shared<http::HandlerPool>(1, 64);
     fifth_->facts.name = "fifth";
     fifth_->part = ServedSparseEmbedder{*sparse_, std::make_shared<infer::SparseQueue>(*sparse_)};
     sixth_->facts.name = "sixth";
@@ -86,6 +87,18 @@ class ApiTest : public testing::Test {
                    {{}},
                    64};
     router_ = all_routes(api_);
+  }
+
+  // Adds models of entities, answers and masked words, with these names.
+  void add_taggers() {
+    for (const char* task : {"words", "answers", "masks"}) {
+      const auto model = std::make_shared<ServedModel>();
+      model->facts.name = task;
+      model->part =
+          ServedTagger{infer::Classifier::open(std::string("tests/goldens/classifiers/") + task)};
+      model->worker = std::make_shared<http::HandlerPool>(1, 64);
+      api_.add(model);
+    }
   }
 
   TextGenerator& generator() { return model_->needs<TextGenerator>(); }

@@ -419,6 +419,12 @@ Json valid_body(const std::string& path) {
       {"/rerank", {{"model", "third"}, {"query", "a"}, {"texts", {"b", "c"}}}},
       {"/v1/classify", {{"model", "fourth"}, {"input", "a"}}},
       {"/predict", {{"model", "fourth"}, {"inputs", "a"}}},
+      {"/token-classification", {{"model", "words"}, {"inputs", "a"}}},
+      {"/question-answering",
+       {{"model", "answers"}, {"inputs", {{"question", "a"}, {"context", "the fox"}}}}},
+      {"/fill-mask", {{"model", "masks"}, {"inputs", "the [MASK]"}}},
+      {"/zero-shot-classification",
+       {{"model", "fourth"}, {"inputs", "a"}, {"parameters", {{"candidate_labels", {"b", "c"}}}}}},
       {"/v1/score", {{"model", "third"}, {"text_1", "a"}, {"text_2", "b"}}},
       {"/v1/rerank", {{"model", "third"}, {"query", "a"}, {"documents", {"b", "c"}}}},
       {"/similarity",
@@ -440,6 +446,7 @@ Json valid_body(const std::string& path) {
 }
 
 TEST_F(ApiTest, ChecksTypeAndLimitsOfEveryField) {
+  add_taggers();
   int count = 0;
   for (const auto& [path, fields] : routes_with_fields()) {
     // See tuning_routes_test.cc, batches_test.cc and llama_test.cc.
@@ -498,7 +505,9 @@ TEST_F(ApiTest, AcceptsNumbersAtTheirLimitsOnly) {
                                          "options.seed",
                                          "fovea.attention.layer",
                                          "fovea.attention.head",
-                                         "fovea.hidden_states.layer"};
+                                         "fovea.hidden_states.layer",
+                                         "parameters.max_seq_len"};
+  add_taggers();
   for (const auto& [route, fields] : routes_with_fields()) {
     const std::string path = route;
     if (path == FineTuningRequest::kPath || path == InfillRequest::kPath ||
@@ -511,7 +520,8 @@ TEST_F(ApiTest, AcceptsNumbersAtTheirLimitsOnly) {
         Json body = valid_body(path);
         if (field.name == "top_logprobs") body["logprobs"] = true;
         field_of(body, field.name) = whole ? Json(static_cast<int64_t>(value)) : Json(value);
-        return post(path, body)->response.status;
+        const int got = post(path, body)->response.status;
+        return got == 422 ? 400 : got;  // of some routes
       };
       EXPECT_EQ(status(field.least), 200) << field.name;
       EXPECT_EQ(status(field.most), 200) << field.name;
