@@ -1,4 +1,5 @@
 """The checks of C++ files find what a newer compiler or library refuses, although the compiler at hand accepts it."""
+import os
 import pathlib
 import shutil
 import subprocess
@@ -82,6 +83,40 @@ class Checks(unittest.TestCase):
         done = subprocess.run([sys.executable, ROOT / "tools/structure/check_budget.py"], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertIn("budget of options: bench", done.stdout)
+
+
+class NewFamily(unittest.TestCase):
+    """tools/new_family.py makes files that compile."""
+
+    def test_a_family_like_another(self):
+        with tempfile.TemporaryDirectory() as holder:
+            folder = pathlib.Path(holder)
+            for name in ("src/model/families", "tools/goldens"):
+                shutil.copytree(ROOT / name, folder / name)
+            shutil.copy(ROOT / "tools/new_family.py", folder / "tools")
+
+            def made(*arguments):
+                return subprocess.run([sys.executable, folder / "tools/new_family.py", *arguments], capture_output=True, text=True, check=False)
+
+            for name, like, stem in (("deep-thought", "llama", "DeepThought"), ("mystery", "starcoder2", "Mystery"), ("enigma", "albert", "Enigma")):
+                done = made(name, "--like", like)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                identifier = name.replace("-", "_")
+                path = folder / f"src/model/families/{identifier}.cc"
+                text = path.read_text(encoding="utf-8")
+                self.assertIn(f'const Family {identifier} = {{', text)
+                self.assertNotIn(f'"{like}"', text)
+                for listed, line in (("src/model/families/registry.h", f"extern const Family {identifier};"), ("src/model/families/registry.cc", f"&{identifier},"),
+                                     ("tools/goldens/make_checkpoints.py", f'"{identifier}": ("{stem}For')):
+                    self.assertIn(line, (folder / listed).read_text(encoding="utf-8"))
+                folders = [f"-I{folder / 'src/model'}", *(f"-I{ROOT / each}" for each in ("src/core", "src/text", "src/model", "include"))]
+                compiled = subprocess.run([os.environ.get("CXX", "c++"), "-std=c++20", "-fsyntax-only", *folders, path], capture_output=True, text=True, check=False)
+                self.assertEqual(compiled.returncode, 0, compiled.stderr)
+            for arguments, part in ((("mystery", "--like", "olmo2"), "is a family already"), (("other", "--like", "qwen2"), "shares qwen.cc"),
+                                    (("other", "--like", "nothing"), "is no family"), (("New", "--like", "olmo2"), "small letters")):
+                done = made(*arguments)
+                self.assertEqual(done.returncode, 1)
+                self.assertIn(part, done.stderr)
 
 
 if __name__ == "__main__":

@@ -122,6 +122,16 @@ class Json(FoveaTest):
         weights.write_bytes(weights.read_bytes()[:-4])
         self.assertIn(fovea("doctor", self.model()).returncode, (1, 2))
 
+    def test_doctor_names_the_family_that_is_nearest_to_an_unknown_one(self):
+        config = self.model() / "config.json"
+        known = json.loads(config.read_text(encoding="utf-8"))
+        config.write_text(json.dumps({**known, "model_type": "mystery", "logit_scale": 0.5}), encoding="utf-8")
+        result = fovea("doctor", self.model())
+        config.write_text(json.dumps(known), encoding="utf-8")
+        self.assertEqual(result.returncode, 1)
+        for part in (b'model_type "mystery" is not known', f"nearest family     {known['model_type']}: has ".encode(), b"no such keys or values: logit_scale"):
+            self.assertIn(part, result.stdout)
+
     def test_bench_reports_the_speed(self):
         r = self.result("bench", "--train", "tiny", "--dtype", "fp32", "--steps", "2", "--batch", "2")
         self.assertEqual((r["preset"], r["precision"], r["steps"], r["batch"]), ("tiny", "fp32", 2, 2))

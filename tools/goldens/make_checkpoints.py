@@ -16,8 +16,9 @@ from transformers import GPT2Config, GPT2LMHeadModel, Starcoder2Config, Starcode
 
 SIZES = {"n_embd": 24, "n_layer": 2, "n_head": 3, "vocab_size": 37, "n_positions": 36, "n_inner": 40, "bos_token_id": 1, "eos_token_id": 2,
          "pad_token_id": 0, "embd_pdrop": 0.0, "attn_pdrop": 0.0, "resid_pdrop": 0.0}
-STARCODER2 = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
-              "vocab_size": 37, "max_position_embeddings": 36, "sliding_window": 5, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+DECODER = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+           "vocab_size": 37, "max_position_embeddings": 36, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+STARCODER2 = {**DECODER, "sliding_window": 5}
 ENCODER = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 37,
            "max_position_embeddings": 38, "bos_token_id": 0, "eos_token_id": 2, "pad_token_id": 1}
 WITHOUT_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}

@@ -16,6 +16,7 @@
 #include "kernels/device.h"
 #include "kernels/isa.h"
 #include "kernels/kernels.h"
+#include "loading/nearest_family.h"
 #include "plan/speed.h"
 
 namespace fovea {
@@ -52,6 +53,8 @@ void check_model(const std::string& folder, std::vector<Finding>& findings) {
           {"model", folder + ": has no tokenizer; it can be traced but not prompted", false});
   } catch (const std::exception& error) {
     findings.push_back({"model", error.what(), false});
+    for (const std::string& line : model::compare_with_families(folder))
+      findings.push_back({"nearest family", line, false});
   }
   for (const int64_t step : model::find_snapshots(folder)) {
     const std::string path = model::snapshot_path(folder, step);

@@ -34,8 +34,8 @@ constexpr int64_t kMost = int64_t{1} << 24;
 
 }  // namespace
 
-Config::Config(const nlohmann::json& json, std::string name)
-    : reading_(true), json_(&json), name_(std::move(name)) {
+Config::Config(const nlohmann::json& json, std::string name, std::vector<std::string>* refused)
+    : reading_(true), json_(&json), refused_(refused), name_(std::move(name)) {
   if (!json.is_object())
     fail(ErrorKind::BadFile, "{}: not an object; expected keys and values in braces", name_);
 }
@@ -166,6 +166,7 @@ void Config::only(const char* key, const nlohmann::json& value) {
   if (!reading_) return;
   const auto* found = find(key);
   if (found != nullptr && *found != value) {
+    if (refused_ != nullptr) return refused_->push_back(key);
     fail(ErrorKind::Unsupported, "{}: {} is {}, which is not supported; expected {}", name_, key,
          brief(*found), value.dump());
   }
@@ -183,6 +184,10 @@ void Config::refuse_unknown(std::initializer_list<const char*> harmless) const {
     const auto same = [&](const char* name) { return key == name; };
     if (known_.contains(key) || is_harmless("config.json", key, value) ||
         std::any_of(harmless.begin(), harmless.end(), same)) {
+      continue;
+    }
+    if (refused_ != nullptr) {
+      refused_->push_back(key);
       continue;
     }
     fail(ErrorKind::Unsupported,

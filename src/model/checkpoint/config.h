@@ -17,8 +17,10 @@ namespace fovea::model {
 // mandatory. Errors (BadFile, Unsupported) name the file and the key.
 class Config {
  public:
-  // Reads from `json`, which must outlive this object; `name` is the file's name, for errors.
-  Config(const nlohmann::json& json, std::string name);
+  // Reads from `json`, which must outlive this object; `name` is the file's name, for errors. If
+  // `refused` is not null, the keys that refuse_unknown() and only() refuse are added to it instead
+  // of causing errors.
+  Config(const nlohmann::json& json, std::string name, std::vector<std::string>* refused = nullptr);
   // Writes a new config.json.
   Config() = default;
 
@@ -85,6 +87,7 @@ class Config {
 
   bool reading_ = false;
   const nlohmann::json* json_ = nullptr;
+  std::vector<std::string>* refused_ = nullptr;
   std::string name_;
   std::set<std::string, std::less<>> known_;
   nlohmann::ordered_json written_;

@@ -201,6 +201,17 @@ int64_t group_of(Stored stored, const Transformer& model) {
 
 }  // namespace
 
+std::vector<std::string> names_in_file(const Names& names) {
+  std::vector<std::string> all;
+  for (const NameRule& rule : names)
+    for (Expanded& expanded : expand(rule)) {
+      std::string& name = all.emplace_back(std::move(expanded.theirs));
+      if (const size_t expert = name.find("{e}"); expert != name.npos)
+        name.replace(expert, 3, "{i}");
+    }
+  return all;
+}
+
 std::vector<FileTensor> file_tensors(const Names& names, Transformer& model) {
   std::vector<Expanded> rules;
   for (const NameRule& rule : names) {

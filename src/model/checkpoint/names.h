@@ -59,6 +59,9 @@ struct FileTensor {
 // they have their own files. Throws Internal if a parameter has no rule.
 std::vector<FileTensor> file_tensors(const Names& names, Transformer& model);
 
+// Returns the names that the rules have on the left, without groups; layers and experts are {i}.
+std::vector<std::string> names_in_file(const Names& names);
+
 // Makes the file's tensor from the values of its parts: fused and transposed according to the rule.
 Tensor to_file(const FileTensor& tensor, const std::vector<Tensor>& parts);
 
