@@ -20,6 +20,7 @@ BUILD = pathlib.Path(os.environ.get("FOVEA_BUILD", pathlib.Path(FOVEA).parent))
 # Small models under the names of the pages.
 MODELS = {"SmolLM2-135M-Instruct": "fine_tuning/model", "all-MiniLM-L6-v2": "sentence_model", "ms-marco-MiniLM-L6-v2": "cross_encoder",
           "whisper-base": "speech/model", "distilbert-base-uncased": "classifiers/texts"}
+FILES = {"nomic-embed-text-v1.5.gguf": "nomic_bert.gguf", "bge-reranker-v2-m3.gguf": "xlm_roberta_reranker.gguf"}
 # Commands that take minutes, or depend on the machine, and what runs instead.
 INSTEAD = {
     "fovea train book.txt --out model\n": "fovea train book.txt --out model --preset tiny --steps 100\n",
@@ -44,6 +45,8 @@ class HowTo(FoveaTest):
     def prepare(self):
         for name, golden in MODELS.items():
             shutil.copytree(GOLDENS / golden, self.folder / name)
+        for name, golden in FILES.items():
+            shutil.copy(GOLDENS / "gguf_encoders" / golden, self.folder / name)
         shutil.copy(self.text, self.folder / "book.txt")
         self.file("lines.txt", "A fox sees at night.\nBread needs flour and water.\n")
         self.file("reviews.txt", "A fine film.\nA dull film.\n")
@@ -131,6 +134,9 @@ class HowTo(FoveaTest):
         self.how_to()
 
     def test_embed_and_search(self):
+        self.how_to()
+
+    def test_embed_with_gguf_files(self):
         self.how_to()
 
     def test_measure_an_embedder(self):

@@ -23,6 +23,7 @@ std::optional<Activation> activation_of(const std::string& folder, const std::st
   std::string file = folder + "/config_sentence_transformers.json";
   if (is_file(file)) name = named(read_json(file), "activation_fn", file);
   if (name) return activation_named(*name, file);
+  if (!is_folder(inner)) return Activation::sigmoid;  // a .gguf file
   file = inner + "/config.json";
   const nlohmann::json config = read_json(file);
   if (const auto nested = config.find("sentence_transformers"); nested != config.end())

@@ -14,6 +14,7 @@
 #include "base/settings.h"
 #include "checkpoint/module_files.h"
 #include "embed/losses.h"
+#include "formats/gguf/modules.h"
 #include "fovea/core/excerpt.h"
 #include "safetensors/safetensors.h"
 
@@ -51,32 +52,6 @@ Json read_settings(const std::string& folder) {
   return json;
 }
 
-// Older directories have a key for each mode; the vectors of the modes are concatenated in this
-// order.
-constexpr std::array<std::pair<const char*, TokenPooling>, 6> kModeKeys = {
-    {{"pooling_mode_cls_token", TokenPooling::cls},
-     {"pooling_mode_max_tokens", TokenPooling::max},
-     {"pooling_mode_mean_tokens", TokenPooling::mean},
-     {"pooling_mode_mean_sqrt_len_tokens", TokenPooling::mean_sqrt_len},
-     {"pooling_mode_weightedmean_tokens", TokenPooling::weighted_mean},
-     {"pooling_mode_lasttoken", TokenPooling::last}}};
-
-std::vector<TokenPooling> pooling_modes(const Json& config, const std::string& file) {
-  std::vector<TokenPooling> modes;
-  if (const auto named = config.find("pooling_mode"); named != config.end()) {
-    for (const Json& name : named->is_array() ? *named : Json::array({*named})) {
-      if (!name.is_string())
-        fail(ErrorKind::BadFile, "{}: pooling_mode is {}; expected names", file, brief(*named));
-      modes.push_back(token_pooling_named(name.get<std::string>(), file));
-    }
-  } else {
-    for (const auto& [key, mode] : kModeKeys)
-      if (config.contains(key) && get_bool(config, key, file)) modes.push_back(mode);
-  }
-  if (modes.empty()) modes.push_back(TokenPooling::mean);
-  return modes;
-}
-
 int64_t find_width(const Json& config, const std::string& file, int64_t width) {
   for (const char* key : {"embedding_dimension", "word_embedding_dimension"})
     if (const auto found = find_int(config, key, file); found && *found != width)
@@ -89,10 +64,11 @@ PoolingModule read_pooling(const std::string& folder, int64_t& width) {
   const std::string file = folder + "/config.json";
   std::set<std::string_view> known = {"embedding_dimension", "word_embedding_dimension",
                                       "pooling_mode", "include_prompt"};
-  for (const auto& [key, mode] : kModeKeys) known.insert(key);
+  for (const auto& [key, mode] : model::kPoolingModeKeys) known.insert(key);
   const Json config = read_module_settings(file, known);
   PoolingModule pooling;
-  pooling.modes = pooling_modes(config, file);
+  for (const std::string& name : model::pooling_modes(config, file))
+    pooling.modes.push_back(token_pooling_named(name, file));
   pooling.include_prompt = find_bool(config, "include_prompt", file).value_or(true);
   width = find_width(config, file, width) * static_cast<int64_t>(pooling.modes.size());
   return pooling;
@@ -218,7 +194,35 @@ Similarity similarity_in(const std::string& folder) {
   return *similarity;
 }
 
+// Sets the pooling of a .gguf file, its matrices, and vectors of unit length, as llama.cpp has
+// them; without a pooling, nothing.
+void read_gguf_modules(const std::string& path, SentenceModules& modules) {
+  const model::TextVectorModules found = model::modules_of_gguf(path);
+  switch (found.pooling) {
+    case model::GgufPooling::none: return;
+    case model::GgufPooling::mean: modules.pooling.modes = {TokenPooling::mean}; break;
+    case model::GgufPooling::first: modules.pooling.modes = {TokenPooling::cls}; break;
+    case model::GgufPooling::last: modules.pooling.modes = {TokenPooling::last}; break;
+    case model::GgufPooling::rank:
+      fail(ErrorKind::Unsupported,
+           "{}: pooling_type is 4: it scores or labels texts; expected 1 (mean), 2 (first token) "
+           "or 3 (last token) for vectors of texts",
+           path);
+  }
+  for (const Tensor& weight : found.dense) {
+    DenseModule dense;
+    dense.linear.weight = parameter(weight, model::Role::matrix);
+    modules.width = weight.dim(0);
+    modules.after.emplace_back(std::move(dense));
+  }
+  modules.after.emplace_back(NormalizeModule{});
+}
+
 }  // namespace
+
+bool names_pooling(const std::string& path) {
+  return is_gguf(path) && model::modules_of_gguf(path).pooling != model::GgufPooling::none;
+}
 
 std::optional<std::string> find_setting(const std::string& folder, const char* key) {
   return find_string(read_settings(folder), key, folder + "/" + kSettingsFile);
@@ -321,24 +325,6 @@ std::optional<Similarity> similarity_named(const std::string& name) {
   return static_cast<Similarity>(found - kSimilarities.begin());
 }
 
-std::optional<TokenPooling> gguf_pooling(const std::string& path) {
-  // llama.cpp's numbers of poolings; 0 = none, 4 = labels of texts.
-  constexpr std::array<std::pair<int64_t, TokenPooling>, 3> kNumbers = {
-      {{1, TokenPooling::mean}, {2, TokenPooling::cls}, {3, TokenPooling::last}}};
-  if (!is_gguf(path)) return std::nullopt;
-  const Gguf file(path);
-  const std::string key =
-      std::string(file.text("general.architecture").value_or("")) + ".pooling_type";
-  const int64_t number = file.integer(key).value_or(0);
-  for (const auto& [known, pooling] : kNumbers)
-    if (number == known) return pooling;
-  if (number != 0)
-    fail(ErrorKind::Unsupported,
-         "{}: {} is {}; expected 1 (mean), 2 (first token) or 3 (last token) for vectors of texts",
-         path, key, number);
-  return std::nullopt;
-}
-
 SentenceModules read_modules(const std::string& folder, int64_t width) {
   refuse_links_out(folder);
   SentenceModules modules;
@@ -346,10 +332,7 @@ SentenceModules read_modules(const std::string& folder, int64_t width) {
   modules.pooling.modes = {TokenPooling::mean};
   static_cast<NamedPrompts&>(modules) = read_prompts(folder);
   modules.similarity = similarity_in(folder);
-  if (const auto pooling = gguf_pooling(folder)) {
-    modules.pooling.modes = {*pooling};
-    modules.after = {NormalizeModule{}};
-  }
+  if (is_gguf(folder)) read_gguf_modules(folder, modules);
   if (!model::has_modules(folder)) {
     truncate_vectors(folder, modules);
     return modules;

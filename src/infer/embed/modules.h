@@ -77,14 +77,13 @@ struct SentenceModules : NamedPrompts {
 // Removes the TruncateModule, if there is one.
 void keep_all_elements(SentenceModules& modules);
 
-// Returns the pooling that a .gguf file names (ARCHITECTURE.pooling_type); unset for other paths
-// and for files that name none.
-std::optional<TokenPooling> gguf_pooling(const std::string& path);
+// Returns whether the path is a .gguf file that names its pooling (ARCHITECTURE.pooling_type).
+bool names_pooling(const std::string& path);
 
 // Reads the modules after the Transformer, whose width is `width`. Without modules.json, the only
-// module is mean pooling. A .gguf file with a pooling has that one, and vectors of unit length, as
-// llama.cpp computes them. Throws BadFile or Unsupported, naming the file and the key, if something
-// is missing, unknown or inconsistent.
+// module is mean pooling. A .gguf file with a pooling has that one, its matrices, and vectors of
+// unit length, as llama.cpp computes them. Throws BadFile or Unsupported, naming the file and the
+// key, if something is missing, unknown or inconsistent.
 SentenceModules read_modules(const std::string& folder, int64_t width);
 
 // Reads config_sentence_transformers.json of the folder, if it exists.

@@ -80,7 +80,7 @@ SentenceModel SentenceModel::open(const std::string& folder, model::Weights weig
   const model::Spec& spec = files.model.spec;
   if (spec.input.kind != model::InputKind::tokens)
     fail(ErrorKind::Unsupported, "{}: the model does not read text; expected a text model", folder);
-  if (!model::has_modules(folder) && !gguf_pooling(folder))
+  if (!model::has_modules(folder) && !names_pooling(folder))
     files.warnings.push_back(
         fmt::format("{}: no modules.json, so a text's vector is the mean of its tokens", folder));
   SentenceModules modules = read_modules(folder, spec.width);

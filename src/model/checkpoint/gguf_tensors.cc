@@ -1,5 +1,7 @@
 #include "checkpoint/gguf_tensors.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "checkpoint/gguf_blocks.h"
 
@@ -29,6 +31,12 @@ void GgufTensors::add(const std::vector<GgufTensor>& tensors) {
   }
 }
 
+void GgufTensors::add_zeros(const std::string& name, const Shape& shape) {
+  const auto after = std::lower_bound(stored_.begin(), stored_.end(), name,
+                                      [](auto& a, auto& b) { return a.name < b; });
+  stored_.insert(after, {name, "F32", DType::f32, shape, nullptr, 0, 0});
+}
+
 Tensor GgufTensors::tensor(std::string_view name) const {
   const StoredTensor* stored = find(name);
   if (stored == nullptr) {
@@ -39,6 +47,7 @@ Tensor GgufTensors::tensor(std::string_view name) const {
     fail(ErrorKind::Unsupported, "{}: {} is stored as {}; expected F32, F16, BF16, {}",
          files_[0]->path(), name, stored->type, gguf_format_names());
   }
+  if (stored->data == nullptr) return full(stored->shape, 0);
   const bool plain = !decodes_gguf(stored->type);
   if (plain && reinterpret_cast<uintptr_t>(stored->data) % size_of(*stored->dtype) == 0)
     return borrow(const_cast<char*>(stored->data), stored->shape, *stored->dtype,

@@ -16,6 +16,9 @@ class GgufTensors : public TensorSource {
   explicit GgufTensors(const std::shared_ptr<const Gguf>& file);
   explicit GgufTensors(const GgmlFile& file);
 
+  // Adds a tensor of zeros, f32, which the file does not have.
+  void add_zeros(const std::string& name, const Shape& shape);
+
   const std::vector<StoredTensor>& stored() const override { return stored_; }
   Tensor tensor(std::string_view name) const override;
   std::shared_ptr<const MappedFile> file_of(const StoredTensor& stored) const override {

@@ -82,21 +82,44 @@ bool is_settings_file(const std::string& name) {
   return name.starts_with("sentence_") && name.ends_with("_config.json");
 }
 
+std::vector<std::string> pooling_modes(const Json& config, const std::string& file) {
+  std::vector<std::string> modes;
+  if (const auto named = config.find("pooling_mode"); named != config.end()) {
+    for (const Json& name : named->is_array() ? *named : Json::array({*named})) {
+      if (!name.is_string())
+        fail(ErrorKind::BadFile, "{}: pooling_mode is {}; expected names", file, brief(*named));
+      modes.push_back(name.get<std::string>());
+    }
+  } else {
+    for (const auto& [key, name] : kPoolingModeKeys)
+      if (config.contains(key) && get_bool(config, key, file)) modes.emplace_back(name);
+  }
+  if (modes.empty()) modes.emplace_back("mean");
+  return modes;
+}
+
+void write_module_list(const std::string& folder, const std::vector<std::string>& kinds) {
+  Json list = Json::array();
+  for (size_t i = 0; i < kinds.size(); ++i)
+    list.push_back({{"idx", i},
+                    {"name", std::to_string(i)},
+                    {"path", i == 0 ? "" : fmt::format("{}_{}", i, kinds[i])},
+                    {"type", "sentence_transformers.models." + kinds[i]}});
+  write_file_atomically(folder + "/modules.json", pretty(list));
+}
+
+void write_pooling(const std::string& folder, const std::string& mode, int64_t width) {
+  Json config = {{"word_embedding_dimension", width}};
+  for (const auto& [key, name] : kPoolingModeKeys)  // the default of the mean is true
+    if (name == mode || std::string_view(name) == "mean") config[key] = name == mode;
+  make_directories(folder + "/1_Pooling");
+  write_file_atomically(folder + "/1_Pooling/config.json", pretty(config));
+}
+
 void copy_modules(const std::string& from, const std::string& to, int64_t width) {
   if (!has_modules(from)) {
-    make_directories(to + "/1_Pooling");
-    write_file_atomically(
-        to + "/modules.json",
-        pretty(Json::array({{{"idx", 0},
-                             {"name", "0"},
-                             {"path", ""},
-                             {"type", "sentence_transformers.models.Transformer"}},
-                            {{"idx", 1},
-                             {"name", "1"},
-                             {"path", "1_Pooling"},
-                             {"type", "sentence_transformers.models.Pooling"}}})));
-    const Json pooling = {{"word_embedding_dimension", width}, {"pooling_mode_mean_tokens", true}};
-    return write_file_atomically(to + "/1_Pooling/config.json", pretty(pooling));
+    write_module_list(to, {"Transformer", "Pooling"});
+    return write_pooling(to, "mean", width);
   }
   const auto copy_file = [](const std::string& source, const std::string& target) {
     write_file_atomically(target, MappedFile(source).bytes());

@@ -4,10 +4,14 @@
 // modules after it, each with its own folder. The last component of a module's type identifies its
 // kind.
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include <nlohmann/json.hpp>
 
 namespace fovea::model {
 
@@ -45,6 +49,25 @@ bool is_original_colbert(const std::string& folder);
 
 // Returns whether the name is sentence_FAMILY_config.json, where FAMILY is any family of models.
 bool is_settings_file(const std::string& name);
+
+// Older directories have a key for each mode of a Pooling module; the vectors of the modes are
+// concatenated in this order. The keys with the modes' names in newer directories.
+constexpr std::array<std::pair<const char*, const char*>, 6> kPoolingModeKeys = {
+    {{"pooling_mode_cls_token", "cls"},
+     {"pooling_mode_max_tokens", "max"},
+     {"pooling_mode_mean_tokens", "mean"},
+     {"pooling_mode_mean_sqrt_len_tokens", "mean_sqrt_len_tokens"},
+     {"pooling_mode_weightedmean_tokens", "weightedmean"},
+     {"pooling_mode_lasttoken", "lasttoken"}}};
+// Returns the names in the config.json of a Pooling module; mean if it has none. Throws BadFile,
+// naming the file, if pooling_mode is neither a name nor a list of names.
+std::vector<std::string> pooling_modes(const nlohmann::json& config, const std::string& file);
+
+// Writes modules.json for modules of these kinds, of which the first has no folder of its own and
+// the others N_KIND.
+void write_module_list(const std::string& folder, const std::vector<std::string>& kinds);
+// Writes 1_Pooling/config.json, for vectors of tokens of this width.
+void write_pooling(const std::string& folder, const std::string& mode, int64_t width);
 
 // Writes the files of a sentence-transformers directory, except the model and the tokenizer of its
 // Transformer: copies of the files in `from`, or, if `from` has no modules.json, files that

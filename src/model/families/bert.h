@@ -24,6 +24,9 @@ void projected_embedding_width(Config& io, Spec& s, const char* key, int64_t abs
 // Reads or writes the context, with positions that start after the row of `padding` (RoBERTa).
 void positions_after_padding(Config& io, Spec& s, int64_t padding);
 
+// Reads or writes moe_every_n_layers, N: the layers whose index is 1 modulo N have experts.
+void layers_with_experts(Config& io, StackSpec& e);
+
 // BERT with rotary positions instead of learned ones.
 void rotary_bert_shape(Spec& s);
 

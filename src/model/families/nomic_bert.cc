@@ -3,10 +3,7 @@
 #include "families/registry.h"
 
 namespace fovea::model {
-namespace {
-
-// Reads or writes which layers have experts: those whose index is 1 modulo a number.
-void expert_layers(Config& io, StackSpec& e) {
+void layers_with_experts(Config& io, StackSpec& e) {
   auto& dense = e.ffn.experts.dense_layers;
   const auto without = [&](int64_t step) {
     std::vector<int64_t> layers;
@@ -20,6 +17,8 @@ void expert_layers(Config& io, StackSpec& e) {
   dense = without(step);
 }
 
+namespace {
+
 // Nomic Embed 2 (Nussbaum and Duderstadt 2025): experts without biases, and one bias for their sum.
 void nomic_experts(Config& io, StackSpec& e) {
   ExpertsSpec& x = e.ffn.experts;
@@ -30,7 +29,7 @@ void nomic_experts(Config& io, StackSpec& e) {
   io("moe_normalize_expert_weights", x.normalise, false);
   io("router_aux_loss_coef", x.balance, 0.1f, 1e3f);
   x.sum_bias = true;
-  expert_layers(io, e);
+  layers_with_experts(io, e);
   io.only("num_shared_experts", 0);
   io.only("expert_choice_router", false);
   io.only("ffn_div", 1.0);

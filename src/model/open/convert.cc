@@ -18,6 +18,7 @@
 #include "formats/gguf/adapter.h"
 #include "formats/gguf/mmproj.h"
 #include "formats/gguf/model.h"
+#include "formats/gguf/modules.h"
 #include "formats/peft/config.h"
 #include "formats/peft/save.h"
 #include "fovea/model/model_path.h"
@@ -86,7 +87,7 @@ FileDType same_type(const std::string& path) {
   std::map<std::string, size_t> bytes;
   const Gguf file(path);
   for (const GgufTensor& tensor : file.tensors()) {
-    if (tensor.shape.size() < 2 || !tensor.name.starts_with("blk.")) continue;
+    if (tensor.shape.size() < 2 || tensor.name.find("blk.") == std::string::npos) continue;
     const std::string block = tensor.block->name;
     // No type of files has MXFP4 for other matrices than experts.
     bytes[block == "MXFP4" && tensor.shape.size() == 2 ? "MXFP4 outside of experts" : block] +=
@@ -219,6 +220,11 @@ std::string write_mmproj(const std::string& folder, const std::string& to, const
   return path;
 }
 
+// Returns the modules of an embedder in a directory or a .gguf file.
+TextVectorModules modules_at(const std::string& path) {
+  return is_gguf(path) ? modules_of_gguf(path) : modules_of_directory(path);
+}
+
 Conversion to_gguf(const std::string& from, const std::string& to, const ConvertOptions& options,
                    const std::vector<AdapterUse>& adapters) {
   check_field(options.group == 32, "group", "{}; expected 32, the size of GGUF's blocks",
@@ -234,6 +240,14 @@ Conversion to_gguf(const std::string& from, const std::string& to, const Convert
   const bool weighs = !options.imatrix.empty() || !options.calibrate.empty();
   GgufModel file(files.model, files.origin.family, dtype, weighs);
   file.add_labels(files.origin);
+  if (files.model.spec.head.kind != HeadKind::sequence) {
+    const TextVectorModules modules = modules_at(from);
+    file.add_modules(modules);
+    if (modules.pooling != GgufPooling::none && !modules.unit_length)
+      files.warnings.push_back(from +
+                               ": its vectors keep their lengths, but those of a GGUF file have "
+                               "length 1");
+  }
   const auto importance = importance_for(from, options, adapters, file.matrices());
   GgufValues values = values_of(files.model, files.in_file.get());
   if (importance) {
@@ -447,6 +461,7 @@ Conversion convert_model(const std::string& from, const std::string& to,
   save_model_files(folder.path(), files.model, end, files.origin);
   if (const auto tokenizer = tokenizer_of(from, files)) tokenizer->save(folder.path());
   if (has_modules(from)) copy_modules(from, folder.path(), files.model.spec.width);
+  if (is_gguf(from)) write_modules(folder.path(), modules_of_gguf(from), files.model.spec.width);
   folder.commit("config.json");
 
   return {parameter_count(files.model), weight_files(from), weight_files(to),

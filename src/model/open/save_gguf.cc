@@ -18,7 +18,7 @@ std::vector<std::string> write_gguf_file(const std::string& path, GgufModel& fil
   } else {
     file.metadata.text("tokenizer.ggml.model", "no_vocab");
   }
-  std::vector<std::string> warnings = file.fallbacks();
+  std::vector<std::string> warnings = file.warnings(values);
   std::string elements;
   write_gguf(path, file.metadata, file.tensors(), [&](size_t index) -> std::string_view {
     return elements = file.elements(index, values, warnings);

@@ -1,4 +1,5 @@
-// GGUF's encoders, which are shaped like BERT: with a head for labels of texts, or none.
+// GGUF's encoders, which are shaped like BERT: with a head for labels of texts, or none. llama.cpp
+// approximates the exact GELU of all of them.
 
 #include "families/bert.h"
 #include "formats/gguf/model.h"
@@ -10,16 +11,17 @@ namespace {
 constexpr int kRank = 4, kMean = 1, kFirst = 2;  // llama.cpp's numbers of poolings
 
 void encoder_sizes(Config& io, Spec& s, float epsilon) {
-  StackSpec& e = *s.encoder;
-  io("vocab_size", s.vocabulary);
-  io("context_length", s.context);
-  io("embedding_length", s.width);
-  io("block_count", e.layers);
-  io("feed_forward_length", e.ffn.width);
-  io("attention.head_count", e.attention.heads);
-  io("attention.head_count_kv", e.attention.kv_heads, 0);
-  io("attention.layer_norm_epsilon", e.norm.epsilon, epsilon);
-  io.only("attention.causal", false);
+  gguf_encoder_sizes(io, s);
+  io("attention.layer_norm_epsilon", s.encoder->norm.epsilon, epsilon);
+  if (!io.reading()) return;
+  const int64_t head_width = s.width / s.encoder->attention.heads;
+  for (const char* same :
+       {"attention.key_length", "attention.value_length", "rope.dimension_count"})
+    io.only(same, head_width);
+}
+
+void token_types(Config& io, Spec& s) {
+  if (io.reading() || s.token_types > 0) io("token_types.weight", s.token_types, 0);
 }
 
 // Without cls, the output layer reads the pooled states.
@@ -44,8 +46,51 @@ void gguf_bert_config(Config& io, Spec& s) {
   io("blk.0.attn_q.bias", e.attention.bias, false);
   io("blk.0.attn_output.bias", e.attention.output_bias, false);
   io("blk.0.ffn_up.bias", e.ffn.bias, false);
-  if (io.reading() || s.token_types > 0) io("token_types.weight", s.token_types, 0);
+  token_types(io, s);
   label_head(io, s.head, Activation::tanh);
+  gguf_refuse_unknown(io);
+}
+
+// BERT with rotary positions.
+void rotary_encoder(Config& io, Spec& s, float epsilon) {
+  rotary_bert_shape(s);
+  encoder_sizes(io, s, epsilon);
+  StackSpec& e = *s.encoder;
+  e.ffn.activation = Activation::gelu;
+  io("rope.freq_base", e.position.rotary.theta, 10'000, 1e9f);
+  io.only("rope.scaling.type", "none");
+  io("blk.0.attn_qkv.bias", e.attention.bias, false);
+  io("blk.0.attn_output.bias", e.attention.output_bias, false);
+  io("blk.0.ffn_up.bias", e.ffn.bias, false);
+  token_types(io, s);
+}
+
+// Jina Embeddings 3.
+void gguf_jina_bert_v3_config(Config& io, Spec& s) {
+  rotary_encoder(io, s, 1e-5f);
+  gguf_refuse_unknown(io);
+}
+
+// Nomic Embed 1: gated feed-forward layers without biases.
+void gguf_nomic_bert_config(Config& io, Spec& s) {
+  rotary_encoder(io, s, 1e-12f);
+  FeedForwardSpec& f = s.encoder->ffn;
+  f.gated = true;
+  f.activation = Activation::silu;
+  f.bias = false;
+  gguf_refuse_unknown(io);
+}
+
+// Nomic Embed 2: some layers have experts. llama.cpp adds no bias to the experts' sum, so that the
+// file has none and the bias is 0.
+void gguf_nomic_bert_moe_config(Config& io, Spec& s) {
+  rotary_encoder(io, s, 1e-5f);
+  ExpertsSpec& x = s.encoder->ffn.experts;
+  io("expert_count", x.count);
+  io("expert_used_count", x.chosen, 1);
+  x.normalise = false;
+  x.sum_bias = true;
+  layers_with_experts(io, *s.encoder);
   gguf_refuse_unknown(io);
 }
 
@@ -85,12 +130,13 @@ void gguf_modern_bert_config(Config& io, Spec& s) {
   io.only("rope.scaling.type", "none");
   local_layers(io, e);
   label_head(io, s.head, Activation::gelu);
-  if (s.head.kind == HeadKind::sequence) {
+  if (s.head.kind != HeadKind::sequence) {
+    io.value("classifier.pooling_type");  // of a head that the file does not have
+  } else {
     int64_t pooling = s.head.pooling == Pooling::mean ? kMean : kFirst;
     io("classifier.pooling_type", pooling, kMean);
     s.head.pooling = pooling == kFirst ? Pooling::first : Pooling::mean;
   }
-  if (io.reading()) io.value("rope.dimension_count");
   gguf_refuse_unknown(io);
 }
 
@@ -112,6 +158,17 @@ Names bert_layers() {
       {"blk.{i}.layer_output_norm.{weight,bias}", "encoder.{i}.norm.ffn.sum.{weight,bias}"}};
 }
 
+Names rotary_bert_layers() {
+  return Names{{"blk.{i}.attn_qkv.{weight,bias}",
+                "encoder.{i}.attention.{query+key+value}.{weight,bias}"},
+               {"blk.{i}.ffn_gate.weight", "encoder.{i}.ffn.gate.weight"},
+               {"blk.{i}.ffn_gate_inp.weight", "encoder.{i}.ffn.router.weight"},
+               {"blk.{i}.ffn_{up,down}_exps.weight", "encoder.{i}.ffn.experts.{e}.{up,down}.weight",
+                Stored::stacked},
+               {std::string("blk.{i}.") + kGgufSumBias, "encoder.{i}.ffn.sum_bias"}} +
+         bert_layers();
+}
+
 Names modern_bert_layers() {
   return {{"blk.{i}.attn_norm.weight", "encoder.{i}.norm.attention.input.weight"},
           {"blk.{i}.attn_qkv.weight", "encoder.{i}.attention.{query+key+value}.weight"},
@@ -128,11 +185,10 @@ std::vector<Architecture> encoder_heads() {
           {kGgufClassifier, {.kind = HeadKind::sequence, .labels = 2, .bias = true}}};
 }
 
-Names encoder_names(const Names& layers) {
-  Names all = embedding_names;
-  all.insert(all.end(), layers.begin(), layers.end());
-  all.insert(all.end(), head_names.begin(), head_names.end());
-  return all;
+Names encoder_names(const Names& layers) { return embedding_names + layers + head_names; }
+
+Family rotary_bert(const char* name, void (*config)(Config& io, Spec& spec)) {
+  return {name, {encoder_heads().front()}, config, encoder_names(rotary_bert_layers())};
 }
 
 }  // namespace
@@ -140,5 +196,8 @@ Names encoder_names(const Names& layers) {
 const Family gguf_bert = {"bert", encoder_heads(), gguf_bert_config, encoder_names(bert_layers())};
 const Family gguf_modern_bert = {"modern-bert", encoder_heads(), gguf_modern_bert_config,
                                  encoder_names(modern_bert_layers())};
+const Family gguf_jina_bert_v3 = rotary_bert("jina-bert-v3", gguf_jina_bert_v3_config);
+const Family gguf_nomic_bert = rotary_bert("nomic-bert", gguf_nomic_bert_config);
+const Family gguf_nomic_bert_moe = rotary_bert("nomic-bert-moe", gguf_nomic_bert_moe_config);
 
 }  // namespace fovea::model

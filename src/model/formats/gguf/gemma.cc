@@ -12,6 +12,8 @@
 namespace fovea::model {
 namespace {
 
+constexpr int64_t kNoLargest = -1;
+
 // The scores' scale is 1 / sqrt(head width); for the largest model of each generation, recognised
 // by its number of layers, it is 1 / sqrt(width / heads).
 void score_scale(Config& io, Spec& s, int64_t layers_of_largest) {
@@ -26,14 +28,17 @@ void score_scale(Config& io, Spec& s, int64_t layers_of_largest) {
   a.scale = scale;
 }
 
-// Reads or writes the windows. Every `period`-th layer is global, unless the file has a pattern.
+// Reads or writes the windows, of which the key counts the keys of both directions together. Every
+// `period`-th layer is global, unless the file has a pattern.
 void windows(Config& io, Spec& s, int64_t period) {
   constexpr const char* kPattern = "attention.sliding_window_pattern";
   StackSpec& d = *s.decoder;
   auto& windows = d.attention.windows;
-  int64_t window = 4096;
-  for (const int64_t w : windows) window = w > 0 ? w : window;
-  io("attention.sliding_window", window, window);
+  int64_t seen = 4096;
+  for (const int64_t w : windows)
+    if (w > 0) seen = d.causal ? w : 2 * (w - 1);
+  io("attention.sliding_window", seen, seen);
+  const int64_t window = d.causal ? seen : seen / 2 + 1;
   const auto rule = [&](int64_t i) { return i % period < period - 1; };
   if (!io.reading()) {
     std::vector<bool> local;
@@ -76,14 +81,28 @@ void gguf_gemma2_config(Config& io, Spec& s) {
   gguf_refuse_unknown(io);
 }
 
-void gguf_gemma3_config(Config& io, Spec& s) {
-  float& local_theta = s.decoder->position.rotary.local_theta;
+void gemma3_layers(Config& io, Spec& s, bool causal, int64_t layers_of_largest) {
+  s.decoder->causal = causal;
   s.decoder->attention.norm = QueryKeyNorm::head;
   common(io, s);
-  score_scale(io, s, 62);
+  score_scale(io, s, layers_of_largest);
   windows(io, s, 6);
-  io("rope.freq_base_swa", local_theta, 10000, 1e9f);
+  io("rope.freq_base_swa", s.decoder->position.rotary.local_theta, 10000, 1e9f);
+}
+
+void gguf_gemma3_config(Config& io, Spec& s) {
+  gemma3_layers(io, s, true, 62);
   if (io.reading() || s.head.softcap > 0) io("final_logit_softcapping", s.head.softcap, 0, 1e6f);
+  gguf_refuse_unknown(io);
+}
+
+// EmbeddingGemma: Gemma 3 whose tokens see those after them, without a head.
+void gguf_gemma_embedding_config(Config& io, Spec& s) {
+  gemma3_layers(io, s, false, kNoLargest);
+  io.write("attention.causal", false);
+  for (const char* dense : kGgufDense)  // the shapes of the matrices say the same
+    for (const char* side : {"_feat_in", "_feat_out"})
+      io.value((std::string(dense) + side).c_str());
   gguf_refuse_unknown(io);
 }
 
@@ -95,9 +114,17 @@ const Names shifted_gains = {{"output_norm.weight", "decoder.norm.final.weight",
                              {"blk.{i}.attn_{q,k}_norm.weight",
                               "decoder.{i}.attention.{query,key}_norm.weight", Stored::one_plus}};
 
+Family gemma_embedding() {
+  Family family = gguf_architecture(kGemmaEmbedding, gguf_gemma_embedding_config, shifted_gains);
+  family.architectures = {{"embedder", {.kind = HeadKind::pooled, .pooling = Pooling::last}}};
+  for (const char* dense : kGgufDense) family.buffers.push_back(std::string(dense) + ".weight");
+  return family;
+}
+
 }  // namespace
 
 const Family gguf_gemma2 = gguf_architecture("gemma2", gguf_gemma2_config, shifted_gains);
 const Family gguf_gemma3 = gguf_architecture("gemma3", gguf_gemma3_config, shifted_gains);
+const Family gguf_gemma_embedding = gemma_embedding();
 
 }  // namespace fovea::model

@@ -28,12 +28,24 @@ struct Pair {
 
 // A Spec is written in the architecture of the family that the model was read from, if that can
 // express it, else in the first architecture that can.
-constexpr std::array kPairs = {
-    Pair{&gguf_llama, &llama},           Pair{&gguf_qwen2, &qwen2},       Pair{&gguf_qwen3, &qwen3},
-    Pair{&gguf_qwen3_moe, &qwen3_moe},   Pair{&gguf_phi3, &phi3},         Pair{&gguf_olmo2, &olmo2},
-    Pair{&gguf_gemma2, &gemma2},         Pair{&gguf_gemma3, &gemma3},     Pair{&gguf_gpt2, &gpt2},
-    Pair{&gguf_bloom, &bloom},           Pair{&gguf_gpt_neox, &gpt_neox}, Pair{&gguf_bert, &bert},
-    Pair{&gguf_modern_bert, &modernbert}};
+constexpr std::array kPairs = {Pair{&gguf_llama, &llama},
+                               Pair{&gguf_qwen2, &qwen2},
+                               Pair{&gguf_qwen3, &qwen3},
+                               Pair{&gguf_qwen3_moe, &qwen3_moe},
+                               Pair{&gguf_phi3, &phi3},
+                               Pair{&gguf_olmo2, &olmo2},
+                               Pair{&gguf_gemma2, &gemma2},
+                               Pair{&gguf_gemma3, &gemma3},
+                               Pair{&gguf_gpt2, &gpt2},
+                               Pair{&gguf_bloom, &bloom},
+                               Pair{&gguf_gpt_neox, &gpt_neox},
+                               Pair{&gguf_bert, &bert},
+                               Pair{&gguf_modern_bert, &modernbert},
+                               Pair{&gguf_nomic_bert, &nomic_bert},
+                               Pair{&gguf_nomic_bert_moe, &nomic_bert},
+                               Pair{&gguf_jina_bert_v3, &jina_embeddings_v3},
+                               Pair{&gguf_gemma_embedding, &gemma3},
+                               Pair{&gguf_t5_encoder, &t5}};
 
 std::string all_names() {
   std::vector<std::string> names;
@@ -91,7 +103,8 @@ nlohmann::json json_of(const Gguf& file, const GgufValue& value) {
 void add_tensors(nlohmann::json& config, const Gguf& file) {
   for (const char* name :
        {"output.weight", "blk.0.attn_q.bias", "blk.0.attn_qkv.bias", "blk.0.attn_output.bias",
-        "blk.0.ffn_up.bias", "cls.weight", "cls.bias", "cls.norm.weight", "cls.output.bias"}) {
+        "blk.0.ffn_up.bias", "enc.blk.0.ffn_gate.weight", "cls.weight", "cls.bias",
+        "cls.norm.weight", "cls.output.bias"}) {
     if (file.find_tensor(name) != nullptr) config[name] = true;
   }
   for (const char* name :
@@ -182,6 +195,12 @@ void write_config(GgufMetadata& metadata, const std::string& architecture,
   }
 }
 
+// Whether every token of the model sees all others: an encoder alone, or an embedder made from a
+// decoder.
+bool is_bidirectional(const Spec& spec) {
+  return spec.decoder ? !spec.encoder && !spec.decoder->causal : spec.encoder.has_value();
+}
+
 // Resets the fields that do not affect outputs, and the first position.
 Spec as_in_gguf(Spec spec) {
   spec.dropout = {};
@@ -189,10 +208,21 @@ Spec as_in_gguf(Spec spec) {
   spec.padding = -1;
   // GGUF's encoders count positions from 0: the rows before the first position are left out.
   if (spec.encoder) spec.encoder->position.offset = 0;
-  if (!spec.decoder) return spec;
-  spec.decoder->ffn.experts.balance = spec.decoder->init_scale = 0;
-  spec.decoder->zero_outputs = false;
-  return spec;
+  for (StackSpec* stack :
+       {spec.encoder ? &*spec.encoder : nullptr, spec.decoder ? &*spec.decoder : nullptr}) {
+    if (stack == nullptr) continue;
+    stack->ffn.experts.balance = stack->init_scale = 0;
+    stack->zero_outputs = false;
+  }
+  // Vectors of tokens and texts need neither the pooler nor the head for masked words.
+  const HeadKind head = spec.head.kind;
+  if (!is_bidirectional(spec) || (head != HeadKind::pooled && head != HeadKind::language_model))
+    return spec;
+  const Pooling pooling = spec.decoder                               ? Pooling::last
+                          : spec.encoder->norm.kind == NormKind::rms ? Pooling::mean
+                                                                     : Pooling::first;
+  spec.head = {.kind = HeadKind::pooled, .pooling = pooling};
+  return validated(spec);
 }
 
 }  // namespace
@@ -200,14 +230,14 @@ Spec as_in_gguf(Spec spec) {
 const Family& gguf_architecture_for(const Spec& model, const Family* family) {
   const Spec spec = as_in_gguf(model);
   const bool labels = spec.head.kind == HeadKind::sequence;
-  if (spec.encoder ? spec.decoder || !labels
-                   : !labels && spec.head.kind != HeadKind::language_model)
+  const HeadKind other = is_bidirectional(spec) ? HeadKind::pooled : HeadKind::language_model;
+  if ((spec.encoder && spec.decoder) || (!labels && spec.head.kind != other))
     fail(ErrorKind::Unsupported,
-         "model: {}, which no supported GGUF architecture can express; expected a language model "
-         "or a classifier of texts, such as {}",
-         !spec.encoder  ? "its head is not a language model"
-         : spec.decoder ? "it has an encoder and a decoder"
-                        : "it has an encoder that does not label texts",
+         "model: {}, which no supported GGUF architecture can express; expected a language model, "
+         "an encoder or a classifier of texts, such as {}",
+         spec.encoder && spec.decoder ? "it has an encoder and a decoder"
+         : spec.encoder               ? "it has an encoder that labels tokens"
+                                      : "its head is not a language model",
          all_names());
   if (labels && spec.decoder && spec.head.labels == 1)
     fail(ErrorKind::Unsupported,
@@ -265,7 +295,21 @@ void check_range(const std::string& name, const Tensor& values, const char* bloc
 // computes with them in F32.
 bool stays_exact(const std::string& name, const Shape& shape) {
   return shape.size() == 1 || name == "position_embd.weight" || name == "token_types.weight" ||
-         name.starts_with("cls.") || name.ends_with("ffn_gate_inp.weight");
+         name.starts_with("cls.") || name.ends_with("ffn_gate_inp.weight") ||
+         name.ends_with("attn_rel_b.weight");
+}
+
+// Returns the tensors of a file, and zeros for the biases of the sums of experts.
+std::shared_ptr<const TensorSource> tensors_of(const std::shared_ptr<const Gguf>& file,
+                                               const Family& architecture) {
+  constexpr std::string_view kExperts = "ffn_up_exps.weight";
+  const auto tensors = std::make_shared<GgufTensors>(file);
+  if (&architecture != &gguf_nomic_bert_moe) return tensors;
+  for (const GgufTensor& tensor : file->tensors())
+    if (tensor.name.ends_with(kExperts))
+      tensors->add_zeros(tensor.name.substr(0, tensor.name.size() - kExperts.size()) + kGgufSumBias,
+                         {tensor.shape.back()});
+  return tensors;
 }
 
 }  // namespace
@@ -284,7 +328,7 @@ ModelFiles open_gguf_files(const std::string& path, const Loading& loading) {
   const auto file = std::make_shared<const Gguf>(path);
   const auto& [architecture, family] = pair_of(*file);
   ModelFiles files = load_model(*architecture, config_of(*file, architecture->model_type), path,
-                                std::make_shared<GgufTensors>(file), loading, path);
+                                tensors_of(file, *architecture), loading, path);
   Spec& spec = files.model.spec;
   const auto padding = file->integer("tokenizer.ggml.padding_token_id");
   if (spec.encoder && padding && *padding >= 0 && *padding < spec.vocabulary)
@@ -331,7 +375,10 @@ GgufModel::GgufModel(Transformer& model, const Family* family, FileDType dtype, 
   const Family& architecture = gguf_architecture_for(spec, family);
   architecture_ = architecture.model_type;
   if (spec.head.kind == HeadKind::sequence) labels_ = spec.head.labels;
+  words_left_out_ = spec.encoder && model.spec.head.kind == HeadKind::language_model;
   const GgufFileType& type = gguf_file_type(dtype);
+  block_ = type.block;
+  width_ = spec.width;
   const GgufMix mix = {type, spec, &architecture == &gguf_llama, importance};
   Config config;
   describe(config, architecture, spec);
@@ -351,15 +398,19 @@ GgufModel::GgufModel(Transformer& model, const Family* family, FileDType dtype, 
     constant.name = name;
     add({constant, bytes, "F32"}, {std::ssize(numbers)});
   }
+  const auto written = std::make_unique<Transformer>(spec);  // without the parts that are left out
   std::map<std::string, Shape> shapes;
-  model.each([&](const std::string& name, const Parameter& p) { shapes[name] = p.shape; });
-  for (const FileTensor& tensor : file_tensors(architecture, model)) {
+  written->each([&](const std::string& name, const Parameter& p) { shapes[name] = p.shape; });
+  for (const FileTensor& tensor : file_tensors(architecture, *written)) {
+    if (tensor.name.ends_with(kGgufSumBias)) {
+      zeros_.push_back(tensor.parts.front());
+      continue;
+    }
     std::vector<Shape> parts;
     for (const std::string& part : tensor.parts) parts.push_back(shapes.at(part));
-    Shape shape = shape_in_file(tensor, parts);
+    const Shape shape = shape_in_file(tensor, parts);
     const bool positions = tensor.parts.front() == "encoder.position";
     const int64_t first = positions ? model.spec.encoder->position.offset : 0;
-    shape[0] -= first;
     add({tensor, "", stays_exact(tensor.name, shape) ? "F32" : block_in_mix(mix, tensor.name),
          first},
         shape);
@@ -423,6 +474,23 @@ void GgufModel::add_labels(const Origin& origin) {
                                                     : "multi_label_classification");
 }
 
+void GgufModel::add_modules(const TextVectorModules& modules) {
+  if (modules.pooling == GgufPooling::none) return;
+  metadata.integer(architecture_ + kGgufPoolingType, static_cast<uint32_t>(modules.pooling));
+  check_dense(modules, architecture_, width_);
+  for (size_t i = 0; i < modules.dense.size(); ++i) {
+    const Tensor& weight = modules.dense[i];
+    const std::string name = kGgufDense[i], key = fmt::format("{}.{}_feat_", architecture_, name);
+    metadata.integer(key + "in", static_cast<uint32_t>(weight.dim(1)));
+    metadata.integer(key + "out", static_cast<uint32_t>(weight.dim(0)));
+    Source source;
+    source.tensor.name = name + ".weight";
+    source.wanted = block_;
+    source.values = weight;
+    add(std::move(source), weight.shape());
+  }
+}
+
 void GgufModel::add(Source source, const Shape& shape) {
   tensors_.push_back(gguf_tensor(source.tensor.name, shape, source.wanted));
   sources_.push_back(std::move(source));
@@ -435,7 +503,22 @@ std::vector<FileTensor> GgufModel::matrices() const {
   return found;
 }
 
-std::vector<std::string> GgufModel::fallbacks() const {
+std::vector<std::string> GgufModel::warnings(const GgufValues& values) const {
+  std::vector<std::string> messages;
+  add_fallbacks(messages);
+  if (words_left_out_)
+    messages.emplace_back("the head for masked words is left out, which no GGUF file holds");
+  for (const std::string& name : zeros_) {
+    const std::vector<float> bias = to_floats(values.read(name));
+    if (std::all_of(bias.begin(), bias.end(), [](float v) { return v == 0; })) continue;
+    messages.push_back(fmt::format(
+        "{} is left out, because llama.cpp adds no bias to the sum of experts: vectors change",
+        name));
+  }
+  return messages;
+}
+
+void GgufModel::add_fallbacks(std::vector<std::string>& messages) const {
   std::map<std::string, std::vector<std::string>> changed;
   for (size_t i = 0; i < tensors_.size(); ++i) {
     const GgufTensor& tensor = tensors_[i];
@@ -445,16 +528,15 @@ std::vector<std::string> GgufModel::fallbacks() const {
                         tensor.shape.back(), wanted.elements, tensor.block->name, wanted.name)]
         .push_back(tensor.name);
   }
-  std::vector<std::string> messages;
   for (const auto& [message, names] : changed)
     messages.push_back(fmt::format("{} {}", message, first_names(names)));
-  return messages;
 }
 
 std::string GgufModel::elements(size_t index, const GgufValues& values,
                                 std::vector<std::string>& warnings) {
   const Source& source = sources_[index];
   const GgufTensor& tensor = tensors_[index];
+  if (source.values) return gguf_elements(tensor, source.values, nullptr, warnings);
   if (source.tensor.parts.empty()) return source.elements;
   if (values.file != nullptr && source.first_row == 0) {
     const auto bytes = values.file->bytes_of(source.tensor, tensor.block->name);

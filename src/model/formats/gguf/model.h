@@ -8,6 +8,7 @@
 
 #include "base/gguf.h"
 #include "checkpoint/importance.h"
+#include "formats/gguf/modules.h"
 #include "formats/gguf/types.h"
 #include "fovea/model/model.h"
 #include "fovea/text/tokenizer.h"
@@ -28,6 +29,11 @@ extern const Family gguf_bloom;
 extern const Family gguf_gpt_neox;
 extern const Family gguf_bert;
 extern const Family gguf_modern_bert;
+extern const Family gguf_nomic_bert;
+extern const Family gguf_nomic_bert_moe;
+extern const Family gguf_jina_bert_v3;
+extern const Family gguf_gemma_embedding;
+extern const Family gguf_t5_encoder;
 
 // Like open_model_files() for a folder. The origin's family is the corresponding family of Hugging
 // Face files.
@@ -70,12 +76,16 @@ class GgufModel {
 
   // Adds the names of a classifier's labels, and whether they exclude one another.
   void add_labels(const Origin& origin);
+  // Adds the pooling of an embedder and the matrices after it. Throws Unsupported if llama.cpp has
+  // no matrices for this architecture.
+  void add_modules(const TextVectorModules& modules);
 
   GgufMetadata metadata;
   const std::vector<GgufTensor>& tensors() const { return tensors_; }  // without data
   std::vector<FileTensor> matrices() const;  // the tensors of more than one dimension
-  // Messages about tensors whose type differs from the wanted one because of the length of rows.
-  std::vector<std::string> fallbacks() const;
+  // Messages about tensors whose type differs from the wanted one because of the length of rows,
+  // and about parts of the model that the file does not hold.
+  std::vector<std::string> warnings(const GgufValues& values) const;
 
   // Returns the bytes of a tensor; throws and warns like gguf_elements().
   std::string elements(size_t index, const GgufValues& values, std::vector<std::string>& warnings);
@@ -86,17 +96,23 @@ class GgufModel {
     std::string elements;   // that follow from the Spec
     std::string wanted;     // block type before the fallback
     int64_t first_row = 0;  // the rows before this one are left out
+    Tensor values = {};     // those of a module
   };
   void add(Source source, const Shape& shape);
+  void add_fallbacks(std::vector<std::string>& messages) const;
 
   std::vector<GgufTensor> tensors_;
   std::vector<Source> sources_;
+  std::vector<std::string> zeros_;  // names of parameters that are 0 when the file is read
   std::string architecture_;
-  int64_t labels_ = 0;  // of a classifier
+  std::string block_;            // of most matrices
+  int64_t width_ = 0;            // of the vectors of tokens
+  bool words_left_out_ = false;  // whether the model has a head for masked words
+  int64_t labels_ = 0;           // of a classifier
 };
 
 // Writes a GGUF file atomically, one tensor after the other. `vocabulary`: the number of tokens of
-// the model. Returns warnings: fallbacks(), and floats that are not finite. Throws as elements().
+// the model. Returns warnings(), and floats that are not finite. Throws as elements().
 std::vector<std::string> write_gguf_file(const std::string& path, GgufModel& file,
                                          const std::optional<text::Tokenizer>& tokenizer,
                                          int64_t vocabulary, const GgufValues& values);

@@ -64,10 +64,23 @@ void gguf_sizes(Config& io, Spec& s) {
     fail(ErrorKind::Unsupported, "{}: attention.value_length is {}; expected key_length, {}",
          io.name(), value_width, d.attention.head_width);
   }
-  io.only("attention.causal", true);
+  io.only("attention.causal", d.causal);
   bool own_output = !s.head.tied;
   io("output.weight", own_output, false);
   s.head.tied = !own_output;
+}
+
+void gguf_encoder_sizes(Config& io, Spec& s) {
+  StackSpec& e = *s.encoder;
+  io("vocab_size", s.vocabulary);
+  io("context_length", s.context);
+  io("embedding_length", s.width);
+  io("block_count", e.layers);
+  io("feed_forward_length", e.ffn.width);
+  io("attention.head_count", e.attention.heads);
+  io("attention.head_count_kv", e.attention.kv_heads, 0);
+  io.only("attention.causal", false);
+  io.write("attention.causal", false);
 }
 
 int64_t gguf_head_width(const Spec& s) {

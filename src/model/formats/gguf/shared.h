@@ -12,6 +12,12 @@ namespace fovea::model {
 // The head for labels of texts, in files that have the tensor cls.output.weight.
 constexpr const char* kGgufClassifier = "classifier";
 
+// The bias of the sum of a layer's experts, which no file has: it is 0.
+constexpr const char* kGgufSumBias = "ffn_exps_sum.bias";
+// The architecture of EmbeddingGemma, and its matrices: see formats/gguf/modules.h.
+constexpr const char* kGemmaEmbedding = "gemma-embedding";
+constexpr const char* kGgufDense[] = {"dense_2", "dense_3"};
+
 // Returns an architecture. All architectures share one list of names; `exceptions` take precedence.
 Family gguf_architecture(const char* name, void (*config)(Config& io, Spec& spec),
                          const Names& exceptions = {});
@@ -22,6 +28,8 @@ Names gguf_fused_attention();
 
 // Reads or writes the sizes and the head, for every architecture.
 void gguf_sizes(Config& io, Spec& s);
+// The same for an encoder, which has no head but that of labels.
+void gguf_encoder_sizes(Config& io, Spec& s);
 // Reads or writes the shape of LLaMA: RMSNorm, gated SiLU, rotary positions; biases only if the
 // file has them.
 void gguf_llama_shape(Config& io, Spec& s);

@@ -35,11 +35,11 @@ constexpr std::array kTypes = {GgufFileType{fp32, "fp32", 0, "F32"},
                                GgufFileType{q2_k_s, "q2_k_s", 21, "Q2_K"},
                                GgufFileType{mxfp4_moe, "mxfp4_moe", 38, "MXFP4"}};
 
-// The layer of "blk.7.attn_v.weight", 7; 0 for other names.
+// The layer of "blk.7.attn_v.weight" or "enc.blk.7.attn_v.weight", 7; 0 for other names.
 int64_t layer_of(std::string_view tensor) {
   int64_t layer = 0;
-  if (tensor.starts_with("blk."))
-    std::from_chars(tensor.data() + 4, tensor.data() + tensor.size(), layer);
+  if (const size_t at = tensor.find("blk."); at != tensor.npos)
+    std::from_chars(tensor.data() + at + 4, tensor.data() + tensor.size(), layer);
   return layer;
 }
 

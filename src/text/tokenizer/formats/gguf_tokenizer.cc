@@ -150,6 +150,7 @@ class GgufReader {
     source.add_dummy_prefix = flag("add_space_prefix", true);
     source.remove_extra_whitespaces = flag("remove_extra_whitespaces", unigram);
     around(!unigram, unigram);
+    if (of_encoder()) source.separator = separates() ? texts_[ids_["seperator"]] : "";
     ordered_json config = config_;
     config["tokenizer_class"] = "";  // a class could imply other pieces
     config.erase("chat_template");
@@ -222,6 +223,12 @@ class GgufReader {
     return !file_.boolean(name + ".attention.causal").value_or(true);
   }
 
+  // Returns whether a separator follows the end of the first text of a pair.
+  bool separates() const {
+    return ids_.contains("seperator") &&
+           flag("add_sep_token", file_.text("tokenizer.ggml.pre") == "roberta-bpe");
+  }
+
   ordered_json marks() const {
     Template single, pair;
     std::vector<std::pair<std::string, size_t>> tokens;
@@ -231,8 +238,7 @@ class GgufReader {
       const auto known = [&](const auto& token) { return token.second == id; };
       if (std::none_of(tokens.begin(), tokens.end(), known)) tokens.emplace_back(texts_[id], id);
     };
-    const bool separated = of_encoder() && ids_.contains("seperator") &&
-                           flag("add_sep_token", file_.text("tokenizer.ggml.pre") == "roberta-bpe");
+    const bool separated = of_encoder() && separates();
     for (const auto& [text, type] : Template{{"$A", 0}, {"$B", 1}}) {
       Template one;
       if (start_ && (type == 0 || !of_encoder())) add(one, "bos", type);
@@ -262,6 +268,8 @@ class GgufReader {
       lines += '\n';
     }
     config_["do_lower_case"] = flag("normalizer.lowercase", true);
+    if (const auto strips = file_.boolean("tokenizer.ggml.normalizer.strip_accents"))
+      config_["strip_accents"] = *strips;
     ordered_json config = config_;
     config.erase("tokenizer_class");
     config.erase("chat_template");

@@ -184,9 +184,11 @@ class Writer {
           text.starts_with(continues) ? text.substr(continues.size()) : std::string(kSpace) + text;
     }
     const Json* normalizer = find_part(normalizers_, "BertNormalizer");
-    if (normalizer != nullptr)
-      metadata_.boolean("tokenizer.ggml.normalizer.lowercase",
-                        normalizer->value("lowercase", true));
+    if (normalizer == nullptr) return;
+    const bool lowercase = normalizer->value("lowercase", true);
+    metadata_.boolean("tokenizer.ggml.normalizer.lowercase", lowercase);
+    const bool strips = find_bool(*normalizer, "strip_accents", kName).value_or(lowercase);
+    if (strips != lowercase) metadata_.boolean("tokenizer.ggml.normalizer.strip_accents", strips);
   }
 
   // Returns the tokens before and after a text; "" if there are none.
@@ -205,6 +207,23 @@ class Writer {
     return {text(single.front()), text(single.back())};
   }
 
+  // Returns whether a pair has one more token after the end of its first text, as RoBERTa's have.
+  bool separates() const {
+    const std::vector<Json> parts = parts_of(tokenizer_.value("post_processor", Json()));
+    if (find_part(parts, "RobertaProcessing") != nullptr) return true;
+    const Json* marks = find_part(parts, "TemplateProcessing");
+    if (marks == nullptr) return false;
+    int between = 0;
+    bool first = false;  // whether the first text is complete and the second has not begun
+    for (const Json& part : marks->value("pair", Json::array())) {
+      if (part.contains("Sequence"))
+        first = !first;
+      else if (first)
+        ++between;
+    }
+    return between == 2;
+  }
+
   void special_tokens() {
     const TokenizerConfig config(files_.config, "tokenizer_config.json");
     const auto [start, end] = around();
@@ -218,11 +237,13 @@ class Writer {
     write("eos_token", "eos", end);
     write("unk_token", "unknown", "");
     write("pad_token", "padding", "");
-    write("sep_token", "seperator", type_of(model_) == "WordPiece" ? end : "");
+    write("sep_token", "seperator", separates() || type_of(model_) == "WordPiece" ? end : "");
     write("mask_token", "mask", "");
     write("cls_token", "cls", "");
     metadata_.boolean("tokenizer.ggml.add_bos_token", !start.empty());
     metadata_.boolean("tokenizer.ggml.add_eos_token", !end.empty());
+    if (separates() || type_of(model_) == "WordPiece")  // llama.cpp's default for WordPiece is true
+      metadata_.boolean("tokenizer.ggml.add_sep_token", separates());
     if (files_.config.empty()) return;
     const Json given = parse_json(files_.config, "tokenizer_config.json");
     chat_templates(given.value("chat_template", Json()));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,9 @@ struct SentencePieceFile {
   bool remove_extra_whitespaces = true;
   bool space_is_suffix = false;  // treat_whitespace_as_suffix: the prefix follows the text
   bool of_gguf = false;          // to be read as by llama.cpp, which splits at symbols first
+  // Of an encoder's GGUF file: a token after the end of the first text of a pair ("" = none); the
+  // second text then has no start token.
+  std::optional<std::string> separator;
 };
 
 // Parses a .model file. Throws BadFile, naming the byte, if the data is damaged, and Unsupported if

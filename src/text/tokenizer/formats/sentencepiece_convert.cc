@@ -223,9 +223,11 @@ class Converter {
                       eos = config_.token("eos_token", source_.eos_piece);
     const bool end = config_.flag("add_eos_token", false);
     if (!start && !end) return nullptr;
+    const std::string separator = source_.separator.value_or("");
     const auto around = [&](const char* text, int type) {
       Template parts;
-      if (start) parts.emplace_back(bos, type);
+      if (type == 1 && !separator.empty()) parts.emplace_back(separator, 0);
+      if (start && (type == 0 || !source_.separator)) parts.emplace_back(bos, type);
       parts.emplace_back(text, type);
       if (end) parts.emplace_back(eos, type);
       return parts;
@@ -236,6 +238,8 @@ class Converter {
     std::vector<std::pair<std::string, size_t>> tokens;
     if (start) tokens.emplace_back(bos, id_of(bos));
     if (end) tokens.emplace_back(eos, id_of(eos));
+    const bool own = !separator.empty() && separator != eos && separator != bos;
+    if (own) tokens.emplace_back(separator, id_of(separator));
     return template_processing(single, pair, tokens);
   }
 
