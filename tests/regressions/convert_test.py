@@ -100,13 +100,13 @@ class Convert(FoveaTest):
 
     def test_models_without_a_gguf_architecture_are_refused(self):
         """convert ENCODER x.gguf ended with SIGFPE: a division by the number of decoder heads, which is 0 in an encoder."""
-        encoder, pairs = ROOT / "tests/goldens/sentence_model", self.folder / "translator"
+        encoder, pairs = ROOT / "tests/goldens/classifiers/words", self.folder / "translator"
         source = self.file("source", "red dog\n" * 40)
         self.ok(fovea("train", "--preset", "translate-tiny", "--pairs", source, source, "--steps", "2", "--tokenizer", "bpe:270",
                       "--evaluate-every", "0", "--out", pairs))
         for model in (encoder, pairs):
             out = self.folder / "x.gguf"
-            self.refused(fovea("convert", model, out), 2, "has an encoder", "GGUF")
+            self.refused(fovea("convert", model, out), 2, "has an encoder", "GGUF architecture")
             self.assertFalse(out.exists())
 
     def test_a_full_disk_leaves_no_files(self):

@@ -168,8 +168,8 @@ class Classify(FoveaTest):
         self.ok(fovea("classify", small, "the fox"))
         config = json.loads((back / "config.json").read_text(encoding="utf-8"))
         self.assertEqual((config["architectures"], config["pad_token_id"]), (["BertForSequenceClassification"], 0))
-        for name, reason in (("words", "does not label texts"), ("answers", "does not label texts"), ("masks", "does not label texts"),
-                             ("decoder", "this classifier"), ("encoder_decoder", "an encoder and a decoder")):
+        for name, reason in (("words", "a head for tokens"), ("answers", "a head for tokens"), ("decoder", "this classifier"),
+                             ("encoder_decoder", "an encoder and a decoder")):
             self.refused(fovea("convert", MODELS / name, self.folder / "no.gguf"), 2, reason)
 
     @unittest.skipUnless(PYTHON, "needs PEERS_PYTHON, a Python with transformers and peft")

@@ -11,7 +11,8 @@ EXPECTED = json.loads((GOLDENS / "expected.json").read_text())
 TEXTS, LLAMA, EXACT = EXPECTED["texts"], EXPECTED["llama.cpp"], EXPECTED["transformers"]
 LINES = "".join(text + "\n" for text in TEXTS).encode()
 RERANKER = "xlm_roberta_reranker"
-EMBEDDERS = sorted({*LLAMA, *EXACT} - {RERANKER})
+ANSWERS = "qwen3_reranker"
+EMBEDDERS = sorted({*LLAMA, *EXACT} - {RERANKER, ANSWERS})
 # The largest difference of an element of a vector from llama.cpp, which looks up GELU and SiLU in tables of half precision and approximates the exact
 # GELU. The differences are 4e-4 at most, but for the 7 layers of gemma_embedding.
 TOLERANCES = {"gemma_embedding": 4e-3}
@@ -31,7 +32,7 @@ class GgufEncoders(FoveaTest):
         return max(abs(a - b) for row, other in zip(found, wanted) for a, b in zip(row, other))
 
     def test_vectors_are_those_of_llama_cpp(self):
-        for name in sorted(set(LLAMA) - {RERANKER}):
+        for name in sorted(set(LLAMA) & set(EMBEDDERS)):
             with self.subTest(name):
                 self.assertLess(self.differ(self.vectors(GOLDENS / f"{name}.gguf"), LLAMA[name]), TOLERANCES.get(name, 1e-3))
 
@@ -54,11 +55,26 @@ class GgufEncoders(FoveaTest):
                     if (folder / module).exists() or (back / module).exists():
                         self.assertEqual((folder / module).read_bytes(), (back / module).read_bytes())
 
-    def test_scores_are_those_of_llama_cpp(self):
-        def scores(model):
-            found = json.loads(self.ok(fovea("rerank", model, "--query", TEXTS[0], "--json", input=LINES)).stdout)["results"]
-            return [each["score"] for each in sorted(found, key=lambda each: each["index"])]
+    def scores(self, model):
+        found = json.loads(self.ok(fovea("rerank", model, "--query", TEXTS[0], "--json", input=LINES)).stdout)["results"]
+        return [each["score"] for each in sorted(found, key=lambda each: each["index"])]
 
+    def test_a_decoder_answers_yes_or_no(self):
+        found = self.scores(GOLDENS / f"{ANSWERS}.gguf")
+        for score, probability in zip(found, LLAMA[ANSWERS], strict=True):
+            self.assertAlmostEqual(score, probability, delta=1e-3)
+        original, file = ROOT / "tests/goldens/embedders/qwen3_reranker", self.folder / "words.gguf"
+        self.assertEqual(self.scores(original), found)
+        self.ok(fovea("convert", original, file))  # as a language model
+        self.assertEqual(self.scores(file), found)
+
+    def test_a_decoder_without_a_head_keeps_its_pooling(self):
+        original, file = ROOT / "tests/goldens/embedders/qwen3_embedding", self.folder / "decoder.gguf"
+        self.ok(fovea("convert", original, file))
+        self.assertEqual(self.vectors(file), self.vectors(original))
+
+    def test_scores_are_those_of_llama_cpp(self):
+        scores = self.scores
         found = scores(GOLDENS / f"{RERANKER}.gguf")
         for score, logit in zip(found, LLAMA[RERANKER], strict=True):
             self.assertAlmostEqual(score, 1 / (1 + math.exp(-logit)), delta=2e-3)

@@ -239,12 +239,16 @@ def t5_encoder(folder):
     modules(folder, "mean", "Normalize")
 
 
-MODELS = (bert, roberta, xlm_roberta, xlm_roberta_reranker, nomic_bert, nomic_bert_moe, modernbert, gemma_embedding, t5_encoder, jina_bert_v3)
+def qwen3_reranker(folder):
+    shutil.copytree(GOLDENS / "embedders/qwen3_reranker", folder, dirs_exist_ok=True)
+
+
+MODELS = (bert, roberta, xlm_roberta, xlm_roberta_reranker, nomic_bert, nomic_bert_moe, modernbert, gemma_embedding, t5_encoder, jina_bert_v3, qwen3_reranker)
 CLASSES = {bert: BertModel, roberta: RobertaModel, xlm_roberta: XLMRobertaModel, modernbert: ModernBertModel, gemma_embedding: Gemma3TextModel,
            t5_encoder: T5EncoderModel}
 # The converter knows tokenizers by hashes of some ids, which tiny ones do not have.
 SPLITS = {"bert": "jina-v2-en", "nomic_bert": "jina-v2-en", "nomic_bert_moe": "jina-v2-en", "roberta": "roberta-bpe", "modernbert": "modern-bert",
-          "gemma_embedding": "gpt-2"}
+          "gemma_embedding": "gpt-2", "qwen3-reranker": "gpt-2"}
 
 
 def convert(converter, folder, path):
@@ -291,13 +295,15 @@ def main():
     with tempfile.TemporaryDirectory() as temporary:
         parent = options.directories or pathlib.Path(temporary)
         for make in MODELS:
-            folder, path = parent / make.__name__, FOLDER / f"{make.__name__}.gguf"
+            # The converter recognises the rerankers of Qwen 3 by the name of the directory.
+            folder, path = parent / make.__name__.replace("qwen3_", "qwen3-"), FOLDER / f"{make.__name__}.gguf"
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
+            torch.manual_seed(3)
             make(folder)
             convert(options.converter.resolve(), folder, path)
             (FOLDER / f"lora-none-{path.name}").unlink(missing_ok=True)  # of jina_bert_v3
-            if make is xlm_roberta_reranker:
+            if make.__name__.endswith("reranker"):
                 expected["llama.cpp"][make.__name__] = scores(path, TEXTS)
             elif make is not t5_encoder:
                 expected["llama.cpp"][make.__name__] = vectors(path, TEXTS)

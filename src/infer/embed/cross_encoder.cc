@@ -68,17 +68,24 @@ Tensor matrix_rows(const model::Parameter& matrix, const std::vector<int32_t>& r
   return cast(found, DType::f32);
 }
 
-// Replaces a language model's head by one with one label, whose weights are the difference of those
-// of the answers.
+// Returns whether the model is a decoder whose head has only the rows of the answers, as
+// llama.cpp's converter makes it of the same language models.
+bool labels_answers(const model::Spec& spec, const std::vector<std::string>& labels) {
+  return spec.head.kind == model::HeadKind::sequence && !spec.encoder &&
+         labels == std::vector<std::string>{"yes", "no"};
+}
+
+// Replaces the head of a language model, or that of the answers, by one with one label, whose
+// weights are the difference of those of the answers.
 void compare_answers(model::Transformer& model, const Answers& answers) {
   const NoGradient off;
   const model::HeadSpec words = model.spec.head;
+  const bool tied = words.kind == model::HeadKind::language_model && words.tied;
   check(words.softcap == 0 && !words.transform && !words.bias,
         "head: it has a cap, a layer or a bias beside its matrix; expected the matrix alone");
   std::vector<int32_t> ids = {answers.yes};
   if (answers.no) ids.push_back(*answers.no);
-  const Tensor rows =
-      matrix_rows(words.tied ? model.token_embedding : model.head.output.weight, ids);
+  const Tensor rows = matrix_rows(tied ? model.token_embedding : model.head.output.weight, ids);
   const int64_t C = rows.dim(1);
   const Tensor yes = rows.rows(0, 1).view({1, C});
   model.spec.head = {
@@ -101,7 +108,10 @@ CrossEncoder CrossEncoder::open(const std::string& folder, model::Weights weight
   model::ModelFiles files = model::open_model_files(inner, weights, packing, adapters);
   const model::Spec& spec = files.model.spec;
   TextFormat format = TextFormat::open(inner, spec);
-  if (spec.head.kind == model::HeadKind::language_model && !spec.encoder) {
+  if (labels_answers(spec, files.origin.labels)) {
+    compare_answers(files.model, {.yes = 0, .no = 1});
+    format.read_messages(MessageFormat::open_for_pairs(inner, format.tokenizer()));
+  } else if (spec.head.kind == model::HeadKind::language_model && !spec.encoder) {
     if (const auto answers = answers_of(folder, format.tokenizer())) {
       compare_answers(files.model, *answers);
       // The settings of modules say whether they read messages or pairs of texts.

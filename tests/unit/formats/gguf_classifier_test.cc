@@ -188,7 +188,7 @@ TEST(GgufClassifier, RefusesWhatLlamaCppComputesInAnotherWay) {
   refused(qwen2, "Qwen2ForSequenceClassification", {"this classifier", "qwen3"});
   refused(qwen3, "Qwen3ForSequenceClassification", {"one label", "softmax", "at least 2"},
           {{"num_labels", 1}});
-  refused(bert, "BertForTokenClassification", {"an encoder that labels tokens"});
+  refused(bert, "BertForTokenClassification", {"an encoder and a head for tokens"});
   refused(qwen3, "Qwen3ForTokenClassification", {"its head is not a language model"});
 }
 

@@ -190,6 +190,22 @@ TEST(GgufEncoder, EveryArchitectureIsWrittenAndRead) {
   }
 }
 
+TEST(GgufEncoder, ADecoderWithoutAHeadIsWrittenAsOneWithATiedHead) {
+  const TemporaryFolder folder;
+  EncoderJson sizes = kGemma;
+  for (const char* key : {"query_pre_attn_scalar", "sliding_window", "use_bidirectional_attention"})
+    sizes.erase(key);
+  Transformer model = encoder_of(qwen3, "Qwen3Model", sizes);
+  TextVectorModules modules;
+  modules.pooling = GgufPooling::last;
+  EXPECT_TRUE(write_encoder(folder / "model.gguf", model, qwen3, modules).empty());
+  EXPECT_EQ(modules_of_gguf(folder / "model.gguf").pooling, GgufPooling::last);
+  ModelFiles files = open_model_files(folder / "model.gguf", Weights::owned);
+  EXPECT_EQ(files.model.spec.head.kind, HeadKind::language_model);
+  EXPECT_TRUE(files.model.spec.head.tied);
+  expect_same_parameters(model, files.model, 0);
+}
+
 TEST(GgufEncoder, TellsWhatIsLeftOut) {
   const TemporaryFolder folder;
   Transformer words = encoder_of(bert, "BertForMaskedLM", kEncoder);
@@ -220,7 +236,7 @@ TEST(GgufEncoder, RefusesWhatLlamaCppComputesInAnotherWay) {
   refused(bert, "BertModel", kEncoder, {{"hidden_act", "relu"}}, none);
   refused(nomic_bert, "NomicBertModel", kNomic, {{"rotary_emb_fraction", 0.5}}, none);
   refused(t5, "T5ForConditionalGeneration", kT5, {}, "it has an encoder and a decoder");
-  refused(bert, "BertForTokenClassification", kEncoder, {}, "an encoder that labels tokens");
+  refused(bert, "BertForTokenClassification", kEncoder, {}, "an encoder and a head for tokens");
 }
 
 Tensor counted(const Shape& shape) {

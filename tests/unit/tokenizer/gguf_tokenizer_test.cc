@@ -111,6 +111,38 @@ TEST_F(GgufTokenizer, SupportsWordPiece) {
   EXPECT_EQ(tokenizer.encoding("ABc").ids, (std::vector<int32_t>{2, 4, 5, 3}));
 }
 
+TEST_F(GgufTokenizer, AccentsMayStay) {
+  GgufMetadata metadata;
+  metadata.text("tokenizer.ggml.model", "bert");
+  metadata.texts("tokenizer.ggml.tokens", {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "▁e", "▁é"});
+  metadata.integers("tokenizer.ggml.token_type", {3, 2, 3, 3, 1, 1});
+  EXPECT_EQ(open(metadata).encode("É"), std::vector<int32_t>{4});
+  metadata.boolean("tokenizer.ggml.normalizer.strip_accents", false);
+  EXPECT_EQ(open(metadata).encode("É"), std::vector<int32_t>{5});
+}
+
+// As of XLM-RoBERTa, whose pairs have one start token and two tokens between the texts.
+TEST_F(GgufTokenizer, PairsOfEncodersHaveASeparator) {
+  const auto pair = [&](bool encoder, bool separated) {
+    GgufMetadata unigram;
+    unigram.text("general.architecture", "bert");
+    if (encoder) unigram.boolean("bert.attention.causal", false);
+    unigram.text("tokenizer.ggml.model", "t5");
+    unigram.texts("tokenizer.ggml.tokens", {"<s>", "<pad>", "</s>", "<unk>", "▁a"});
+    unigram.numbers("tokenizer.ggml.scores", {0, 0, 0, 0, -1});
+    unigram.integers("tokenizer.ggml.token_type", {3, 3, 3, 2, 1});
+    for (const auto& [name, id] :
+         {std::pair("bos", 0u), {"eos", 2u}, {"seperator", 2u}, {"unknown", 3u}})
+      unigram.integer(fmt::format("tokenizer.ggml.{}_token_id", name), id);
+    unigram.boolean("tokenizer.ggml.add_bos_token", true);
+    if (separated) unigram.boolean("tokenizer.ggml.add_sep_token", true);
+    return open(unigram).encoding("a", "a", {}).ids;
+  };
+  EXPECT_EQ(pair(true, true), (std::vector<int32_t>{0, 4, 2, 2, 4, 2}));
+  EXPECT_EQ(pair(true, false), (std::vector<int32_t>{0, 4, 2, 4, 2}));
+  EXPECT_EQ(pair(false, true), (std::vector<int32_t>{0, 4, 2, 0, 4, 2}));
+}
+
 TEST_F(GgufTokenizer, RefusesInvalidVocabularies) {
   GgufMetadata metadata;
   refused(metadata, {"model.gguf: it has no vocabulary (tokenizer.ggml.model)"});

@@ -214,10 +214,15 @@ Spec as_in_gguf(Spec spec) {
     stack->ffn.experts.balance = stack->init_scale = 0;
     stack->zero_outputs = false;
   }
-  // Vectors of tokens and texts need neither the pooler nor the head for masked words.
+  // Vectors of tokens and texts need neither the pooler nor the head for masked words; a decoder
+  // without a head gets the one that has no tensors of its own.
   const HeadKind head = spec.head.kind;
-  if (!is_bidirectional(spec) || (head != HeadKind::pooled && head != HeadKind::language_model))
-    return spec;
+  if (!is_bidirectional(spec)) {
+    if (spec.encoder || head != HeadKind::pooled || spec.head.projection > 0) return spec;
+    spec.head = {};
+    return validated(spec);
+  }
+  if (head != HeadKind::pooled && head != HeadKind::language_model) return spec;
   const Pooling pooling = spec.decoder                               ? Pooling::last
                           : spec.encoder->norm.kind == NormKind::rms ? Pooling::mean
                                                                      : Pooling::first;
@@ -236,7 +241,7 @@ const Family& gguf_architecture_for(const Spec& model, const Family* family) {
          "model: {}, which no supported GGUF architecture can express; expected a language model, "
          "an encoder or a classifier of texts, such as {}",
          spec.encoder && spec.decoder ? "it has an encoder and a decoder"
-         : spec.encoder               ? "it has an encoder that labels tokens"
+         : spec.encoder               ? "it has an encoder and a head for tokens"
                                       : "its head is not a language model",
          all_names());
   if (labels && spec.decoder && spec.head.labels == 1)
