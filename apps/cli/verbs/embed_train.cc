@@ -35,6 +35,8 @@ void EmbedderTrainRequest::declare(OptionTable& table) {
               {"validation", {}, "", "FILE"},
               {"batch", {"-b", "--batch-size"}},
               {"learning_rate", {"--lr"}},
+              {"margin", {"--triplet-margin", "--absolute-margin"}},
+              {.field = "guide", .placeholder = "DIR"},
               {.field = "lora", .placeholder = "[RANK]", .implied = "16"},
               {.field = "recompute",
                .aliases = {"--gradient-checkpointing"},
@@ -43,6 +45,7 @@ void EmbedderTrainRequest::declare(OptionTable& table) {
               {.field = "freeze", .placeholder = "NAME...", .most = kMostFiles},
               {"warmup", {"--warmup-ratio"}},
               {"dimensions", {}, "--matryoshka"}});
+  table.names_model("--guide");
   table.add(flag("--dry-run", {}, "only print the plan of the training", dry_run_));
 }
 
