@@ -89,6 +89,14 @@ int EmbedderTrainRequest::run(const std::string& model, const std::string& out, 
   return stop_code();
 }
 
+infer::MiningOptions EmbedderTrainRequest::mining() const {
+  infer::MiningOptions options;
+  options.margin = training_.margin;
+  options.relative_margin = training_.relative_margin;
+  options.seed = training_.seed;
+  return options;
+}
+
 void EmbedderTrainRequest::report(const train::TrainResult& r, const train::TrainPlan& plan,
                                   bool json) const {
   const std::optional<double> before = spearman(r.start_metrics), after = spearman(r.metrics);
