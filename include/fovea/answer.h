@@ -25,6 +25,9 @@ struct PassageAnswer {
   // Whether the question was answered; false if no passage is similar enough, or if the model
   // writes that the passages do not answer it.
   bool answered = false;
+  // Whether the question was answered and the answer quotes at least one of the passages that the
+  // model read. Whether that passage says what the answer says is not checked.
+  bool supported = false;
   std::string text;  // as generated
   // The passages that the model read; source n is sources[n - 1].
   std::vector<infer::FoundPassage> sources;

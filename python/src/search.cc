@@ -22,14 +22,22 @@ using infer::SearchBuild;
 using infer::SearchIndex;
 
 void add_passages(nb::module_& module) {
+  using infer::GraphRecall;
+  nb::class_<GraphRecall>(module, "GraphRecall",
+                          "The share of the nearest passages that are found.")
+      .def_ro("candidates", &GraphRecall::candidates)
+      .def_ro("recall", &GraphRecall::recall);
   nb::class_<SearchBuild>(module, "SearchBuild", "What SearchIndex.build() has done.")
       .def_ro("files", &SearchBuild::files)
       .def_ro("skipped", &SearchBuild::skipped)
       .def_ro("links_out", &SearchBuild::links_out)
+      .def_ro("unread", &SearchBuild::unread)
       .def_ro("passages", &SearchBuild::passages)
+      .def_ro("duplicates", &SearchBuild::duplicates)
       .def_ro("embedded", &SearchBuild::embedded)
       .def_ro("cut", &SearchBuild::cut)
       .def_ro("limit", &SearchBuild::limit)
+      .def_ro("recall", &SearchBuild::recall)
       .def("__repr__", [](const SearchBuild& b) {
         return fmt::format("SearchBuild({} files, {} passages, {} embedded)", b.files, b.passages,
                            b.embedded);
@@ -41,6 +49,11 @@ void add_passages(nb::module_& module) {
       .def_ro("text", &FoundPassage::text)
       .def_ro("score", &FoundPassage::score)
       .def_ro("similarity", &FoundPassage::similarity)
+      .def_prop_ro(
+          "fields",
+          [](const FoundPassage& p) {
+            return nb::module_::import_("json").attr("loads")(p.fields.empty() ? "{}" : p.fields);
+          })
       .def("__str__", [](const FoundPassage& p) { return p.text; })
       .def("__repr__", [](const FoundPassage& p) {
         return fmt::format("FoundPassage({}:{}, score={:.4f})", p.file, p.line, p.score);
@@ -58,10 +71,10 @@ void add_passages(nb::module_& module) {
       .def_ro("similarity", &WordMatch::similarity);
 }
 
-SearchBuild built_index(const std::string& folder, const std::string& model,
-                        const std::string& index, const nb::object& progress,
-                        const nb::kwargs& given) {
-  auto options = options_from<infer::SearchBuildOptions>(given);
+// Calls work(options), which Ctrl-C or an exception of `progress` stops.
+template <class Work>
+SearchBuild call_with_progress(infer::SearchBuildOptions options, const nb::object& progress,
+                               const Work& work) {
   const auto stopped = std::make_shared<std::atomic<bool>>(false);
   const Shared receiver = progress.is_none() ? nullptr : shared(progress);
   options.progress = [stopped, receiver](int64_t embedded, int64_t passages) {
@@ -71,13 +84,29 @@ SearchBuild built_index(const std::string& folder, const std::string& model,
     }
     return !*stopped;
   };
-  return call([=] { return infer::build_search_index(folder, model, index, options); },
-              {.interrupt = [stopped] { *stopped = true; }});
+  return call([=] { return work(options); }, {.interrupt = [stopped] { *stopped = true; }});
+}
+
+SearchBuild built_index(const std::string& folder, const std::string& model,
+                        const std::string& index, const nb::object& progress,
+                        const nb::kwargs& given) {
+  return call_with_progress(options_from<infer::SearchBuildOptions>(given), progress,
+                            [=](const infer::SearchBuildOptions& options) {
+                              return infer::build_search_index(folder, model, index, options);
+                            });
+}
+
+SearchBuild extended_index(const std::string& index, const std::vector<std::string>& files,
+                           const std::string& model, const nb::object& progress) {
+  return call_with_progress({}, progress, [=](const infer::SearchBuildOptions& options) {
+    return infer::add_to_search_index(index, files, model, options);
+  });
 }
 
 void add_answers(nb::module_& module) {
   nb::class_<PassageAnswer>(module, "PassageAnswer", "An answer with its sources.")
       .def_ro("answered", &PassageAnswer::answered)
+      .def_ro("supported", &PassageAnswer::supported)
       .def_ro("text", &PassageAnswer::text)
       .def_ro("sources", &PassageAnswer::sources)
       .def_ro("cited", &PassageAnswer::cited)
@@ -124,6 +153,17 @@ void add_search(nb::module_& module) {
                   nb::arg("progress") = nb::none(), nb::arg("options"),
                   "Splits the text files in a folder into passages and writes an index of their "
                   "words and vectors. progress(embedded, passages) is called meanwhile.")
+      .def_static("add", &extended_index, nb::arg("index"), nb::arg("files"), nb::arg("model") = "",
+                  nb::arg("progress") = nb::none(),
+                  "Adds files below the indexed folder to an index, or reads them again. An opened "
+                  "index does not change; open it again.")
+      .def_static(
+          "delete",
+          [](const std::string& index, const std::vector<std::string>& files) {
+            return call([=] { return infer::delete_from_search_index(index, files); });
+          },
+          nb::arg("index"), nb::arg("files"),
+          "Removes files from an index and returns their number. An opened index does not change.")
       .def(
           "search",
           [](const SearchIndex& i, const std::string& query, int64_t count,
@@ -132,7 +172,8 @@ void add_search(nb::module_& module) {
             return call([=] { return i.search(query, count, options); });
           },
           nb::arg("query"), nb::arg("count") = 10, nb::arg("options"),
-          "Returns the best passages for the query, best first. hybrid: also by words (BM25).")
+          "Returns the best passages for the query, best first. hybrid: also by words (BM25); "
+          "where: conditions such as [\"file=docs/*.md\", \"date>=2026-01\"].")
       .def(
           "cluster",
           [](const SearchIndex& i, const nb::kwargs& given) {

@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const infer::VectorGraph graph(text_of(data, size), "graph.hnsw", vectors, kWidth,
                                    infer::Similarity::dot);
     const float query[kWidth] = {1, -1, 0.5f, 0};
-    const auto found = graph.nearest(query, 10);
+    const auto found = graph.nearest(query, 10, 64);
     require(found.size() <= 10, "at most the requested number of vectors is found");
     for (const auto& [number, similarity] : found)
       require(number >= 0 && number < vectors, "a result is a vector of the graph");

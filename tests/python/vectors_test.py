@@ -105,6 +105,13 @@ class Vectors(TestCase):
         self.assertTrue(seen)
         found = index.search("a small house", count=1, hybrid=True)
         self.assertEqual(found[0].file, "a.txt")
+        (texts / "rows.jsonl").write_text('{"text": "a small house", "label": "house", "size": 3}\n')
+        added = fovea.SearchIndex.add(str(folder / "index"), [str(texts / "rows.jsonl")])
+        self.assertEqual((added.files, added.passages, added.duplicates), (1, 1, 0))
+        found = fovea.SearchIndex(str(folder / "index")).search("a small house", where=["label=house"])
+        self.assertEqual([(p.file, p.fields) for p in found], [("rows.jsonl", {"label": "house", "size": 3})])
+        self.assertEqual(fovea.SearchIndex.delete(str(folder / "index"), ["rows.jsonl"]), 1)
+        self.assertEqual(len(fovea.SearchIndex(str(folder / "index"))), built.passages)
 
     def test_images(self):
         image = next(path for path in (GOLDENS / "images").iterdir() if path.suffix == ".png")

@@ -39,7 +39,7 @@ class ForgedGraph : public testing::Test {
                                      infer::Similarity::dot);
       for (const int64_t i : {0, 17, 399}) {
         EXPECT_EQ(graph.vector(i).size(), size_t{kWidth});
-        const auto found = graph.nearest({vectors_.data_as<float>() + i * kWidth, kWidth}, 10);
+        const auto found = graph.nearest({vectors_.data_as<float>() + i * kWidth, kWidth}, 10, 256);
         EXPECT_LE(found.size(), 10u);
         for (size_t n = 0; n < found.size(); ++n) {
           EXPECT_TRUE(found[n].number >= 0 && found[n].number < kCount);
@@ -166,7 +166,7 @@ TEST(VectorGraph, RefusesAQueryOfAnotherWidth) {
   const infer::VectorGraph graph(full({10, 8}, 1), infer::Similarity::dot);
   const std::vector<float> query(9, 1.0f);
   expect_error(ErrorKind::InvalidArgument, {"9 elements", "expected 8"},
-               [&] { graph.nearest(query, 1); });
+               [&] { graph.nearest(query, 1, 64); });
 }
 
 }  // namespace

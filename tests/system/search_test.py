@@ -4,6 +4,7 @@ import math
 import random
 import re
 import shutil
+import time
 
 from support import ROOT, FoveaTest, fovea
 
@@ -47,6 +48,14 @@ class Search(FoveaTest):
     def built(self):
         return json.loads(self.build("--json").stdout)
 
+    def files(self):
+        """Returns the paths of the files of the index by their names."""
+        return {str(path.relative_to(self.index)): path for path in self.index.rglob("*") if path.is_file() and path.name != ".lock"}
+
+    def contents(self):
+        """Returns the bytes of the files of the index, whatever the number of its only part, by their names."""
+        return {name.split("/")[-1]: path.read_bytes() for name, path in self.files().items() if name != "index.json"}
+
     def found(self, query, *more):
         return json.loads(self.ok(fovea("search", self.index, query, "--json", *more)).stdout)["results"]
 
@@ -79,7 +88,7 @@ class Search(FoveaTest):
         done = self.build()
         self.assertIn(b"out.txt: a link out of the directory, skipped", done.stderr)
         self.assertTrue(done.stdout.startswith(b"3 files, "), done.stdout)
-        self.assertNotIn(b"secret", b"".join(path.read_bytes() for path in self.index.iterdir()))
+        self.assertNotIn(b"secret", b"".join(path.read_bytes() for path in self.files().values()))
 
     def test_truncated_passages_are_counted(self):
         # Regression: the end of a passage above the model's limit was ignored without a message.
@@ -91,13 +100,14 @@ class Search(FoveaTest):
         self.assertIn("warning: 2 passages truncated to 12 tokens, the model's limit, the first at long.txt: line 2;", self.build("--passage-tokens", "10000").stderr.decode())
 
     def test_only_changed_files_are_embedded(self):
-        self.assertEqual(self.built(), {"files": 2, "skipped": ["data.bin"], "passages": 3, "embedded": 3})
-        first = {p.name: p.read_bytes() for p in self.index.iterdir()}
+        same = {"skipped": ["data.bin"], "unread": [], "duplicates": 0}
+        self.assertEqual(self.built(), {"files": 2, "passages": 3, "embedded": 3, **same})
+        first = self.contents()
         self.assertEqual(self.built()["embedded"], 0)
-        self.assertEqual({p.name: p.read_bytes() for p in self.index.iterdir()}, first)
+        self.assertEqual(self.contents(), first)
         (self.texts / "fox.txt").rename(self.texts / "moved.txt")
         (self.texts / "new.txt").write_text("the bird hears light\n")
-        self.assertEqual(self.built(), {"files": 3, "skipped": ["data.bin"], "passages": 4, "embedded": 1})
+        self.assertEqual(self.built(), {"files": 3, "passages": 4, "embedded": 1, **same})
         (self.texts / "more/eye.md").unlink()
         self.assertEqual(self.built()["passages"], 3)
 
@@ -113,13 +123,13 @@ class Search(FoveaTest):
 
     def test_a_damaged_index_is_refused_and_rebuilt(self):
         self.build()
-        for name in ("graph.hnsw", "passages.jsonl", "words.safetensors", "index.json"):
+        for name in ("1/vectors.safetensors", "1/passages.jsonl", "1/passages.safetensors", "1/words.safetensors", "index.json"):
             path = self.index / name
             whole = path.read_bytes()
             path.write_bytes(whole[:-20])
-            self.refused(fovea("search", self.index, "x"), 2, name)
+            self.refused(fovea("search", self.index, "x", "--hybrid"), 2, "passages." if name == "1/passages.jsonl" else name)
             path.write_bytes(whole)
-        (self.index / "graph.hnsw").write_bytes(b"")
+        (self.index / "1/vectors.safetensors").write_bytes(b"")
         self.assertEqual(self.built()["embedded"], 3)
         self.found("fox")
 
@@ -150,7 +160,7 @@ class Search(FoveaTest):
 
     def test_sparse_vectors_are_searched_exactly(self):
         self.lines(SPARSE)
-        self.assertEqual(sorted(p.name for p in self.index.iterdir()), ["index.json", "passages.jsonl", "sparse.safetensors", "words.safetensors"])
+        self.assertEqual(sorted(self.files()), ["1/passages.jsonl", "1/passages.safetensors", "1/sparse.safetensors", "1/words.safetensors", "index.json"])
         rows = {}
         for task, text in (("query", "a bird sees\n"), ("document", "".join(line + "\n" for line in LINES))):
             out = self.ok(fovea("embed", SPARSE, "--task", task, "--json", input=text.encode())).stdout
@@ -163,10 +173,10 @@ class Search(FoveaTest):
         self.assertEqual(len(self.found("a bird sees", "--hybrid")), 5)
         self.refused(fovea("search", self.index, "x", "--explain"), 2, "sparse vectors")
         self.refused(fovea("search", self.index, "--cluster", "2"), 2, "sparse")
-        first = {p.name: p.read_bytes() for p in self.index.iterdir()}
+        first = self.contents()
         again = ("search", "--build", self.folder / "lines", "--model", SPARSE, "--out", self.index, "--passage-tokens", "10", "--json")
         self.assertEqual(json.loads(self.ok(fovea(*again)).stdout)["embedded"], 0)
-        self.assertEqual({p.name: p.read_bytes() for p in self.index.iterdir()}, first)
+        self.assertEqual(self.contents(), first)
 
     def test_vectors_of_tokens_are_searched_exactly(self):
         texts = "".join(line + "\n" for line in LINES).encode()
@@ -175,7 +185,7 @@ class Search(FoveaTest):
                 shutil.rmtree(self.index, ignore_errors=True)
                 shutil.rmtree(self.folder / "lines", ignore_errors=True)
                 self.lines(model)
-                self.assertEqual(sorted(p.name for p in self.index.iterdir()), ["index.json", "passages.jsonl", "tokens.safetensors", "words.safetensors"])
+                self.assertIn("1/tokens.safetensors", self.files())
                 run = self.ok(fovea("rerank", model, "--query", "a bird sees", "--json", input=texts))
                 wanted = json.loads(run.stdout)["results"]
                 found = self.found("a bird sees", "--top", "8")
@@ -185,12 +195,12 @@ class Search(FoveaTest):
                 scores = {p["text"]: p["score"] for p in found}
                 for p in self.found("a bird sees", "--hybrid", "--top", "8"):
                     self.assertAlmostEqual(p["similarity"], scores[p["text"]], places=6)
-                first = {p.name: p.read_bytes() for p in self.index.iterdir()}
+                first = self.contents()
                 again = ("search", "--build", self.folder / "lines", "--model", model, "--out", self.index, "--passage-tokens", "10", "--json")
                 self.assertEqual(json.loads(self.ok(fovea(*again)).stdout)["embedded"], 0)
-                self.assertEqual({p.name: p.read_bytes() for p in self.index.iterdir()}, first)
+                self.assertEqual(self.contents(), first)
                 self.refused(fovea("search", self.index, "--cluster", "2"), 2, "a vector for each token")
-                (self.index / "tokens.safetensors").write_bytes(first["tokens.safetensors"][:-1] + b"x")
+                self.files()["2/tokens.safetensors"].write_bytes(first["tokens.safetensors"][:-1] + b"x")
                 self.refused(fovea("search", self.index, "x"), 2, "tokens.safetensors", "damaged")
 
     def test_words_match_by_the_vectors_of_tokens(self):
@@ -292,7 +302,7 @@ class Search(FoveaTest):
         model = self.answerer({"who sees the bird ?": "the fox does [n].", "who hears the day ?": "NO ANSWER"})
         done = self.asked("who sees the bird ?", "--answer", model)
         cited = [source["text"] for source in done["sources"] if source["cited"]]
-        self.assertTrue(done["answered"], done)
+        self.assertTrue(done["answered"] and done["supported"], done)
         self.assertRegex(done["answer"], r"^the fox does \[\d\]\.$")
         self.assertEqual((cited, done["unknown_citations"]), (["the fox sees the bird in the night ."], []))
         text = self.ok(fovea("search", self.index, "who sees the bird ?", "--answer", model, "--least-score", "-1")).stdout.decode()
@@ -361,11 +371,102 @@ class Search(FoveaTest):
         ask = ("search", self.index, "what sees the bird ?", "--answer", model)
         done = self.ok(fovea(*ask, "--least-score", "2", "--json"))
         self.assertIn(b"no passage has a similarity of at least 2 to the question", done.stderr)
-        self.assertEqual(json.loads(done.stdout), {"question": "what sees the bird ?", "answered": False, "answer": "", "sources": [], "unknown_citations": []})
+        self.assertEqual(json.loads(done.stdout), {"question": "what sees the bird ?", "answered": False, "supported": False, "answer": "", "sources": [],
+                                                   "unknown_citations": []})
         self.assertEqual(self.ok(fovea(*ask, "--least-score", "2")).stdout, b"")
         self.refused(fovea(*ask, "--least-score", "-1"), 2, "question", "tokens with one passage")
         for name in (CROSS, ROOT / "tests/goldens/classifiers/texts", ROOT / "tests/goldens/classifiers/masks"):
             self.refused(fovea("search", self.index, "x", "--answer", name), 2, "--answer", "generates no text and has no head for answers")
+
+    def test_short_vectors_find_what_long_ones_find(self):
+        """int8 rounds the vectors; with few passages, binary compares all of them by int8, too."""
+        wanted, lines = {}, self.folder / "lines"
+        self.lines()
+        for query in ("a bird sees", "the day"):
+            wanted[query] = {p["text"]: p["score"] for p in self.found(query, "--top", "8")}
+        for form in ("int8", "binary"):
+            self.ok(fovea("search", "--build", lines, "--model", self.model_folder, "--out", self.index, "--passage-tokens", "10", "--vectors", form))
+            for query, scores in wanted.items():
+                found = self.found(query, "--top", "8")
+                self.assertEqual(len(found), 8)
+                for p in found:
+                    self.assertAlmostEqual(p["score"], scores[p["text"]], delta=0.01)
+            self.assertEqual(len(self.found("the day", "--hybrid", "--top", "3")), 3)
+            self.ok(fovea("search", self.index, "--cluster", "2"))
+        self.refused(fovea("search", "--build", lines, "--model", SPARSE, "--out", self.index, "--vectors", "int8"), 2, "--vectors", "float32")
+        self.refused(fovea("search", "--build", lines, "--model", self.model_folder, "--out", self.index, "--vectors", "int4"), 2, "--vectors", "int4")
+        self.refused(fovea("search", self.index, "x", "--vectors", "int8"), 2, "--vectors", "--build")
+
+    def test_a_graph_is_searched_if_asked(self):
+        self.lines()
+        wanted = self.found("a bird sees", "--top", "3")
+        self.refused(fovea("search", self.index, "x", "--graph-candidates", "16"), 2, "--graph-candidates", "no graph")
+        build = ("search", "--build", self.folder / "lines", "--model", self.model_folder, "--out", self.index, "--passage-tokens", "10", "--graph")
+        self.assertIn(b"--graph-candidates 16: finds 100.0% of the 10 nearest passages\n", self.ok(fovea(*build)).stdout)
+        self.assertEqual([r["candidates"] for r in json.loads(self.ok(fovea(*build, "--json")).stdout)["recall"]], [16, 32, 64, 128, 256, 512])
+        self.assertEqual(self.found("a bird sees", "--top", "3", "--graph-candidates", "16"), wanted)
+        self.refused(fovea(*build, "--vectors", "int8"), 2, "--graph", "--vectors")
+
+    def test_files_are_added_and_deleted(self):
+        self.build()
+        (self.texts / "new.txt").write_text("the bird hears light\n")
+        self.assertEqual(self.ok(fovea("search", self.index, "--add", self.texts / "new.txt")).stdout, b"1 files, 1 passages, 1 of them new\n")
+        best = self.found("the bird hears light", "--top", "1")
+        self.assertEqual((best[0]["file"], best[0]["line"]), (str(self.texts / "new.txt"), 1))
+        # Paths are relative to the working directory or to the indexed directory.
+        done = self.ok(fovea("search", self.index, "--delete", "new.txt", "more"))
+        self.assertEqual(done.stdout, b"2 files deleted\n")
+        self.assertEqual({p["file"] for p in self.found("eye", "--top", "9")}, {str(self.texts / "fox.txt")})
+        done = json.loads(self.ok(fovea("search", self.index, "--add", "more", "--delete", "fox.txt", "--json")).stdout)
+        self.assertEqual((done["files"], done["embedded"]), (1, 1))
+        self.assertEqual({p["file"] for p in self.found("eye", "--top", "9")}, {str(self.texts / "more/eye.md")})
+        self.refused(fovea("search", self.index, "--delete", "new.txt"), 2, "new.txt", "neither an indexed file")
+        self.refused(fovea("search", self.index, "--add", self.folder / "none"), 2, "none", "below")
+        self.refused(fovea("search", self.index, "x", "--add", "more"), 2, "--add", "QUERY")
+        self.refused(fovea("search", self.texts, "--add", "more"), 2, "not a search index")
+        self.assertFalse((self.texts / ".lock").exists())
+
+    def test_a_killed_change_loses_nothing(self):
+        self.build()
+        wanted = self.found("bird")
+        (self.texts / "many.txt").write_text("\n\n".join(f"the fox sees the bird {i} times in the night ." for i in range(3000)))
+        for delay in (0.02, 0.05, 0.1, 0.2, 0.4):
+            process = self.start("search", self.index, "--add", "many.txt")
+            time.sleep(delay)
+            process.kill()
+            if process.wait() == 0:
+                break
+            self.assertEqual(self.found("bird"), wanted)
+        self.ok(fovea("search", self.index, "--delete", "fox.txt"))
+        self.assertEqual(len(list(self.index.glob(".saving*"))), 0)
+
+    def test_conditions_select_passages_before_they_are_ranked(self):
+        rows = [{"text": line, "label": "bird" if "bird" in line else "none", "size": len(line), "date": f"2025-0{i + 1}-01"} for i, line in enumerate(LINES)]
+        (self.texts / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        self.build()
+        for conditions, fits in (((), lambda row: True), (("label=bird",), lambda row: row["label"] == "bird"),
+                                 (("size>=20", "size<30"), lambda row: 20 <= row["size"] < 30),
+                                 (("date>=2025-03", "date<2025-06", "label!=bird"), lambda row: "2025-03" <= row["date"] < "2025-06" and row["label"] != "bird")):
+            options = [o for c in ("file=rows.jsonl", *conditions) for o in ("--where", c)]
+            found = self.found("the eye in the day", "--top", "9", *options)
+            self.assertEqual({p["text"] for p in found}, {row["text"] for row in rows if fits(row)})
+            self.assertEqual([p["score"] for p in found], sorted((p["score"] for p in found), reverse=True))
+            hybrid = self.found("the eye in the day", "--top", "9", "--hybrid", *options)
+            self.assertEqual({p["text"] for p in hybrid}, {p["text"] for p in found})
+            for p in found:
+                row = rows[p["line"] - 1]
+                self.assertEqual(p["fields"], {k: row[k] for k in ("label", "size", "date")})
+        self.assertEqual({p["file"] for p in self.found("eye", "--where", "file=more/*")}, {str(self.texts / "more/eye.md")})
+        self.assertEqual(self.found("eye", "--where", "file=none"), [])
+        self.refused(fovea("search", self.index, "x", "--where", "label"), 2, "--where", "NAME=VALUE")
+        self.refused(fovea("search", self.index, "x", "--where", "date>=yesterday"), 2, "--where", "date")
+
+    def test_equal_passages_are_found_once(self):
+        (self.texts / "again.txt").write_text("light  falls on the\neye in the day .\n")
+        done = self.build()
+        self.assertTrue(done.stdout.endswith(b" of them new\nleft out 1 passage with the text of another\n"), done.stdout)
+        self.assertEqual([p["file"] for p in self.found("eye", "--top", "9") if "light" in p["text"]], [str(self.texts / "again.txt")])
+        self.assertEqual([p["line"] for p in self.found("eye", "--top", "9", "--where", "file=fox.txt") if "light" in p["text"]], [3])
 
     def test_invalid_requests_are_refused(self):
         self.refused(fovea("search"), 2, "INDEX")

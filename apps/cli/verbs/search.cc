@@ -33,11 +33,14 @@ class SearchCommand : public Command {
   SearchCommand()
       : Command(
             "search INDEX QUERY [OPTIONS] | search INDEX --cluster N | search --build FOLDER "
-            "--model MODEL --out INDEX",
+            "--model MODEL --out INDEX | search INDEX --add FILE... | search INDEX --delete "
+            "FILE...",
             "Finds the passages of a directory's text files whose meaning is most similar to a "
             "query. --build splits the files into passages and writes an index of their vectors "
-            "and words; a second run embeds only changed passages. --hybrid also searches by "
-            "words, --rerank sorts the results by another model, --explain shows which words "
+            "and words; a second run embeds only changed passages. --add and --delete change "
+            "single "
+            "files. --hybrid also searches by words, --where only in passages that fulfil a "
+            "condition, --rerank sorts the results by another model, --explain shows which words "
             "matched, and --answer answers a question from the results. --cluster groups the "
             "passages. With a model of images, --build indexes a directory's images, and a "
             "search finds those most similar to the image --image, or, with a model of images "
@@ -82,23 +85,39 @@ class SearchCommand : public Command {
     table.add(as("DIR", text("--build", {}, "directory of text files to index", folder_)));
     table.add(as("DIR", text("--out", {"-o", "--output"}, "the index to write", out_)));
     add_fields(table, build_);
-    table.show_only({"INDEX", "QUERY", "--top", "--hybrid", "--rerank", "--explain", "--model",
-                     "--image", "--answer", "--predict", "--cluster", "--build", "--out",
-                     "--passage-tokens", "--overlap-tokens"});
+    table.section("Changing an index");
+    table.add(as("FILE", files("--add", {},
+                               "add these files or directories of the indexed directory, or read "
+                               "them again",
+                               added_, kMostFiles)));
+    table.add(as("FILE",
+                 files("--delete", {}, "remove these files or directories", deleted_, kMostFiles)));
+    table.show_only({"INDEX", "QUERY", "--top", "--hybrid", "--where", "--rerank", "--explain",
+                     "--model", "--image", "--answer", "--predict", "--cluster", "--build", "--out",
+                     "--passage-tokens", "--overlap-tokens", "--vectors", "--add", "--delete"});
   }
 
   bool runs_on_ranks(const OptionTable& table) const override { return table.given("--build"); }
 
   int run(const OptionTable& table) override {
     if (table.given("--build")) {
-      allow_only(table, "--build", {"--model", "--out", "--passage-tokens", "--overlap-tokens"});
+      allow_only(
+          table, "--build",
+          {"--model", "--out", "--passage-tokens", "--overlap-tokens", "--vectors", "--graph"});
       return build();
     }
-    refuse_without(table, "--build", {"--out", "--passage-tokens", "--overlap-tokens"});
+    refuse_without(table, "--build",
+                   {"--out", "--passage-tokens", "--overlap-tokens", "--vectors", "--graph"});
     refuse_without(table, "--rerank", {"--candidates"});
     refuse_without(table, "--answer", {"--least-similarity", "--predict", "--temperature"});
     refuse_without(table, "--cluster", {"--typical", "--seed"});
     if (index_.empty()) throw UsageError("INDEX: not given; expected an index written by --build");
+    if (table.given("--add") || table.given("--delete")) {
+      for (const char* option : {"--add", "--delete"})
+        if (table.given(option))
+          allow_only(table, option, {"INDEX", "--add", "--delete", "--model"});
+      return change();
+    }
     if (table.given("--cluster")) {
       allow_only(table, "--cluster", {"INDEX", "--typical", "--seed", "--model"});
       return cluster();
@@ -125,30 +144,66 @@ class SearchCommand : public Command {
     if (model_.empty()) throw UsageError("--model: not given; expected a model directory");
     if (out_.empty()) throw UsageError("--out: not given; expected the index to write");
     const bool images = model_use(model_) == ModelUse::images;
+    if (images && (build_.vectors != infer::VectorPrecision::float32 || build_.graph))
+      throw UsageError("--vectors, --graph: cannot be combined with a model of images");
     if (const jobs::Ranks* ranks = jobs::Ranks::current())
       build_.ranks = &ranks->communicator();
     else
       catch_signals();
     ProgressLine line;
     if (images) return build_of_images(line);
+    return with_progress(line, [&] {
+      const infer::SearchBuild result = infer::build_search_index(folder_, model_, out_, build_);
+      line.clear();
+      if (!jobs::Ranks::only_helps()) report_build(result);
+    });
+  }
+
+  // Adds and removes files.
+  int change() {
+    if (infer::ImageIndex::holds_images(index_, model_))
+      throw UsageError("--add, --delete: " + index_ +
+                       " is an index of images; expected one of texts, or --build");
+    catch_signals();
+    ProgressLine line;
+    return with_progress(line, [&] {
+      int64_t removed = 0;
+      if (!deleted_.empty()) removed = infer::delete_from_search_index(index_, deleted_);
+      if (added_.empty()) {
+        print(json ? json_line({{"deleted", removed}}) + "\n"
+                   : fmt::format("{} {} deleted\n", removed, removed == 1 ? "file" : "files"));
+        return;
+      }
+      const infer::SearchBuild result = infer::add_to_search_index(index_, added_, model_, build_);
+      line.clear();
+      report_build(result);
+    });
+  }
+
+  // Runs `work`, which reports its progress to build_.progress, until a signal stops it.
+  template <class Work>
+  int with_progress(ProgressLine& line, const Work& work) {
     build_.progress = [&](int64_t embedded, int64_t passages) {
       const std::string state = fmt::format("{} of {} passages", embedded, passages);
-      line.show(static_cast<double>(embedded) / static_cast<double>(passages), state,
-                "embedded " + state);
+      line.show(static_cast<double>(embedded) / static_cast<double>(std::max<int64_t>(1, passages)),
+                state, "embedded " + state);
       return !stop_requested();
     };
-    infer::SearchBuild result;
     try {
-      result = infer::build_search_index(folder_, model_, out_, build_);
+      work();
     } catch (const Error&) {
       line.clear();
       if (stop_requested()) return stop_code();
       throw;
     }
     line.clear();
-    if (jobs::Ranks::only_helps()) return 0;
+    return 0;
+  }
+
+  void report_build(const infer::SearchBuild& result) const {
     for (const std::string& file : result.skipped)
       note("warning: " + printable(file) + ": not a text file, skipped\n");
+    for (const std::string& line : result.unread) note("warning: " + printable(line) + "\n");
     for (const std::string& link : result.links_out)
       note("warning: " + printable(link) + ": a link out of the directory, skipped\n");
     if (result.cut > 0)
@@ -157,14 +212,22 @@ class SearchCommand : public Command {
           "--passage-tokens avoids this\n",
           result.cut == 1 ? "1 passage" : fmt::format("{} passages", result.cut), result.limit,
           printable(result.first_cut)));
-    print(json ? json_line({{"files", result.files},
-                            {"skipped", result.skipped},
-                            {"passages", result.passages},
-                            {"embedded", result.embedded}}) +
-                     "\n"
-               : fmt::format("{} files, {} passages, {} of them new\n", result.files,
-                             result.passages, result.embedded));
-    return 0;
+    Json recall = Json::array();
+    std::string out = fmt::format("{} files, {} passages, {} of them new\n", result.files,
+                                  result.passages, result.embedded);
+    if (result.duplicates > 0)
+      out += fmt::format("left out {} {} with the text of another\n", result.duplicates,
+                         result.duplicates == 1 ? "passage" : "passages");
+    for (const infer::GraphRecall& each : result.recall) {
+      recall.push_back({{"candidates", each.candidates}, {"recall", each.recall}});
+      out += fmt::format("--graph-candidates {}: finds {:.1f}% of the 10 nearest passages\n",
+                         each.candidates, 100 * each.recall);
+    }
+    Json object = {{"files", result.files},           {"skipped", result.skipped},
+                   {"unread", result.unread},         {"passages", result.passages},
+                   {"duplicates", result.duplicates}, {"embedded", result.embedded}};
+    if (!result.recall.empty()) object["recall"] = recall;
+    print(json ? json_line(object) + "\n" : out);
   }
 
   int build_of_images(ProgressLine& line) const {
@@ -194,7 +257,8 @@ class SearchCommand : public Command {
   }
 
   int search_images(const OptionTable& table) const {
-    for (const char* option : {"--explain", "--hybrid", "--rerank", "--answer"})
+    for (const char* option :
+         {"--explain", "--hybrid", "--rerank", "--answer", "--where", "--graph-candidates"})
       if (table.given(option))
         throw UsageError(std::string(option) + ": cannot be combined with an index of images");
     const infer::ImageIndex index = infer::ImageIndex::open(index_, model_);
@@ -268,6 +332,7 @@ class SearchCommand : public Command {
                    {"score", found.score},
                    {"similarity", found.similarity},
                    {"text", found.text}};
+    if (!found.fields.empty()) object["fields"] = parse_ordered_json(found.fields, "fields");
     if (!explain_) return object;
     object["matches"] = Json::array();
     for (const infer::WordMatch& m : matches)
@@ -366,6 +431,8 @@ class SearchCommand : public Command {
                        answer_.least_similarity));
     else if (!answer.answered)
       note("the passages do not answer the question, by the model's judgement\n");
+    else if (!answer.supported)
+      note("warning: the answer quotes no passage: no passage supports it\n");
     for (const int64_t number : answer.unknown)
       note(fmt::format("warning: the answer cites [{}], which is not a passage\n", number));
     Json sources = Json::array();
@@ -380,7 +447,10 @@ class SearchCommand : public Command {
       sources.push_back(std::move(object));
       if (cited) out += fmt::format("[{}] {}:{}\n", number, printable(file), source.line);
     }
-    Json object = {{"question", query_}, {"answered", answer.answered}, {"answer", answer.text}};
+    Json object = {{"question", query_},
+                   {"answered", answer.answered},
+                   {"supported", answer.supported},
+                   {"answer", answer.text}};
     if (answer.score) object["score"] = *answer.score;
     object["sources"] = sources;
     object["unknown_citations"] = answer.unknown;
@@ -397,6 +467,7 @@ class SearchCommand : public Command {
   AnswerOptions answer_;
   infer::GenerateOptions generation_;
   int64_t top_ = 5, candidates_ = 50;
+  std::vector<std::string> added_, deleted_;
   bool explain_ = false;
 };
 

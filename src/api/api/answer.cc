@@ -125,6 +125,7 @@ PassageAnswer answer_from_passages(const model::Model& model,
     const bool known = number >= 1 && number <= std::ssize(answer.sources);
     (known ? answer.cited : answer.unknown).push_back(number);
   }
+  answer.supported = answer.answered && !answer.cited.empty();
   return answer;
 }
 
@@ -148,7 +149,7 @@ PassageAnswer answer_from_passages(const infer::Classifier& model, const std::st
     answer.text = fmt::format("{} [{}]", best.text, i + 1);
     answer.cited = {static_cast<int64_t>(i + 1)};
   }
-  answer.answered = answer.score.has_value();
+  answer.answered = answer.supported = answer.score.has_value();
   return answer;
 }
 

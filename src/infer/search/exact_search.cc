@@ -89,7 +89,7 @@ void ExactSearch::compare_sparse(const SparseVectors& documents, Similarities& f
     for (auto i = static_cast<size_t>(sparse_.starts[static_cast<size_t>(q)]);
          i < static_cast<size_t>(sparse_.starts[static_cast<size_t>(q) + 1]); ++i)
       query.push_back({sparse_.indices[i], sparse_.values[i]});
-    for (const auto& [number, score] : lists.best(query, documents.count))
+    for (const auto& [number, score] : lists.matches(query))
       found.of_query[static_cast<size_t>(q)][static_cast<size_t>(number)] = score;
   });
 }

@@ -14,7 +14,7 @@
 #include "base/json.h"
 #include "fovea/infer/image_search.h"
 #include "parallel/gather_json.h"
-#include "search/index_files.h"
+#include "search/dense_search.h"
 
 namespace fovea::infer {
 namespace {
@@ -36,6 +36,7 @@ std::vector<IndexedPassage> list_images(const std::string& folder, ImageIndexBui
       images.push_back({std::filesystem::relative(path, folder).string(), 1, 1,
                         hash_text(hash_bytes(MappedFile(path.string()).bytes()))});
   for (const auto& link : below.links_out) result.links_out.push_back(link.string());
+  std::ranges::sort(images, {}, &IndexedPassage::file);
   if (images.empty())
     fail(ErrorKind::BadFile, "{}: no images; expected files named .png, .jpg, .jpeg or .webp",
          folder);
@@ -50,12 +51,15 @@ std::unordered_map<std::string, std::vector<float>> known_images(const std::stri
   std::unordered_map<std::string, std::vector<float>> known;
   if (!is_index(path)) return known;
   try {
-    const IndexFiles index = read_index(path);
-    if (index.settings.fingerprint != fingerprint || index.settings.width != width ||
-        index.settings.kind != VectorKind::dense)
+    const IndexContents index(path);
+    const IndexSettings& s = index.settings();
+    if (s.fingerprint != fingerprint || s.width != width || s.kind != VectorKind::dense)
       return known;
-    for (size_t i = 0; i < index.passages.size(); ++i)
-      known.emplace(index.passages[i].text, index.graph().vector(static_cast<int64_t>(i)));
+    for (int64_t i = 0; i < index.passages(); ++i) {
+      const auto [p, passage] = index.location(i);
+      const IndexPart& part = index.part(p);
+      known.emplace(index.passage(i).text, part.dense().vector(part.table().row(passage)));
+    }
   } catch (const Error&) {  // a damaged index is built again
     known.clear();
   }
@@ -140,37 +144,38 @@ ImageIndexBuild build_image_index(
   const auto known = known_images(index, fingerprint, width);
   ImageIndexBuild result;
   std::vector<IndexedPassage> images = list_images(folder, result);
-  const Tensor vectors = empty({result.images, width});
-  const auto row = [&](size_t image) {
-    return vectors.data_as<float>() + static_cast<int64_t>(image) * width;
-  };
-  std::vector<size_t> fresh;
+  DenseVectors vectors(result.images, width, VectorPrecision::float32);
+  std::vector<int64_t> fresh;
   std::vector<std::string> files;
   for (size_t i = 0; i < images.size(); ++i) {
     const auto found = known.find(images[i].text);
     if (found != known.end()) {
-      std::ranges::copy(found->second, row(i));
+      vectors.set(static_cast<int64_t>(i), found->second.data());
       continue;
     }
-    fresh.push_back(i);
+    fresh.push_back(static_cast<int64_t>(i));
     files.push_back(images[i].file);
   }
   result.embedded = std::ssize(fresh);
-  compute.of(files,
-             [&](size_t i, const float* vector) { std::copy_n(vector, width, row(fresh[i])); });
+  compute.of(files, [&](size_t i, const float* vector) { vectors.set(fresh[i], vector); });
   std::vector<std::string_view> names;
-  for (const IndexedPassage& image : images) names.push_back(image.file);
+  std::vector<uint64_t> groups;  // images with equal contents are found separately
+  for (const IndexedPassage& image : images) {
+    names.emplace_back(image.file);
+    groups.push_back(hash_bytes(image.file));
+  }
+  const TextRows rows = separate_texts(images);
   WordIndex words(names);
-  write_index(index, {{absolute_path(folder), absolute_path(model_folder), fingerprint, width,
-                       Similarity::cosine},
-                      std::move(images),
-                      VectorGraph(vectors, Similarity::cosine),
-                      std::move(words)});
+  IndexSettings settings = {absolute_path(folder), absolute_path(model_folder), fingerprint, width};
+  settings.passage_tokens = 1;  // images are not cut
+  IndexWriter writer(index);
+  const PartEntry part = writer.write({images, rows, groups, {}, vectors, words});
+  writer.commit({settings, {part}});
   return result;
 }
 
 struct ImageIndex::Parts {
-  IndexFiles files;
+  IndexContents index;
   ImageModel model;
 };
 
@@ -185,22 +190,24 @@ bool ImageIndex::holds_images(const std::string& index, const std::string& model
 
 ImageIndex ImageIndex::open(const std::string& index, const std::string& model_folder) {
   const FloatMode mode;
-  IndexFiles files = read_index(index);
-  const std::string& folder = model_folder.empty() ? files.settings.model : model_folder;
+  IndexContents contents(index);
+  const IndexSettings& s = contents.settings();
+  const std::string& folder = model_folder.empty() ? s.model : model_folder;
   const ImageModel model = ImageModel::open(folder);
   // A forged index can have any fingerprint; the width determines how many elements of a vector are
   // read.
-  check(files.settings.fingerprint == hash_text(model.fingerprint()) &&
-            files.settings.width == model.width() && files.settings.kind == VectorKind::dense,
+  check(s.fingerprint == hash_text(model.fingerprint()) && s.width == model.width() &&
+            s.kind == VectorKind::dense,
         "{}: was built with another model than {}; expected the same model, or a new index", index,
         folder);
-  return ImageIndex(std::make_shared<Parts>(Parts{std::move(files), model}));
+  return ImageIndex(std::make_shared<Parts>(Parts{std::move(contents), model}));
 }
 
 std::vector<FoundImage> ImageIndex::nearest(const Embeddings& query, int64_t count) const {
   std::vector<FoundImage> found;
-  for (const auto& [number, similarity] : parts_->files.graph().nearest(query.values, count))
-    found.push_back({parts_->files.passages[static_cast<size_t>(number)].file, similarity});
+  const IndexContents& index = parts_->index;
+  for (const auto& [number, similarity] : best_by_vectors(index, index.all(), query.values, count))
+    found.push_back({index.passage(number).file, similarity});
   return found;
 }
 
@@ -215,6 +222,6 @@ std::vector<FoundImage> ImageIndex::search(const media::Image& image, int64_t co
 }
 
 const std::vector<std::string>& ImageIndex::warnings() const { return parts_->model.warnings(); }
-const std::string& ImageIndex::folder() const { return parts_->files.settings.folder; }
+const std::string& ImageIndex::folder() const { return parts_->index.settings().folder; }
 
 }  // namespace fovea::infer

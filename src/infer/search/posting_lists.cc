@@ -99,8 +99,7 @@ SparseVectors PostingLists::rows() const {
   return rows;
 }
 
-std::vector<ScoredPassage> PostingLists::best(std::span<const TermWeight> query,
-                                              int64_t count) const {
+std::vector<ScoredPassage> PostingLists::matches(std::span<const TermWeight> query) const {
   std::vector<double> scores(static_cast<size_t>(passages_));
   std::vector<char> found(static_cast<size_t>(passages_));
   for (const auto& [term, weight] : query) {
@@ -114,7 +113,7 @@ std::vector<ScoredPassage> PostingLists::best(std::span<const TermWeight> query,
   std::vector<ScoredPassage> all;
   for (size_t i = 0; i < found.size(); ++i)
     if (found[i] != 0) all.push_back({static_cast<int64_t>(i), static_cast<float>(scores[i])});
-  return best_of(std::move(all), count);
+  return all;
 }
 
 }  // namespace fovea::infer

@@ -39,9 +39,9 @@ class PostingLists {
   SparseVectors rows() const;                     // the argument of the constructor
   int64_t terms() const { return std::ssize(starts_) - 1; }
 
-  // Returns at most `count` of the passages that contain a term of the query, sorted by descending
-  // score, then by number. Terms that no passage contains are ignored.
-  std::vector<ScoredPassage> best(std::span<const TermWeight> query, int64_t count) const;
+  // Returns the passages that contain a term of the query, ascending. Terms that no passage
+  // contains are ignored.
+  std::vector<ScoredPassage> matches(std::span<const TermWeight> query) const;
 
  private:
   int64_t passages_ = 0;

@@ -8,7 +8,7 @@
 #include "base/fields.h"
 #include "base/float_mode.h"
 #include "embed/pooling.h"
-#include "search/index_files.h"
+#include "search/dense_search.h"
 #include "search/passage_model.h"
 #include "search/spherical_k_means.h"
 #include "search/word_matches.h"
@@ -45,28 +45,48 @@ QueryVector query_vector(const PassageModel& model, const std::string& query) {
   return vector;
 }
 
+using Selection = IndexContents::Selection;
+
 // Compares the query's vectors with those of all passages (ColBERT).
-std::vector<ScoredPassage> by_token_vectors(const PassageTokenVectors& passages,
+std::vector<ScoredPassage> by_token_vectors(const IndexContents& index, const Selection& selection,
                                             const MultiVectorEmbedder& model,
                                             const MultiVectors& query, int64_t count) {
   const Tensor vectors = empty({query.starts.back(), query.width});  // [Q, D]
   std::ranges::copy(query.values, vectors.data_as<float>());
   const float divisor =
       model.averages() ? static_cast<float>(std::max<int64_t>(1, vectors.dim(0))) : 1;
-  std::vector<ScoredPassage> all;
-  for (const float sum : passages.sums(vectors)) all.push_back({std::ssize(all), sum / divisor});
-  return best_of(std::move(all), count);
+  std::vector<ScoredPassage> found;
+  for (int64_t p = 0; p < index.parts(); ++p) {
+    std::vector<ScoredPassage> rows;
+    for (const float sum : index.part(p).tokens().sums(vectors))
+      rows.push_back({std::ssize(rows), sum / divisor});
+    add_selected(selection.of(p), rows, found);
+  }
+  return best_of(std::move(found), count);
 }
 
-std::vector<ScoredPassage> by_vectors(const IndexFiles& files, const PassageModel& model,
-                                      const QueryVector& query, int64_t count) {
-  if (model.kind() == VectorKind::sparse) return files.sparse().best(query.sparse, count);
+std::vector<ScoredPassage> by_vectors(const IndexContents& index, const Selection& selection,
+                                      const PassageModel& model, const QueryVector& query,
+                                      int64_t count, int64_t graph_candidates) {
   if (model.kind() == VectorKind::multiple)
-    return by_token_vectors(files.tokens(), model.token_model(), query.tokens, count);
+    return by_token_vectors(index, selection, model.token_model(), query.tokens, count);
+  if (model.kind() == VectorKind::dense) {
+    if (graph_candidates > 0)
+      return best_by_graphs(index, selection, query.dense, count, graph_candidates);
+    return best_by_vectors(index, selection, query.dense, count);
+  }
   std::vector<ScoredPassage> found;
-  for (const auto& [number, similarity] : files.graph().nearest(query.dense, count))
-    found.push_back({number, similarity});
-  return found;
+  for (int64_t p = 0; p < index.parts(); ++p)
+    add_selected(selection.of(p), index.part(p).sparse().matches(query.sparse), found);
+  return best_of(std::move(found), count);
+}
+
+std::vector<ScoredPassage> by_words(const IndexContents& index, const Selection& selection,
+                                    const std::string& query, int64_t count) {
+  std::vector<WordPart> parts;
+  for (int64_t p = 0; p < index.parts(); ++p)
+    parts.push_back({&index.part(p).words(), index.all().of(p), selection.of(p)});
+  return best_by_words(parts, query, count);
 }
 
 // Adds up 1 / (60 + rank) over the lists that contain a passage.
@@ -84,13 +104,39 @@ std::vector<ScoredPassage> fused(const std::vector<std::vector<ScoredPassage>>& 
   return all;
 }
 
-// All vectors of a dense index, of unit length.
-Tensor unit_vectors(const IndexFiles& files) {
+// The vectors of all different passages of a dense index, of unit length, and their numbers.
+struct UnitVectors {
+  std::vector<int32_t> numbers;
+  Tensor rows;  // f32 [N, D]
+};
+UnitVectors unit_vectors(const IndexContents& index) {
   const NoGradient off;
-  const Tensor vectors = empty({std::ssize(files.passages), files.settings.width});
-  for (int64_t i = 0; i < vectors.dim(0); ++i)
-    std::ranges::copy(files.graph().vector(i), vectors.data_as<float>() + i * files.settings.width);
-  return unit_length(vectors);
+  struct Row {
+    int32_t number, part, row;
+  };
+  std::vector<Row> rows;
+  for (int64_t p = 0; p < index.parts(); ++p) {
+    const auto numbers = index.all().of(p);
+    for (size_t row = 0; row < numbers.size(); ++row)
+      if (numbers[row] >= 0)
+        rows.push_back({numbers[row], static_cast<int32_t>(p), static_cast<int32_t>(row)});
+  }
+  std::ranges::sort(rows, {}, &Row::number);
+  UnitVectors all;
+  const int64_t width = index.settings().width;
+  const Tensor vectors = empty({std::ssize(rows), width});
+  for (const auto& [number, part, row] : rows) {
+    std::ranges::copy(index.part(part).dense().vector(row),
+                      vectors.data_as<float>() + std::ssize(all.numbers) * width);
+    all.numbers.push_back(number);
+  }
+  all.rows = unit_length(vectors);
+  return all;
+}
+
+FoundPassage found_passage(IndexedPassage p, float score, float similarity) {
+  return {std::move(p.file),  p.line, p.last_line, std::move(p.text), score, similarity,
+          std::move(p.fields)};
 }
 
 void refuse_kind(const PassageModel& model, const std::string& index, VectorKind kind,
@@ -105,6 +151,14 @@ void refuse_kind(const PassageModel& model, const std::string& index, VectorKind
 void visit(SearchOptions& o, OptionVisitor& v) {
   v.boolean({"hybrid", "also search by words (BM25), and combine the ranks of both searches"},
             o.hybrid);
+  v.texts({"where",
+           "search only passages that fulfil this condition: file=PATTERN, date>=2026-01, or any "
+           "field of the records in .jsonl files; with several, all of them"},
+          o.where);
+  v.integer({"graph_candidates",
+             "candidates of a search in the graph of the index; 0 = compare the query with all "
+             "passages"},
+            o.graph_candidates, 0, 1'000'000);
 }
 
 void visit(ClusterOptions& o, OptionVisitor& v) {
@@ -114,23 +168,23 @@ void visit(ClusterOptions& o, OptionVisitor& v) {
 }
 
 struct SearchIndex::Parts {
-  IndexFiles files;
+  IndexContents index;
   PassageModel model;
   std::string path;
 };
 
-SearchIndex SearchIndex::open(const std::string& index, const std::string& model_folder) {
+SearchIndex SearchIndex::open(const std::string& path, const std::string& model_folder) {
   const FloatMode mode;
-  IndexFiles files = read_index(index);
-  const std::string& folder = model_folder.empty() ? files.settings.model : model_folder;
+  IndexContents index(path);
+  const IndexSettings& s = index.settings();
+  const std::string& folder = model_folder.empty() ? s.model : model_folder;
   PassageModel model = PassageModel::open(folder);
   // A forged index can have any fingerprint; the width determines how many elements of a vector are
   // read.
-  const IndexSettings& s = files.settings;
   check(s.fingerprint == model.fingerprint() && s.width == model.width() && s.kind == model.kind(),
-        "{}: was built with another model than {}; expected the same model, or a new index", index,
+        "{}: was built with another model than {}; expected the same model, or a new index", path,
         folder);
-  return SearchIndex(std::make_shared<Parts>(Parts{std::move(files), std::move(model), index}));
+  return SearchIndex(std::make_shared<Parts>(Parts{std::move(index), std::move(model), path}));
 }
 
 const std::vector<std::string>& SearchIndex::warnings() const { return parts_->model.warnings(); }
@@ -138,30 +192,37 @@ const std::vector<std::string>& SearchIndex::warnings() const { return parts_->m
 std::vector<FoundPassage> SearchIndex::search(const std::string& query, int64_t count,
                                               const SearchOptions& options) const {
   const FloatMode mode;
-  const IndexFiles& files = parts_->files;
+  check_fields(options);
+  const IndexContents& index = parts_->index;
+  const Conditions conditions(options.where);
+  const Selection chosen = conditions.empty() ? Selection() : index.where(conditions);
+  const Selection& selection = conditions.empty() ? index.all() : chosen;
   const QueryVector vector = query_vector(parts_->model, query);
   const int64_t candidates = options.hybrid ? std::max(count, kHybridCandidates) : count;
-  // Searches that compare the query with all passages keep all similarities for those that only
-  // the search by words finds.
+  // Searches for sparse vectors and those of tokens keep all similarities, for those that only the
+  // search by words finds.
   const bool dense = parts_->model.kind() == VectorKind::dense;
   std::vector<ScoredPassage> near =
-      by_vectors(files, parts_->model, vector, options.hybrid && !dense ? passages() : candidates);
+      by_vectors(index, selection, parts_->model, vector,
+                 options.hybrid && !dense ? selection.count : candidates,
+                 // The best of some passages may not be among the candidates.
+                 conditions.empty() ? options.graph_candidates : 0);
   std::map<int64_t, float> similarities;
   for (const auto& [number, similarity] : near) similarities[number] = similarity;
   const auto similarity_of = [&](int64_t number) {
     if (const auto known = similarities.find(number); known != similarities.end())
       return known->second;
     if (!dense) return 0.0f;  // the passage shares no element with the query
-    return parts_->model.dense_model().similarity(vector.dense, files.graph().vector(number));
+    const auto [p, passage] = index.location(number);
+    return DenseSearch(vector.dense, index.settings().similarity, {})
+        .similarity(index.part(p).dense(), index.part(p).table().row(passage));
   };
   near.resize(std::min(near.size(), static_cast<size_t>(candidates)));
   const std::vector<ScoredPassage> best =
-      options.hybrid ? fused({near, files.words.best(query, candidates)}, count) : near;
+      options.hybrid ? fused({near, by_words(index, selection, query, candidates)}, count) : near;
   std::vector<FoundPassage> found;
-  for (const auto& [number, score] : best) {
-    const IndexedPassage& p = files.passages[static_cast<size_t>(number)];
-    found.push_back({p.file, p.line, p.last_line, p.text, score, similarity_of(number)});
-  }
+  for (const auto& [number, score] : best)
+    found.push_back(found_passage(index.passage(number), score, similarity_of(number)));
   return found;
 }
 
@@ -170,10 +231,11 @@ std::vector<PassageCluster> SearchIndex::cluster(const ClusterOptions& options) 
   check_fields(options);
   for (const VectorKind kind : {VectorKind::sparse, VectorKind::multiple})
     refuse_kind(parts_->model, parts_->path, kind, "clusters");
-  const IndexFiles& files = parts_->files;
+  const IndexContents& index = parts_->index;
   check_field(options.clusters <= passages(), "clusters", "{}; expected at most {}, the passages",
               options.clusters, passages());
-  const VectorClusters found = cluster_vectors(unit_vectors(files), options.clusters, options.seed);
+  const UnitVectors vectors = unit_vectors(index);
+  const VectorClusters found = cluster_vectors(vectors.rows, options.clusters, options.seed);
   std::vector<std::vector<size_t>> members(static_cast<size_t>(options.clusters));
   for (size_t i = 0; i < found.of.size(); ++i)
     members[static_cast<size_t>(found.of[i])].push_back(i);
@@ -188,9 +250,8 @@ std::vector<PassageCluster> SearchIndex::cluster(const ClusterOptions& options) 
     });
     numbers.resize(std::min(numbers.size(), static_cast<size_t>(options.typical)));
     for (const size_t i : numbers) {
-      const IndexedPassage& p = files.passages[i];
       const float cosine = found.similarities[i];
-      cluster.typical.push_back({p.file, p.line, p.last_line, p.text, cosine, cosine});
+      cluster.typical.push_back(found_passage(index.passage(vectors.numbers[i]), cosine, cosine));
     }
     clusters.push_back(std::move(cluster));
   }
@@ -223,9 +284,7 @@ std::vector<WordMatch> SearchIndex::explain(const std::string& query,
   return matches;
 }
 
-const std::string& SearchIndex::folder() const { return parts_->files.settings.folder; }
-int64_t SearchIndex::passages() const {
-  return static_cast<int64_t>(parts_->files.passages.size());
-}
+const std::string& SearchIndex::folder() const { return parts_->index.settings().folder; }
+int64_t SearchIndex::passages() const { return parts_->index.all().count; }
 
 }  // namespace fovea::infer

@@ -30,9 +30,6 @@ using Hnsw = hnswlib::HierarchicalNSW<float>;
 
 // The defaults of hnswlib: links per vector, and candidates that are examined to choose them.
 constexpr size_t kLinks = 16, kCandidates = 200;
-// Candidates of a search: far more than the usual number of results, since a search in the graph is
-// approximate.
-constexpr size_t kSearchCandidates = 256;
 
 std::unique_ptr<hnswlib::SpaceInterface<float>> space_of(Similarity similarity, int64_t width) {
   const auto size = static_cast<size_t>(width);
@@ -194,7 +191,6 @@ VectorGraph::VectorGraph(const Tensor& vectors, Similarity similarity)
   check(count > 0, "search: no vectors; expected at least one");
   graph_->links =
       std::make_unique<Hnsw>(graph_->space.get(), static_cast<size_t>(count), kLinks, kCandidates);
-  graph_->links->setEf(kSearchCandidates);
   // Adds the vectors sequentially, since the links depend on their order.
   for (int64_t i = 0; i < count; ++i)
     graph_->links->addPoint(vectors.data_as<float>() + i * graph_->width, static_cast<size_t>(i));
@@ -207,7 +203,6 @@ VectorGraph::VectorGraph(std::string_view bytes, const std::string& path, int64_
   const GraphFile file(bytes, path, count, width);
   graph_->links =
       std::make_unique<Hnsw>(graph_->space.get(), static_cast<size_t>(count), kLinks, kCandidates);
-  graph_->links->setEf(kSearchCandidates);
   file.copy_to(*graph_->links);
 }
 
@@ -229,11 +224,13 @@ std::vector<float> VectorGraph::vector(int64_t number) const {
 }
 
 std::vector<VectorGraph::Neighbour> VectorGraph::nearest(std::span<const float> query,
-                                                         int64_t count) const {
+                                                         int64_t count, int64_t candidates) const {
   check(std::ssize(query) == graph_->width, "search: a vector of {} elements; expected {}",
         query.size(), graph_->width);
   const auto most = static_cast<int64_t>(graph_->links->cur_element_count);
-  auto found = graph_->links->searchKnn(query.data(), static_cast<size_t>(std::min(count, most)));
+  // hnswlib uses as many candidates as it returns, if these are more than its setting.
+  auto found = graph_->links->searchKnn(
+      query.data(), static_cast<size_t>(std::min(std::max(count, candidates), most)));
   std::vector<Neighbour> neighbours;
   for (; !found.empty(); found.pop()) {
     const auto [distance, label] = found.top();
@@ -247,6 +244,7 @@ std::vector<VectorGraph::Neighbour> VectorGraph::nearest(std::span<const float> 
   std::sort(neighbours.begin(), neighbours.end(), [](const auto& a, const auto& b) {
     return a.similarity != b.similarity ? a.similarity > b.similarity : a.number < b.number;
   });
+  neighbours.resize(std::min(neighbours.size(), static_cast<size_t>(count)));
   return neighbours;
 }
 

@@ -34,9 +34,11 @@ class VectorGraph {
     int64_t number;  // index of a row of `vectors`
     float similarity;
   };
-  // Returns at most `count` neighbours, sorted by descending similarity, then by number. Throws
-  // InvalidArgument if the query has a different width.
-  std::vector<Neighbour> nearest(std::span<const float> query, int64_t count) const;
+  // Returns at most `count` neighbours, sorted by descending similarity, then by number, of a
+  // search with `candidates`, or as many as `count`: the more, the nearer they are to the nearest.
+  // Throws InvalidArgument if the query has a different width.
+  std::vector<Neighbour> nearest(std::span<const float> query, int64_t count,
+                                 int64_t candidates) const;
 
  private:
   struct Graph;
