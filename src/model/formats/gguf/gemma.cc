@@ -64,6 +64,14 @@ void common(Config& io, Spec& s) {
   d.ffn.activation = Activation::gelu_tanh;
 }
 
+void gguf_gemma_config(Config& io, Spec& s) {
+  s.decoder->norm.unit_offset = true;
+  s.scaled_embedding = true;
+  gguf_llama_shape(io, s);
+  s.decoder->ffn.activation = Activation::gelu_tanh;
+  gguf_refuse_unknown(io);
+}
+
 void gguf_gemma2_config(Config& io, Spec& s) {
   common(io, s);
   score_scale(io, s, 46);
@@ -97,6 +105,7 @@ const Names shifted_gains = {{"output_norm.weight", "decoder.norm.final.weight",
 
 }  // namespace
 
+const Family gguf_gemma = gguf_architecture("gemma", gguf_gemma_config, shifted_gains);
 const Family gguf_gemma2 = gguf_architecture("gemma2", gguf_gemma2_config, shifted_gains);
 const Family gguf_gemma3 = gguf_architecture("gemma3", gguf_gemma3_config, shifted_gains);
 

@@ -28,12 +28,34 @@ struct Pair {
 
 // A Spec is written in the architecture of the family that the model was read from, if that can
 // express it, else in the first architecture that can.
-constexpr std::array kPairs = {
-    Pair{&gguf_llama, &llama},           Pair{&gguf_qwen2, &qwen2},       Pair{&gguf_qwen3, &qwen3},
-    Pair{&gguf_qwen3_moe, &qwen3_moe},   Pair{&gguf_phi3, &phi3},         Pair{&gguf_olmo2, &olmo2},
-    Pair{&gguf_gemma2, &gemma2},         Pair{&gguf_gemma3, &gemma3},     Pair{&gguf_gpt2, &gpt2},
-    Pair{&gguf_bloom, &bloom},           Pair{&gguf_gpt_neox, &gpt_neox}, Pair{&gguf_bert, &bert},
-    Pair{&gguf_modern_bert, &modernbert}};
+constexpr std::array kPairs = {Pair{&gguf_llama, &llama},
+                               Pair{&gguf_qwen2, &qwen2},
+                               Pair{&gguf_qwen3, &qwen3},
+                               Pair{&gguf_qwen3_moe, &qwen3_moe},
+                               Pair{&gguf_phi3, &phi3},
+                               Pair{&gguf_olmo2, &olmo2},
+                               Pair{&gguf_gemma2, &gemma2},
+                               Pair{&gguf_gemma3, &gemma3},
+                               Pair{&gguf_gpt2, &gpt2},
+                               Pair{&gguf_bloom, &bloom},
+                               Pair{&gguf_gpt_neox, &gpt_neox},
+                               Pair{&gguf_bert, &bert},
+                               Pair{&gguf_modern_bert, &modernbert},
+                               Pair{&gguf_gemma, &gemma},
+                               Pair{&gguf_granite, &granite},
+                               Pair{&gguf_arcee, &arcee},
+                               Pair{&gguf_smollm3, &smollm3},
+                               Pair{&gguf_ernie4_5, &ernie4_5},
+                               Pair{&gguf_glm4, &glm4},
+                               Pair{&gguf_exaone4, &exaone4},
+                               Pair{&gguf_olmoe, &olmoe},
+                               Pair{&gguf_seed_oss, &seed_oss},
+                               Pair{&gguf_starcoder2, &starcoder2},
+                               Pair{&gguf_stablelm, &stablelm},
+                               Pair{&gguf_phi2, &phi},
+                               Pair{&gguf_nemotron, &nemotron},
+                               Pair{&gguf_command_r, &cohere},
+                               Pair{&gguf_cohere2, &cohere2}};
 
 std::string all_names() {
   std::vector<std::string> names;
