@@ -93,6 +93,49 @@ void put_mixers(const Put& put) {
   });
 }
 
+// Parts that only some families of checkpoints have.
+template <class Put>
+void put_parts_of_families(const Put& put) {
+  put("parallel behind one norm, scaled outputs and logits",
+      [](model::Spec& s, model::StackSpec& d) {
+        d.parallel = d.one_norm = true;
+        d.norm.bias = false;
+        d.sublayer_scale = 0.6f;
+        s.embedding_scale = 1.5f;
+        s.head.scale = 0.3f;
+      });
+  put("norms without gains, of heads after their rotation", [](model::Spec&, model::StackSpec& d) {
+    d.position.kind = model::PositionKind::rotary;
+    d.attention.head_width = 4;
+    d.norm = {.kind = model::NormKind::rms, .gain = false};
+    d.embedding_norm = true;
+    d.attention.norm = model::QueryKeyNorm::head;
+    d.attention.norm_rotated = true;
+  });
+  put("a layer without positions, outputs scaled before their norms",
+      [](model::Spec&, model::StackSpec& d) {
+        d.position.kind = model::PositionKind::rotary;
+        d.attention.head_width = 4;
+        d.position.rotary.neighbours = true;
+        d.position.rotary.unrotated = {0};
+        d.placement = {false, true, false};
+        d.sublayer_scale = 1.4f;
+      });
+  put("queries that grow with their position", [](model::Spec&, model::StackSpec& d) {
+    d.position.kind = model::PositionKind::rotary;
+    d.attention.head_width = 4;
+    d.position.rotary.query_growth = 0.4f;
+    d.position.rotary.original_context = 2;
+  });
+  put("a position bias of each layer", [](model::Spec&, model::StackSpec& d) {
+    d.position = {.kind = model::PositionKind::none,
+                  .bias = model::DistanceBias::relative,
+                  .buckets = 8,
+                  .distance = 12,
+                  .bias_by_layer = true};
+  });
+}
+
 // Experts, scaled residuals and DyT.
 template <class Put>
 void put_experts_and_scales(const Put& put) {
@@ -153,6 +196,7 @@ inline std::vector<std::pair<std::string, model::Spec>> mixtures(const model::Sp
   put_common(put);
   put_mixers(put);
   put_experts_and_scales(put);
+  put_parts_of_families(put);
   return all;
 }
 

@@ -28,6 +28,8 @@ ENCODER = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "
 BOTH = {"d_model": 32, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4, "decoder_attention_heads": 4,
         "encoder_ffn_dim": 48, "decoder_ffn_dim": 48, "max_position_embeddings": 64}
 IMAGES = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "image_size": 16, "patch_size": 8}
+LOCAL = {"sliding_window": 5, "layer_types": ["sliding_attention", "full_attention"]}
+GRANITE = {"embedding_multiplier": 3.0, "attention_multiplier": 0.3, "residual_multiplier": 0.6, "logits_scaling": 6.0}
 # The class and the sizes of each family; the others are the defaults of its class.
 FAMILIES = {
     "gpt2": ("GPT2LMHeadModel", {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64}),
@@ -39,6 +41,36 @@ FAMILIES = {
     "gemma3_text": ("Gemma3ForCausalLM", {**DECODER, "head_dim": 16, "query_pre_attn_scalar": 16, "sliding_window": 8}),
     "phi3": ("Phi3ForCausalLM", {**DECODER, "original_max_position_embeddings": 64}), "olmo2": ("Olmo2ForCausalLM", DECODER),
     "starcoder2": ("Starcoder2ForCausalLM", DECODER),
+    "gemma": ("GemmaForCausalLM", {**DECODER, "head_dim": 16}), "phi": ("PhiForCausalLM", DECODER),
+    "cohere": ("CohereForCausalLM", DECODER), "cohere2": ("Cohere2ForCausalLM", {**DECODER, **LOCAL}),
+    "granite": ("GraniteForCausalLM", {**DECODER, **GRANITE}), "granitemoe": ("GraniteMoeForCausalLM", {**DECODER, **GRANITE, "num_local_experts": 4}),
+    "granitemoeshared": ("GraniteMoeSharedForCausalLM", {**DECODER, **GRANITE, "num_local_experts": 4, "shared_intermediate_size": 24}),
+    "glm": ("GlmForCausalLM", {**DECODER, "head_dim": 16}), "glm4": ("Glm4ForCausalLM", {**DECODER, "head_dim": 16}),
+    "smollm3": ("SmolLM3ForCausalLM", {**DECODER, "no_rope_layer_interval": 2}), "olmo3": ("Olmo3ForCausalLM", {**DECODER, **LOCAL}),
+    "olmoe": ("OlmoeForCausalLM", {**DECODER, "num_experts": 4, "num_experts_per_tok": 2}),
+    "qwen2_moe": ("Qwen2MoeForCausalLM", {**DECODER, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32,
+                                          "shared_expert_intermediate_size": 24}),
+    "ernie4_5": ("Ernie4_5ForCausalLM", {**DECODER, "head_dim": 16}),
+    "ernie4_5_moe": ("Ernie4_5_MoeForCausalLM", {**DECODER, "moe_num_experts": 4, "moe_k": 2, "moe_intermediate_size": 32}),
+    "exaone4": ("Exaone4ForCausalLM", {**DECODER, **LOCAL}), "stablelm": ("StableLmForCausalLM", {**DECODER, "partial_rotary_factor": 0.5}),
+    "falcon": ("FalconForCausalLM", {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "ffn_hidden_size": 48,
+                                     "max_position_embeddings": 64}),
+    "gpt_bigcode": ("GPTBigCodeForCausalLM", {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64}),
+    "gptj": ("GPTJForCausalLM", {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64, "rotary_dim": 4}),
+    "codegen": ("CodeGenForCausalLM", {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64, "n_ctx": 64, "rotary_dim": 4}),
+    "gpt_neo": ("GPTNeoForCausalLM", {"hidden_size": 32, "num_layers": 2, "num_heads": 4, "max_position_embeddings": 64, "window_size": 5,
+                                      "attention_types": [[["global", "local"], 1]]}),
+    "mpt": ("MptForCausalLM", {"d_model": 32, "n_layers": 2, "n_heads": 4, "max_seq_len": 64}),
+    "seed_oss": ("SeedOssForCausalLM", {**DECODER, "head_dim": 16}), "arcee": ("ArceeForCausalLM", DECODER),
+    "helium": ("HeliumForCausalLM", {**DECODER, "head_dim": 8}), "nemotron": ("NemotronForCausalLM", DECODER),
+    "ministral": ("MinistralForCausalLM", {**DECODER, **LOCAL}),
+    "ministral3": ("Ministral3ForCausalLM", {**DECODER, "head_dim": 16, "rope_parameters": {
+        "rope_type": "yarn", "rope_theta": 10000.0, "factor": 16.0, "original_max_position_embeddings": 4, "beta_fast": 32.0, "beta_slow": 1.0,
+        "mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.1}}),
+    "hunyuan_v1_dense": ("HunYuanDenseV1ForCausalLM", {**DECODER, "head_dim": 16}), "nanochat": ("NanoChatForCausalLM", DECODER),
+    "dots1": ("Dots1ForCausalLM", {**DECODER, "n_routed_experts": 4, "n_shared_experts": 1, "num_experts_per_tok": 2, "moe_intermediate_size": 32,
+                                   "first_k_dense_replace": 1}),
+    "modernbert-decoder": ("ModernBertDecoderForCausalLM", {**ENCODER, "global_attn_every_n_layers": 2, "local_attention": 8}),
     "opt": ("OPTForCausalLM", {"hidden_size": 32, "word_embed_proj_dim": 32, "ffn_dim": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
                                "max_position_embeddings": 64}),
     "bloom": ("BloomForCausalLM", {"hidden_size": 32, "n_layer": 2, "n_head": 4}),
@@ -58,6 +90,10 @@ FAMILIES = {
     "deberta-v2": ("DebertaV2ForMaskedLM", {**ENCODER, "relative_attention": True, "position_buckets": 8, "pos_att_type": ["c2p", "p2c"],
                                             "norm_rel_ebd": "layer_norm", "share_att_key": True}),
     "t5": ("T5ForConditionalGeneration", {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4}),
+    "mt5": ("MT5ForConditionalGeneration", {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4}),
+    "umt5": ("UMT5ForConditionalGeneration", {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4}),
+    "mbart": ("MBartForConditionalGeneration", BOTH), "m2m_100": ("M2M100ForConditionalGeneration", BOTH),
+    "pegasus": ("PegasusForConditionalGeneration", BOTH),
     "bart": ("BartForConditionalGeneration", BOTH), "marian": ("MarianMTModel", {**BOTH, "decoder_vocab_size": SIZE}),
     "vit": ("ViTForImageClassification", IMAGES), "deit": ("DeiTForImageClassification", IMAGES),
     "dinov2": ("Dinov2ForImageClassification", {key: value for key, value in IMAGES.items() if key != "intermediate_size"}),
@@ -80,8 +116,12 @@ HEADS = {"bert": ["BertForSequenceClassification", "BertForTokenClassification",
          "deberta-v2": ["DebertaV2ForSequenceClassification", "DebertaV2ForTokenClassification", "DebertaV2Model"],
          "llama": ["LlamaForSequenceClassification", "LlamaForTokenClassification"], "gpt2": ["GPT2ForSequenceClassification"],
          "gemma2": ["Gemma2ForSequenceClassification"], "gpt_neox": ["GPTNeoXForSequenceClassification"],
-         "bloom": ["BloomForSequenceClassification"], "qwen3": ["Qwen3ForSequenceClassification"]}
-BOTH_STACKS = {"t5", "bart", "marian"}
+         "bloom": ["BloomForSequenceClassification"], "qwen3": ["Qwen3ForSequenceClassification"],
+         "gemma": ["GemmaForSequenceClassification"], "falcon": ["FalconForSequenceClassification", "FalconForTokenClassification"],
+         "gptj": ["GPTJForSequenceClassification"], "stablelm": ["StableLmForTokenClassification"], "mt5": ["MT5ForSequenceClassification"],
+         "modernbert-decoder": ["ModernBertDecoderForSequenceClassification"], "umt5": ["UMT5EncoderModel"],
+         "mbart": ["MBartForSequenceClassification"], "smollm3": ["SmolLM3ForQuestionAnswering"]}
+BOTH_STACKS = {"t5", "mt5", "umt5", "bart", "mbart", "m2m_100", "pegasus", "marian"}
 SIGNALS = {"vit", "deit", "dinov2", "whisper"}
 
 
@@ -108,7 +148,7 @@ def make(folder, name, architecture, sizes):
     ids = {} if name in ("vit", "deit", "dinov2") else {"pad_token_id": 0, "bos_token_id": 3, "eos_token_id": 2, "vocab_size": SIZE}
     if name in BOTH_STACKS | {"whisper"}:
         ids |= {"decoder_start_token_id": 0, "forced_eos_token_id": None}
-    if name == "modernbert":
+    if name in ("modernbert", "modernbert-decoder"):
         ids |= {"cls_token_id": 5, "sep_token_id": 6}
     config = CONFIG_MAPPING[name](**sizes, **ids)
     shaken(getattr(transformers, architecture)(config).eval(), 0.05).save_pretrained(folder)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tests/goldens: tiny checkpoints of GPT-2, StarCoder 2, bidirectional Gemma 3 and families of text encoders, and the results of transformers for them.
+"""Writes tests/goldens: tiny checkpoints of families of decoders and text encoders, and the results of transformers for them.
 
 Usage: make_checkpoints.py [NAME...]; default: all. Needs torch, transformers (made with 5.23 and 5.24) and safetensors. Each folder contains config.json,
 model.safetensors and expected.safetensors: input_ids, attention_mask, labels, logits, hidden.*, attention.*, loss, grad.*, padded.* (a
@@ -42,6 +42,37 @@ DEBERTA = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "
 GEMMA3 = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8,
           "vocab_size": 37, "max_position_embeddings": 36, "sliding_window": 6, "query_pre_attn_scalar": 8, "use_bidirectional_attention": True,
           "layer_types": ["sliding_attention", "full_attention", "sliding_attention"], "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+DECODER = {"hidden_size": 16, "intermediate_size": 20, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 37,
+           "max_position_embeddings": 36, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+GPT = {"n_embd": 16, "n_layer": 2, "n_head": 4, "vocab_size": 37, "n_positions": 36, "n_inner": 20, "bos_token_id": 1, "eos_token_id": 2,
+       "pad_token_id": 0, "embd_pdrop": 0.0, "attn_pdrop": 0.0, "resid_pdrop": 0.0}
+FALCON = {"hidden_size": 16, "ffn_hidden_size": 20, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 37, "max_position_embeddings": 36,
+          "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+LOCAL = {"sliding_window": 5, "layer_types": ["sliding_attention", "full_attention"]}
+EXPERTS = {"num_experts_per_tok": 2, "moe_intermediate_size": 12}
+# Decoders: their classes, and what differs from DECODER, unless they have all sizes. Each has parts of its own.
+DECODERS = {
+    "phi": ("PhiForCausalLM", {"num_key_value_heads": 4, "qk_layernorm": True}),
+    "cohere2": ("Cohere2ForCausalLM", LOCAL),
+    "granitemoeshared": ("GraniteMoeSharedForCausalLM", {"embedding_multiplier": 3.0, "attention_multiplier": 0.3, "residual_multiplier": 0.6,
+                                                         "logits_scaling": 6.0, "num_local_experts": 3, "shared_intermediate_size": 12}),
+    "glm4": ("Glm4ForCausalLM", {"head_dim": 8}),
+    "smollm3": ("SmolLM3ForCausalLM", {"no_rope_layer_interval": 2}),
+    "exaone4": ("Exaone4ForCausalLM", LOCAL),
+    "falcon_grouped": ("FalconForCausalLM", FALCON | {"num_kv_heads": 2, "new_decoder_architecture": True, "bias": True}),
+    "falcon_one_head": ("FalconForCausalLM", FALCON),
+    "gpt_bigcode": ("GPTBigCodeForCausalLM", GPT),
+    "codegen": ("CodeGenForCausalLM", GPT | {"rotary_dim": 2, "n_ctx": 36}),
+    "nemotron": ("NemotronForCausalLM", {"head_dim": 4, "attention_bias": True, "mlp_bias": True}),
+    "ministral3": ("Ministral3ForCausalLM", {"head_dim": 4, "rope_parameters": {
+        "rope_type": "yarn", "rope_theta": 10000.0, "factor": 8.0, "original_max_position_embeddings": 4, "beta_fast": 32.0, "beta_slow": 1.0,
+        "mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.3}}),
+    "hunyuan_v1_dense": ("HunYuanDenseV1ForCausalLM", {"head_dim": 4, "rope_parameters": {"rope_type": "dynamic", "rope_theta": 10000.0,
+                                                                                          "factor": 1.0, "alpha": 50.0}}),
+    "nanochat": ("NanoChatForCausalLM", {}),
+    "ernie4_5_moe": ("Ernie4_5_MoeForCausalLM", {"moe_num_experts": 3, "moe_k": 2, "moe_intermediate_size": 12, "moe_num_shared_experts": 1}),
+    "qwen2_moe": ("Qwen2MoeForCausalLM", EXPERTS | {"num_experts": 3, "shared_expert_intermediate_size": 10}),
+}
 # The classes, sizes and seeds of others.
 OTHERS = {
     "deberta": ("DebertaForMaskedLM", {**DEBERTA, "max_relative_positions": 6, "pos_att_type": ["c2p", "p2c"]}, 1007),
@@ -49,6 +80,8 @@ OTHERS = {
     "deberta_v2": ("DebertaV2ForMaskedLM", {**DEBERTA, "max_relative_positions": 10, "position_buckets": 6, "pos_att_type": "p2c|c2p",
                                             "norm_rel_ebd": "layer_norm", "share_att_key": False}, 1008),
     "gemma3_bidirectional": ("Gemma3ForCausalLM", GEMMA3, 1009),
+    **{name: (kind, options if "vocab_size" in options else DECODER | options, 1100 + number)
+       for number, (name, (kind, options)) in enumerate(DECODERS.items())},
 }
 VARIANTS = {
     "gpt2_relu": {"activation_function": "relu"},

@@ -12,7 +12,9 @@ from harness import GOLDENS
 import transformers
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
-FAMILIES = """gpt2 llama mistral mixtral qwen2 qwen3 qwen3_moe gemma2 gemma3_text phi3 olmo2 opt bloom gpt_neox starcoder2 bert electra roberta
+FAMILIES = """gpt2 llama mistral mixtral qwen2 qwen3 qwen3_moe gemma2 gemma3_text phi3 olmo2 opt bloom gpt_neox starcoder2
+gemma phi cohere cohere2 granite granitemoe granitemoeshared glm glm4 smollm3 olmo3 olmoe qwen2_moe ernie4_5 ernie4_5_moe exaone4 stablelm falcon gpt_bigcode gptj
+codegen gpt_neo mpt seed_oss arcee helium nemotron ministral ministral3 hunyuan_v1_dense nanochat modernbert-decoder mt5 umt5 mbart m2m_100 pegasus bert electra roberta
 camembert data2vec-text roberta-prelayernorm albert roformer rembert jina_embeddings_v3 nomic_bert gte eurobert distilbert mpnet modernbert deberta deberta-v2 t5 bart marian vit deit dinov2 dinov2_with_registers clip_vision_model clip_text_model siglip_vision_model
 siglip_text_model whisper""".split()
 NAMES = {bool: "bool", int: "int", float: "float", str: "str", list: "list", tuple: "list", dict: "dict", type(None): "null"}

@@ -46,6 +46,10 @@ struct RotarySpec {
   float fast = 32, slow = 1;
   float attention_factor = 0;  // yarn, longrope: scales cos and sin; 0 = derived from factor
   std::vector<float> short_factors = {}, long_factors = {};  // longrope: one factor per pair
+  // Queries at position p are multiplied by 1 + query_growth * log(1 + floor(p /
+  // original_context)), so that the softmax of long texts stays sharp, as in Llama 4; 0 = off.
+  float query_growth = 0;
+  std::vector<int64_t> unrotated = {};  // indices of layers whose queries and keys are not rotated
 };
 
 // With the query q_t, the key k_s, and the key K_d and the query Q_d of the vector of the distance
@@ -69,11 +73,12 @@ struct PositionSpec {
   // one. A quarter of the buckets of each sign hold logarithmic ranges of distances; in
   // disentangled attention, half of the buckets = distance means one bucket for each distance.
   int64_t buckets = 32, distance = 128;
+  bool bias_by_layer = false;  // relative: each layer has its own values
   DisentangledSpec disentangled = {};
 };
 
 // Which norms a sublayer has:
-//   y = sum_norm(residual_scale * x + output_norm(sublayer(input_norm(x))))
+//   y = sum_norm(residual_scale * x + output_norm(sublayer_scale * sublayer(input_norm(x))))
 // Pre-norm: input. Post-norm (the original Transformer): sum.
 struct Placement {
   bool input = true, output = false, sum = false;
@@ -83,13 +88,14 @@ struct NormSpec {
   NormKind kind = NormKind::layer;
   float epsilon = 1e-5f;
   bool bias = true;          // layer and dyt
+  bool gain = true;          // layer and rms: false = neither gain nor bias
   bool unit_offset = false;  // the gain is 1 + weight
   // (x - mean) / (deviation + epsilon) instead of epsilon inside the root
   bool epsilon_outside = false;
   float alpha = 0.5f;  // dyt: initial value of alpha
 };
 
-// The norm of queries and keys before the rotation. head: of each head. all: over all heads.
+// The norm of queries and keys. head: of each head. all: over all heads.
 enum class QueryKeyNorm { none, head, all };
 
 struct AttentionSpec {
@@ -105,8 +111,9 @@ struct AttentionSpec {
   bool key_bias = true;
   bool output_bias = true;
   QueryKeyNorm norm = QueryKeyNorm::none;
-  float scale = 0;    // scale of the scores; 0 = 1 / sqrt(head_width)
-  float softcap = 0;  // scores s become softcap * tanh(s / softcap); 0 = off
+  bool norm_rotated = false;  // the norm follows the rotation instead of preceding it
+  float scale = 0;            // scale of the scores; 0 = 1 / sqrt(head_width)
+  float softcap = 0;          // scores s become softcap * tanh(s / softcap); 0 = off
   // Share of the first attention layer's values in those of the later ones: v = (1 - share) v +
   // share * v_first (Zhou et al. 2024, eq. 8, has 1/2 of each); 0 = off.
   float value_residual = 0;
@@ -186,6 +193,7 @@ struct StackSpec {
   NormSpec norm = {};
   Placement placement = {};
   bool parallel = false;        // y = x + attention(input_norm(x)) + ffn(input_norm(x))
+  bool one_norm = false;        // parallel: both sublayers read the output of attention's norm
   bool embedding_norm = false;  // a norm on the embeddings
   bool first_norm = true;       // the first layer's attention has an input norm
   bool final_norm = true;
@@ -194,6 +202,7 @@ struct StackSpec {
   float layer_scale = 0;
   bool residual = true;      // add a sublayer's input to its output
   float residual_scale = 1;  // factor of that input (DeepNorm's alpha: Wang et al. 2022)
+  float sublayer_scale = 1;  // factor of a sublayer's output (IBM 2024, "Granite 3.0")
   // Factor of the initial weights of feed-forward layers and of attention's values and outputs
   // (DeepNorm's beta); 0 = 1, and 1 / sqrt(2 * layers) for projections into the residual stream.
   float init_scale = 0;
@@ -257,6 +266,7 @@ struct HeadSpec {
   // sequence: compute the additional layer for each token, and pool its outputs.
   bool pool_transformed = false;
   bool scaled = false;  // multiply hidden states by width^-1/2 (Raffel et al. 2020)
+  float scale = 1;      // language_model: factor of the logits, before the cap
   float softcap = 0;    // logits z become softcap * tanh(z / softcap); 0 = off
 };
 
@@ -279,6 +289,7 @@ struct Spec {
   int64_t padding = -1;           // padding token, whose embedding gets no gradient; -1 = none
   int64_t token_types = 0;        // size of the segment (sentence) embedding; 0 = none
   bool scaled_embedding = false;  // multiply token embeddings by sqrt(width)
+  float embedding_scale = 1;      // another factor of token embeddings
   InputSpec input;                // of the encoder
   // The stacks: one, or both for an encoder-decoder.
   std::optional<StackSpec> encoder;                // bidirectional

@@ -94,9 +94,8 @@ void compare_answers(model::Transformer& model, const Answers& answers) {
   model.head = model::Head(model.spec, *model.spec.decoder);
   model.head.output.weight.value =
       answers.no ? subtract(yes, rows.rows(1, 2).view({1, C})) : copy(yes);
-  if (words.scaled)
-    model.head.output.weight.value =
-        scale(model.head.output.weight.value, 1 / std::sqrt(static_cast<float>(C)));
+  const float factor = words.scale * (words.scaled ? 1 / std::sqrt(static_cast<float>(C)) : 1);
+  if (factor != 1) model.head.output.weight.value = scale(model.head.output.weight.value, factor);
 }
 
 }  // namespace

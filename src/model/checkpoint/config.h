@@ -51,6 +51,10 @@ class Config {
     float theta = 10000;
     bool by_layer_type = false;
     int64_t original_context = 0;  // for longrope, if the file has it under a different key
+    bool query_growth = false;     // the family has llama_4_scaling_beta, by which queries grow
+    // The width of a head in a family where a dynamic scaling with `alpha` is a larger theta; 0 =
+    // the family has no alpha.
+    int64_t alpha_width = 0;
   };
   void rope(int64_t& context, RotarySpec& field, const RopeDefaults& defaults);
   // Reads or writes which layers have a window of `window` keys: layer_types, or the family's
@@ -82,8 +86,8 @@ class Config {
 
   void read_rope(RotarySpec& field, const RopeDefaults& defaults);
   void write_rope(const RotarySpec& field, bool by_layer_type);
-  RotarySpec rope_from(const nlohmann::json& parameters, const std::string& key, float theta,
-                       float share);
+  RotarySpec rope_from(const nlohmann::json& parameters, const std::string& key,
+                       const RopeDefaults& defaults, float theta, float share);
 
   bool reading_ = false;
   const nlohmann::json* json_ = nullptr;

@@ -2,6 +2,7 @@
 // version 5.
 
 #include <algorithm>
+#include <set>
 
 #include "base/error.h"
 #include "base/math.h"
@@ -53,6 +54,58 @@ float yarn_factor(float factor, float multiple) {
   return factor <= 1 ? 1 : 0.1f * multiple * math::log(factor) + 1;
 }
 
+// Reads the numbers of an object of rotary parameters. `where` is its path in the file.
+class RopeNumbers {
+ public:
+  RopeNumbers(const nlohmann::json& parameters, std::string file, std::string where)
+      : parameters_(parameters), file_(std::move(file)), where_(std::move(where)) {}
+
+  void operator()(const char* name, float& field) {
+    const nlohmann::json value = found(name);
+    if (value.is_null()) return;
+    if (!value.is_number() || !(value >= 0.0 && value <= 1e9)) refuse(name, value, "a number");
+    field = value.get<float>();
+  }
+  void operator()(const char* name, std::vector<float>& field) {
+    const nlohmann::json values = found(name);
+    if (values.is_null()) return;
+    if (!values.is_array()) refuse(name, values, "a list of numbers");
+    for (const auto& item : values) {
+      if (!item.is_number()) refuse(name, item, "a number");
+      field.push_back(item.get<float>());
+    }
+  }
+
+  std::set<std::string> known = {"rope_type", "type", "original_max_position_embeddings"};
+
+ private:
+  nlohmann::json found(const char* name) {
+    known.insert(name);
+    const auto at = parameters_.find(name);
+    return at == parameters_.end() ? nlohmann::json() : *at;
+  }
+  [[noreturn]] void refuse(const char* name, const nlohmann::json& value,
+                           const char* expected) const {
+    fail(ErrorKind::BadFile, "{}: {}.{} is {}; expected {}", file_, where_, name, brief(value),
+         expected);
+  }
+
+  const nlohmann::json& parameters_;
+  std::string file_, where_;
+};
+
+// A dynamic scaling with alpha is a larger theta, the same for texts of any length. Returns whether
+// there is one.
+bool raise_theta(RotarySpec& s, RopeNumbers& numbers, int64_t head_width) {
+  float alpha = 0;
+  if (head_width > 2) numbers("alpha", alpha);
+  if (alpha == 0) return false;
+  const auto width = static_cast<float>(head_width);
+  s.theta *= math::pow(alpha, width / (width - 2));
+  s.scaling = RotaryScaling::none;
+  return true;
+}
+
 nlohmann::ordered_json written_scaling(RotarySpec s, bool with_theta) {
   nlohmann::ordered_json json;
   for (const auto& [name, scaling] : kScalings)
@@ -61,6 +114,7 @@ nlohmann::ordered_json written_scaling(RotarySpec s, bool with_theta) {
     json["rope_theta"] = short_number(s.theta);
     if (s.share != 1) json["partial_rotary_factor"] = short_number(s.share);
   }
+  if (s.query_growth > 0) json["llama_4_scaling_beta"] = short_number(s.query_growth);
   if (s.scaling == RotaryScaling::none) return json;
   scaling_fields(s, [&](const char* key, float value) {
     if (value != 0) json[key] = short_number(value);
@@ -76,45 +130,32 @@ nlohmann::ordered_json written_scaling(RotarySpec s, bool with_theta) {
 
 }  // namespace
 
-RotarySpec Config::rope_from(const nlohmann::json& parameters, const std::string& key, float theta,
-                             float share) {
+RotarySpec Config::rope_from(const nlohmann::json& parameters, const std::string& key,
+                             const RopeDefaults& defaults, float theta, float share) {
   RotarySpec s;
   s.theta = theta;
   s.share = share;
   if (!parameters.is_object()) refuse(key.c_str(), parameters, "an object");
-  std::set<std::string> known = {"rope_type", "type", "original_max_position_embeddings"};
-  const auto number = [&](const char* name, float& field) {
-    known.insert(name);
-    const auto at = parameters.find(name);
-    if (at == parameters.end() || at->is_null()) return;
-    const std::string path = key + "." + name;
-    if (!at->is_number() || !(*at >= 0.0 && *at <= 1e9)) refuse(path.c_str(), *at, "a number");
-    field = at->get<float>();
-  };
-  const auto numbers = [&](const char* name, std::vector<float>& field) {
-    known.insert(name);
-    const auto at = parameters.find(name);
-    if (at == parameters.end() || at->is_null()) return;
-    const std::string path = key + "." + name;
-    if (!at->is_array()) refuse(path.c_str(), *at, "a list of numbers");
-    for (const auto& item : *at) {
-      if (!item.is_number()) refuse(path.c_str(), item, "a number");
-      field.push_back(item.get<float>());
-    }
-  };
+  RopeNumbers numbers(parameters, name_, key);
   const char* kind_key = parameters.contains("rope_type") ? "rope_type" : "type";
   const auto kind = parameters.find(kind_key);
   const bool says = kind != parameters.end() && !kind->is_null();
   if (says && !kind->is_string()) refuse((key + "." + kind_key).c_str(), *kind, "a name");
   const std::string name = says ? kind->get<std::string>() : "default";
   s.scaling = scaling_named(name, name_ + ": " + key);
-  number("rope_theta", s.theta);
-  number("partial_rotary_factor", s.share);
+  numbers("rope_theta", s.theta);
+  numbers("partial_rotary_factor", s.share);
+  if (defaults.query_growth) {
+    numbers("llama_4_scaling_beta", s.query_growth);
+    numbers.known.insert("max_position_embeddings");
+  }
+  if (s.scaling == RotaryScaling::dynamic && raise_theta(s, numbers, defaults.alpha_width))
+    return s;
   if (s.scaling == RotaryScaling::longrope) s.factor = 0;  // rope() computes it from the contexts
-  scaling_fields(s, number);
+  scaling_fields(s, [&](const char* field, float& value) { numbers(field, value); });
   float original = 0;
   if (s.scaling != RotaryScaling::none) {
-    number("original_max_position_embeddings", original);
+    numbers("original_max_position_embeddings", original);
     s.original_context = static_cast<int64_t>(original);
   }
   if (s.scaling == RotaryScaling::longrope) {
@@ -123,15 +164,15 @@ RotarySpec Config::rope_from(const nlohmann::json& parameters, const std::string
   }
   if (s.scaling == RotaryScaling::yarn) {
     float mscale = 0, all = 0;
-    number("mscale", mscale);
-    number("mscale_all_dim", all);
+    numbers("mscale", mscale);
+    numbers("mscale_all_dim", all);
     if (s.attention_factor == 0 && mscale != 0 && all != 0)
       s.attention_factor = yarn_factor(s.factor, mscale) / yarn_factor(s.factor, all);
   }
   for (const auto& [other, value] : parameters.items()) {
     const bool truncates = s.scaling == RotaryScaling::yarn && other == "truncate" && value == true;
     const bool harmless = truncates || (s.scaling == RotaryScaling::none && other == "factor");
-    if (known.contains(other) || harmless || value.is_null()) continue;
+    if (numbers.known.contains(other) || harmless || value.is_null()) continue;
     fail(ErrorKind::Unsupported, "{}: {}.{} is not known for rope_type {}; expected no such key",
          name_, key, excerpt(other), name);
   }
@@ -169,7 +210,7 @@ void Config::read_rope(RotarySpec& field, const RopeDefaults& defaults) {
   if (old || !defaults.by_layer_type) {
     field =
         rope_from(with_root(old ? scaling : parameters, {"rope_theta", "partial_rotary_factor"}),
-                  old ? "rope_scaling" : "rope_parameters", theta, share);
+                  old ? "rope_scaling" : "rope_parameters", defaults, theta, share);
     field.local_theta = local;
     return;
   }
@@ -182,13 +223,13 @@ void Config::read_rope(RotarySpec& field, const RopeDefaults& defaults) {
   constexpr const char* kSliding = "rope_parameters.sliding_attention";
   const RotarySpec sliding = rope_from(
       with_root(parameters.value("sliding_attention", nlohmann::json()), {"partial_rotary_factor"}),
-      kSliding, local, share);
+      kSliding, defaults, local, share);
   if (sliding.scaling != RotaryScaling::none)
     fail(ErrorKind::Unsupported, "{}: {} scales positions; expected rope_type default", name_,
          kSliding);
   field = rope_from(with_root(parameters.value("full_attention", nlohmann::json()),
                               {"rope_theta", "partial_rotary_factor"}),
-                    "rope_parameters.full_attention", theta, share);
+                    "rope_parameters.full_attention", defaults, theta, share);
   field.local_theta = sliding.theta;
 }
 

@@ -31,6 +31,9 @@ struct Family {
   // If not null, `names` are without the prefix; the classes for labels of texts and of tokens have
   // it before all names but those that begin with this.
   const char* unprefixed_head = nullptr;
+  // True if a pass with labels lets the decoder read the last label first, which is the language of
+  // the text, instead of one start token.
+  bool starts_with_last_label = false;
 };
 
 // Returns the file's tensors for a model of this family, named by `names`; with `in_memory`, the

@@ -118,14 +118,31 @@ Tensor transpose(const Tensor& x) {  // [R, C] -> [C, R]
   return y;
 }
 
-// Calls move(part, row, row in the file) for fused parts in the file's order: for each head, part
-// by part.
+bool alternates(Stored stored) { return stored == Stored::by_head || stored == Stored::by_quarter; }
+
+// Calls move(part, row, row in the file, number of rows) for fused parts in the file's order: each
+// has `groups` equal runs of rows; the first run of each part is followed by the second of each.
 template <class Move>
-void each_head(const std::vector<int64_t>& rows, int64_t group, Move&& move) {
+void each_run(const std::vector<int64_t>& rows, int64_t groups, Move&& move) {
   int64_t in_file = 0;
-  for (int64_t head = 0; head < rows[0] / group; ++head)
-    for (size_t part = 0; part < rows.size(); ++part, in_file += group)
-      move(part, head * group, in_file);
+  for (int64_t group = 0; group < groups; ++group) {
+    for (size_t part = 0; part < rows.size(); ++part) {
+      const int64_t run = rows[part] / groups;
+      move(part, group * run, in_file, run);
+      in_file += run;
+    }
+  }
+}
+
+// Exchanges the halves of the rows of each head.
+Tensor swap_halves(const Tensor& x, int64_t head_width) {
+  Tensor y = empty(x.shape(), x.dtype());
+  const size_t half = x.bytes() / static_cast<size_t>(x.dim(0) * 2 / head_width);
+  for (size_t at = 0; at < x.bytes(); at += 2 * half) {
+    std::memcpy(y.data_as<char>() + at, x.data_as<char>() + at + half, half);
+    std::memcpy(y.data_as<char>() + at + half, x.data_as<char>() + at, half);
+  }
+  return y;
 }
 
 // Reorders the rows of each head: from [first half, second half] to pairs, or back.
@@ -188,10 +205,12 @@ std::vector<int64_t> rows_in(const std::vector<Shape>& shapes) {
 
 int64_t group_of(Stored stored, const Transformer& model) {
   const Spec& spec = model.spec;
+  const auto attention = [&] { return (spec.decoder ? spec.decoder : spec.encoder)->attention; };
   switch (stored) {
-    case Stored::by_head:
+    case Stored::by_head: return attention().kv_heads;
+    case Stored::by_quarter: return 4;
     case Stored::rotary_pairs:
-      return (spec.decoder ? spec.decoder : spec.encoder)->attention.head_width;
+    case Stored::swapped_halves: return attention().head_width;
     case Stored::convolution: return 3;
     case Stored::image_convolution: return spec.input.patch;
     case Stored::stacked: return (spec.decoder ? spec.decoder : spec.encoder)->ffn.experts.count;
@@ -294,9 +313,8 @@ Tensor to_file(const FileTensor& tensor, const std::vector<Tensor>& parts) {
                   static_cast<size_t>(rows) * row);
     };
     int64_t at = 0;
-    if (tensor.stored == Stored::by_head) {
-      each_head(rows_in(shapes), tensor.group,
-                [&](size_t part, int64_t from, int64_t to) { move(part, from, to, tensor.group); });
+    if (alternates(tensor.stored)) {
+      each_run(rows_in(shapes), tensor.group, move);
     } else {
       for (size_t part = 0; part < parts.size(); at += parts[part++].dim(0))
         move(part, 0, at, parts[part].dim(0));
@@ -304,6 +322,7 @@ Tensor to_file(const FileTensor& tensor, const std::vector<Tensor>& parts) {
   }
   if (tensor.stored == Stored::transposed && whole.rank() == 2) return transpose(whole);
   if (tensor.stored == Stored::rotary_pairs) return swap_pairs(whole, tensor.group, true);
+  if (tensor.stored == Stored::swapped_halves) return swap_halves(whole, tensor.group);
   if (tensor.stored == Stored::one_plus) return plus(whole, 1);
   return whole.view(shape_in_file(tensor, shapes));
 }
@@ -313,6 +332,7 @@ std::vector<Tensor> from_file(const FileTensor& tensor, const Tensor& value,
   Tensor whole = keep_dtype || value.dtype() == DType::f32 ? value : convert(value, DType::f32);
   if (tensor.stored == Stored::transposed && whole.rank() == 2) whole = transpose(whole);
   if (tensor.stored == Stored::rotary_pairs) whole = swap_pairs(whole, tensor.group, false);
+  if (tensor.stored == Stored::swapped_halves) whole = swap_halves(whole, tensor.group);
   if (tensor.stored == Stored::one_plus) whole = plus(whole, -1);
   if (tensor.stored == Stored::keyless) return without_keys(whole, shapes);
   if (tensor.stored == Stored::transposed_parts) return transposed_parts(whole, shapes);
@@ -320,14 +340,15 @@ std::vector<Tensor> from_file(const FileTensor& tensor, const Tensor& value,
   if (tensor.stored == Stored::stacked)
     whole = whole.view({whole.dim(0) * whole.dim(1), whole.dim(2)});
   std::vector<Tensor> parts;
-  if (tensor.stored == Stored::by_head) {
+  if (alternates(tensor.stored)) {
     for (const Shape& shape : shapes) parts.push_back(empty(shape, whole.dtype()));
     const size_t row = whole.bytes() / static_cast<size_t>(whole.dim(0));
-    each_head(rows_in(shapes), tensor.group, [&](size_t part, int64_t to, int64_t from) {
-      std::memcpy(parts[part].data_as<char>() + static_cast<size_t>(to) * row,
-                  whole.data_as<char>() + static_cast<size_t>(from) * row,
-                  static_cast<size_t>(tensor.group) * row);
-    });
+    each_run(rows_in(shapes), tensor.group,
+             [&](size_t part, int64_t to, int64_t from, int64_t rows) {
+               std::memcpy(parts[part].data_as<char>() + static_cast<size_t>(to) * row,
+                           whole.data_as<char>() + static_cast<size_t>(from) * row,
+                           static_cast<size_t>(rows) * row);
+             });
     return parts;
   }
   int64_t row = 0;

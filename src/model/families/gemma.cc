@@ -13,7 +13,6 @@ void common(Config& io, Spec& s, const LlamaDefaults& defaults) {
   d.norm.unit_offset = true;
   d.placement = {true, true, false};
   s.scaled_embedding = true;
-  if (io.reading()) d.attention.head_width = 256;
   llama_sizes(io, s, defaults);
   io("attention_bias", d.attention.bias, false);
   d.attention.output_bias = d.attention.bias;
@@ -47,10 +46,28 @@ void windows(Config& io, StackSpec& d, const std::vector<bool>& pattern) {
   io.layer_types(d, d.causal ? seen : seen / 2 + 1, pattern);
 }
 
+// Gemma (Gemma Team 2024): LLaMA with gains of 1 + w and scaled embeddings. Its first files call
+// the tanh approximation of GELU gelu.
+void gemma_config(Config& io, Spec& s) {
+  StackSpec& d = *s.decoder;
+  d.norm.unit_offset = true;
+  s.scaled_embedding = true;
+  llama_sizes(io, s, {.activation = "gelu_pytorch_tanh", .tied = true, .head_width = 256});
+  if (io.reading() && d.ffn.activation == Activation::gelu)
+    d.ffn.activation = Activation::gelu_tanh;
+  io("attention_bias", d.attention.bias, false);
+  d.attention.output_bias = d.attention.bias;
+  io.only("use_bidirectional_attention", false);
+  if (io.reading()) io.refuse_unknown({"hidden_activation"});
+}
+
 void gemma2_config(Config& io, Spec& s) {
   StackSpec& d = *s.decoder;
   common(io, s,
-         {.activation_key = "hidden_activation", .activation = "gelu_pytorch_tanh", .tied = true});
+         {.activation_key = "hidden_activation",
+          .activation = "gelu_pytorch_tanh",
+          .tied = true,
+          .head_width = 256});
   softcap(io, "attn_logit_softcapping", d.attention.softcap);
   final_softcap(io, s.head);
   windows(io, d, {true, false});
@@ -70,7 +87,8 @@ void gemma3_config(Config& io, Spec& s) {
           .activation_key = "hidden_activation",
           .activation = "gelu_pytorch_tanh",
           .tied = true,
-          .rope_by_layer_type = true});
+          .rope_by_layer_type = true,
+          .head_width = 256});
   final_softcap(io, s.head);
   const auto period = io.value("sliding_window_pattern");
   std::vector<bool> pattern(period.is_number_integer() && period > 0 ? period.get<size_t>() : 6,
@@ -95,6 +113,8 @@ const Names gemma_names = with_decoder_heads(llama_attention_names()) +
 
 }  // namespace
 
+const Family gemma = {"gemma", decoder_architectures("Gemma", "GemmaForCausalLM"), gemma_config,
+                      llama_names(), "model."};
 const Family gemma2 = {"gemma2", decoder_architectures("Gemma2", "Gemma2ForCausalLM"),
                        gemma2_config, gemma_names, "model."};
 const Family gemma3 = {"gemma3_text", decoder_architectures("Gemma3Text", "Gemma3ForCausalLM"),

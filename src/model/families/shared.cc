@@ -17,6 +17,16 @@ std::vector<Architecture> decoder_architectures(const std::string& stem,
           {stem + "Model", {.kind = HeadKind::pooled, .pooling = Pooling::last}}};
 }
 
+std::vector<Architecture> language_models(const std::string& stem) {
+  return {{stem + "ForCausalLM", {}},
+          {stem + "Model", {.kind = HeadKind::pooled, .pooling = Pooling::last}}};
+}
+
+std::vector<Architecture> with_head_bias(std::vector<Architecture> architectures) {
+  architectures[0].head.bias = true;
+  return architectures;
+}
+
 Names with_decoder_heads(Names names, const std::string& tagger) {
   return std::move(names) + Names{{"score.weight", "sequence.output.weight"},
                                   {tagger + ".{weight,bias}", "tagger.output.{weight,bias}"},
@@ -74,17 +84,61 @@ void llama_sizes(Config& io, Spec& s, const LlamaDefaults& defaults) {
   io("hidden_size", s.width);
   io("num_hidden_layers", d.layers);
   io("num_attention_heads", d.attention.heads);
-  io("num_key_value_heads", d.attention.kv_heads, 0);
-  io("head_dim", d.attention.head_width, 0);
+  io("num_key_value_heads", d.attention.kv_heads, defaults.kv_heads);
+  io("head_dim", d.attention.head_width, defaults.head_width);
   io("intermediate_size", d.ffn.width);
   io(defaults.activation_key, d.ffn.activation, defaults.activation);
   io(defaults.epsilon_key, d.norm.epsilon, defaults.epsilon);
   io("attention_dropout", s.dropout.attention, 0);
   io("tie_word_embeddings", s.head.tied, defaults.tied);
+  if (io.reading()) d.position.rotary.share = defaults.rotary_share;
+  const bool whole = !io.reading() && d.position.rotary.share == 1;
+  if (whole && defaults.rotary_share != 1) io.write("partial_rotary_factor", 1.0);
+  int64_t alpha_width = 0;
+  if (io.reading() && defaults.alpha)
+    alpha_width = d.attention.head_width > 0 ? d.attention.head_width : s.width / d.attention.heads;
   io.rope(s.context, d.position.rotary,
           {.theta = defaults.theta,
            .by_layer_type = defaults.rope_by_layer_type,
-           .original_context = defaults.original_context});
+           .original_context = defaults.original_context,
+           .query_growth = defaults.query_growth,
+           .alpha_width = alpha_width});
+}
+
+Names layer_norm_biases() {
+  return {{"model.layers.{i}.{input,post_attention}_layernorm.bias",
+           "decoder.{i}.norm.{attention,ffn}.input.bias"},
+          {"model.norm.bias", "decoder.norm.final.bias"}};
+}
+
+Names expert_names() {
+  return {{"model.layers.{i}.mlp.gate.weight", "decoder.{i}.ffn.router.weight"},
+          {"model.layers.{i}.mlp.experts.{e}.{gate,up,down}_proj.weight",
+           "decoder.{i}.ffn.experts.{e}.{gate,up,down}.weight"}};
+}
+
+Names expert_names_in_memory() {
+  return {{"model.layers.{i}.mlp.experts.gate_up_proj",
+           "decoder.{i}.ffn.experts.{e}.{gate+up}.weight", Stored::stacked},
+          {"model.layers.{i}.mlp.experts.down_proj", "decoder.{i}.ffn.experts.{e}.down.weight",
+           Stored::stacked}};
+}
+
+void windows_of_pattern(Config& io, StackSpec& stack, int64_t period) {
+  int64_t window = 4096;
+  for (const int64_t w : stack.attention.windows) window = w > 0 ? w : window;
+  io("sliding_window", window, window);
+  const auto given = io.value("sliding_window_pattern");
+  if (given.is_number_integer() && given > 0) period = given.get<int64_t>();
+  std::vector<bool> pattern(static_cast<size_t>(period), true);
+  pattern.back() = false;
+  io.layer_types(stack, window, pattern);
+}
+
+void rotate_only_local(StackSpec& stack) {
+  const auto& windows = stack.attention.windows;
+  for (int64_t i = 0; i < std::ssize(windows); ++i)
+    if (windows[static_cast<size_t>(i)] == 0) stack.position.rotary.unrotated.push_back(i);
 }
 
 void window_of_all(Config& io, StackSpec& stack, int64_t absent) {

@@ -10,6 +10,10 @@ namespace fovea::model {
 // and of each token, answers, and the bare model.
 std::vector<Architecture> decoder_architectures(const std::string& stem,
                                                 const std::string& language_model);
+// Returns those of a family without classifiers.
+std::vector<Architecture> language_models(const std::string& stem);
+// Returns the architectures with a bias of the logits of the first one.
+std::vector<Architecture> with_head_bias(std::vector<Architecture> architectures);
 // Adds the tensors of the classifiers' heads to those of the language model. `tagger` is the name
 // of the layer that labels each token.
 Names with_decoder_heads(Names names, const std::string& tagger = "score");
@@ -38,13 +42,30 @@ struct LlamaDefaults {
   bool tied = false;
   bool rope_by_layer_type = false;
   int64_t original_context = 0;
+  int64_t kv_heads = 0, head_width = 0;  // 0 = as in AttentionSpec
+  float rotary_share = 1;
+  bool query_growth = false, alpha = false;  // see Config::RopeDefaults
 };
 // Reads or writes the keys that LLaMA and similar families share.
 void llama_sizes(Config& io, Spec& s, const LlamaDefaults& defaults);
 Names llama_names();
+Names olmo2_names();
+// Returns the names of the biases of LLaMA's norms, in a family with LayerNorm.
+Names layer_norm_biases();
 // Returns the names of all tensors except those of feed-forward layers and of the layers' norms,
 // for families where these differ.
 Names llama_attention_names();
+
+// Returns the names of the router and of the experts of a feed-forward layer, as most families call
+// them, and those of the experts in memory.
+Names expert_names();
+Names expert_names_in_memory();
+
+// Reads or writes sliding_window and layer_types. Without layer_types, every
+// sliding_window_pattern-th layer has no window; `period` is the default of that key.
+void windows_of_pattern(Config& io, StackSpec& stack, int64_t period);
+// Leaves the layers without a window without positions.
+void rotate_only_local(StackSpec& stack);
 
 // Reads or writes sliding_window, which applies to all layers. `absent` is the window if the key is
 // missing; null means no window.

@@ -7,14 +7,14 @@ namespace {
 
 // Reads or writes feed_forward_proj: relu, gated-silu, or gated-gelu, whose activation transformers
 // calls gelu_new.
-void feed_forward(Config& io, FeedForwardSpec& ffn) {
+void feed_forward(Config& io, FeedForwardSpec& ffn, const std::string& absent) {
   const std::string relu = "relu", gated_gelu = "gated-gelu", gated_silu = "gated-silu";
   if (!io.reading()) {
     const bool gelu = ffn.activation == Activation::gelu_tanh;
     return io.write("feed_forward_proj", !ffn.gated ? relu : gelu ? gated_gelu : gated_silu);
   }
   const auto given = io.value("feed_forward_proj");
-  const std::string name = given.is_string() ? given.get<std::string>() : relu;
+  const std::string name = given.is_string() ? given.get<std::string>() : absent;
   if (name != relu && name != gated_gelu && name != gated_silu)
     io.only("feed_forward_proj", gated_gelu);
   ffn.gated = name != relu;
@@ -26,9 +26,10 @@ void feed_forward(Config& io, FeedForwardSpec& ffn) {
   io.only("is_gated_act", ffn.gated);
 }
 
-// T5 (Raffel et al. 2020), and its v1.1 with gated feed-forward layers. The classes for vectors and
-// for labels of tokens have the encoder alone.
-void t5_config(Config& io, Spec& s) {
+// What T5 and its multilingual relatives share. The classes for vectors and for labels of tokens
+// have the encoder alone. If it is `scaled`, the key scale_decoder_outputs says whether the head
+// is.
+void t5_common(Config& io, Spec& s, const std::string& ffn, bool scaled) {
   const bool alone = s.head.kind == HeadKind::token || s.head.kind == HeadKind::pooled;
   if (!s.encoder) s.encoder.emplace();
   if (alone && !io.reading()) s.decoder = s.encoder;
@@ -38,7 +39,8 @@ void t5_config(Config& io, Spec& s) {
   d.position = {.kind = PositionKind::none,
                 .bias = DistanceBias::relative,
                 .buckets = d.position.buckets,
-                .distance = d.position.distance};
+                .distance = d.position.distance,
+                .bias_by_layer = d.position.bias_by_layer};
   d.attention.bias = d.attention.output_bias = d.ffn.bias = false;
   d.attention.scale = 1;
   io("vocab_size", s.vocabulary);
@@ -54,15 +56,27 @@ void t5_config(Config& io, Spec& s) {
   io("dropout_rate", s.dropout.residual, 0.1f);
   s.dropout.embedding = s.dropout.attention = s.dropout.residual;
   io("layer_norm_epsilon", d.norm.epsilon, 1e-6f);
-  feed_forward(io, d.ffn);
+  feed_forward(io, d.ffn, ffn);
   tie_embeddings(io, s);
-  if (s.head.kind == HeadKind::language_model)
+  if (scaled && s.head.kind == HeadKind::language_model)
     io("scale_decoder_outputs", s.head.scaled, s.head.tied);
   s.encoder = d;
   s.encoder->layers = encoder_layers;
   d.layers = decoder_layers;
   if (alone) s.decoder.reset();
   if (io.reading()) io.refuse_unknown({"output_past", "is_decoder", "scale_decoder_outputs"});
+}
+
+// T5 (Raffel et al. 2020), and its v1.1 with gated feed-forward layers.
+void t5_config(Config& io, Spec& s) { t5_common(io, s, "relu", true); }
+
+// mT5 (Xue et al. 2021), whose head has no scale.
+void mt5_config(Config& io, Spec& s) { t5_common(io, s, "gated-gelu", false); }
+
+// umT5 (Chung et al. 2023): each layer has its own position biases.
+void umt5_config(Config& io, Spec& s) {
+  s.decoder->position.bias_by_layer = true;
+  t5_common(io, s, "gated-gelu", true);
 }
 
 bool is_gated(const Spec& s) { return s.encoder->ffn.gated; }
@@ -76,6 +90,8 @@ Names stack_names(const std::string& stack, const std::string& ffn) {
       {block + "0.SelfAttention.{q,k,v,o}.weight",
        ours + "attention.{query,key,value,output}.weight"},
       {stack + ".block.0.layer.0.SelfAttention.relative_attention_bias.weight", stack + ".distance",
+       Stored::transposed},
+      {block + "0.SelfAttention.relative_attention_bias.weight", ours + "distance",
        Stored::transposed},
       {block + "0.layer_norm.weight", ours + "norm.attention.input.weight"},
       {block + ffn + ".DenseReluDense.wi.weight", ours + "ffn.up.weight", Stored::plain, is_plain},
@@ -98,21 +114,28 @@ const Names t5_names =
           {"classifier.{weight,bias}", "tagger.output.{weight,bias}"}} +
     names_of_head_of_end();
 
+Family like_t5(const char* model_type, const std::string& stem,
+               void (*config)(Config& io, Spec& spec)) {
+  return {model_type,
+          {{stem + "ForConditionalGeneration", {}},
+           {stem + "ForSequenceClassification", head_of_end(2)},
+           {stem + "ForTokenClassification", labels_of_each()},
+           {stem + "EncoderModel", {.kind = HeadKind::pooled, .pooling = Pooling::mean}},
+           {stem + "ForQuestionAnswering", answer_span()}},
+          config,
+          t5_names,
+          "transformer.",
+          {"encoder.embed_tokens.weight", "decoder.embed_tokens.weight",
+           "layer.1.EncDecAttention.relative_attention_bias.weight"},
+          {},
+          false,
+          "classif"};  // classification_head. and classifier.
+}
+
 }  // namespace
 
-const Family t5 = {"t5",
-                   {{"T5ForConditionalGeneration", {}},
-                    {"T5ForSequenceClassification", head_of_end(2)},
-                    {"T5ForTokenClassification", labels_of_each()},
-                    {"T5EncoderModel", {.kind = HeadKind::pooled, .pooling = Pooling::mean}},
-                    {"T5ForQuestionAnswering", answer_span()}},
-                   t5_config,
-                   t5_names,
-                   "transformer.",
-                   {"encoder.embed_tokens.weight", "decoder.embed_tokens.weight",
-                    "layer.1.EncDecAttention.relative_attention_bias.weight"},
-                   {},
-                   false,
-                   "classif"};  // classification_head. and classifier.
+const Family t5 = like_t5("t5", "T5", t5_config);
+const Family mt5 = like_t5("mt5", "MT5", mt5_config);
+const Family umt5 = like_t5("umt5", "UMT5", umt5_config);
 
 }  // namespace fovea::model

@@ -161,7 +161,7 @@ void Loader::load(Transformer& model) {
       continue;
     }
     if (stored == nullptr) {
-      missing_.push_back(tensor.name);
+      if (!compute_sinusoids(model.spec, item)) missing_.push_back(tensor.name);
       continue;
     }
     used_.insert(stored->name);
@@ -180,6 +180,17 @@ void Loader::load(Transformer& model) {
     if (copied_ > loading_.most_copied) run_queue();
   }
   run_queue();
+}
+
+// Sets a table of sinusoids that files of the family may leave out. Returns false if it is another
+// tensor.
+bool Loader::compute_sinusoids(const Spec& spec, const Item& item) const {
+  Parameter& table = *item.parts[0];
+  if (table.role != Role::sinusoids || !is_buffer(family_, item.tensor.name)) return false;
+  const std::string& name = item.tensor.parts[0];
+  const StackSpec& stack = name.starts_with("encoder.") ? *spec.encoder : *spec.decoder;
+  initialise(table, name, 0, {.stack = &stack});
+  return true;
 }
 
 void Loader::report(std::vector<std::string>& warnings) const {

@@ -69,6 +69,7 @@ class Loader {
   void load_quantized(const Item& item);
   void load_blocks(const Spec& spec, const Item& item);
   void load_full(const Spec& spec, const Item& item);
+  bool compute_sinusoids(const Spec& spec, const Item& item) const;
   void load_columns(const Item& item, const Tensor& value, const Formats& formats);
   PackedWeight packed_later(const Item& item, const Tensor& value, WeightFormat format);
   void queue(const Item& item, std::vector<PackedWeight> weights, bool mapped, bool counted);

@@ -1,5 +1,6 @@
 #include "nn/attention.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
@@ -11,6 +12,11 @@ Norm norm_of(const StackSpec& stack, int64_t heads) {
   const int64_t D = stack.attention.head_width;
   const QueryKeyNorm kind = stack.attention.norm;
   return Norm(stack.norm, kind == QueryKeyNorm::all ? heads * D : D, kind != QueryKeyNorm::none);
+}
+
+bool is_rotated(const StackSpec& stack, int64_t layer) {
+  const auto& unrotated = stack.position.rotary.unrotated;
+  return std::find(unrotated.begin(), unrotated.end(), layer) == unrotated.end();
 }
 
 }  // namespace
@@ -28,6 +34,7 @@ Attention::Attention(const StackSpec& stack, int64_t width, int64_t layer_, Drop
       layer(layer_),
       window(window_of(spec, layer_)),
       across(across_),
+      rotates(is_rotated(stack, layer_)),
       weight_dropout(dropout) {
   if (stack.position.bias != DistanceBias::disentangled || disentangled.shared || across) return;
   const int64_t wide = spec.heads * spec.head_width;
@@ -63,9 +70,19 @@ Tensor Attention::heads_of(const Tensor& projected, const Norm& norm, int64_t he
   const int64_t B = projected.dim(0), T = projected.dim(1), D = projected.dim(2) / heads;
   Tensor y = spec.norm == QueryKeyNorm::all ? norm(projected, projected.dtype()) : projected;
   y = y.view({B, T, heads, D});
-  if (spec.norm == QueryKeyNorm::head) y = norm(y, y.dtype());
-  if (!angles.cosines) return y;
-  return rotate(y, angles.cosines, angles.sines, pass.pairing);
+  const bool by_head = spec.norm == QueryKeyNorm::head;
+  if (by_head && !spec.norm_rotated) y = norm(y, y.dtype());
+  if (angles.cosines) y = rotate(y, angles.cosines, angles.sines, pass.pairing);
+  return by_head && spec.norm_rotated ? norm(y, y.dtype()) : y;
+}
+
+const Angles& Attention::key_angles(const LayerPass& pass) const {
+  static const Angles none;
+  return !rotates ? none : window > 0 ? pass.local_angles : pass.angles;
+}
+
+const Angles& Attention::query_angles(const LayerPass& pass) const {
+  return pass.query_angles.cosines ? pass.query_angles : key_angles(pass);
 }
 
 Attention::KeysValues Attention::of_memory(const Tensor& memory, const LayerPass& pass) const {
@@ -101,12 +118,12 @@ PagedOptions Attention::paged(const KvCache& cache) const {
 }
 
 Tensor Attention::self_attention(const Tensor& x, const LayerPass& pass) const {
-  const Angles& angles = window > 0 ? pass.local_angles : pass.angles;
   const auto [all_q, all_k, all_v] = all_of(x, pass, query, key, value);
   const Tensor q = probed(pass, ProbePoint::What::query,  // [B, T, H, D]
-                          heads_of(all_q, query_norm, spec.heads, angles, pass));
+                          heads_of(all_q, query_norm, spec.heads, query_angles(pass), pass));
   const KeysValues kv = {
-      probed(pass, ProbePoint::What::key, heads_of(all_k, key_norm, spec.kv_heads, angles, pass)),
+      probed(pass, ProbePoint::What::key,
+             heads_of(all_k, key_norm, spec.kv_heads, key_angles(pass), pass)),
       probed(pass, ProbePoint::What::value,
              with_first_values(heads_of(all_v, {}, spec.kv_heads, {}, pass), pass))};
   if (pass.cache == nullptr) {

@@ -20,6 +20,7 @@ struct Attention {
   Norm query_norm, key_norm;
   int64_t layer = 0, window = 0;
   bool across = false;
+  bool rotates = true;     // queries and keys, if the stack has rotary positions
   Dropout weight_dropout;  // probability and substream of the dropout of the attention weights
   Tensor head_factors;     // [H D'], factors of the outputs of the heads; empty = all 1
 
@@ -39,6 +40,10 @@ struct Attention {
     return model::reads_bf16(query) && model::reads_bf16(key) && model::reads_bf16(value) &&
            model::reads_bf16(output);
   }
+
+  // Returns the angles by which the layer rotates its queries and its keys.
+  const Angles& query_angles(const LayerPass& pass) const;
+  const Angles& key_angles(const LayerPass& pass) const;
 
   struct KeysValues {
     Tensor keys, values;  // [B, S, G, D], [B, S, G, D']

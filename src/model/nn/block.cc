@@ -24,15 +24,15 @@ Tensor branch(const Frame& frame, const Tensor& in, const Pass& pass, const Subl
   return dropout(y, pass.dropout_at(frame.drop.probability, frame.drop.substream));
 }
 
-Tensor input_of(const Frame& frame, const Tensor& x, const Pass& pass) {
-  return probed(pass, frame.input, frame.norms.input(x, frame.operands));
+Tensor input_of(const Frame& frame, const Norm& norm, const Tensor& x, const Pass& pass) {
+  return probed(pass, frame.input, norm(x, frame.operands));
 }
 
 // y = sum_norm(added(x, branch(x)))
 template <class Sublayer>
 Tensor residual_sublayer(const Block& block, const Tensor& x, const Frame& frame, const Pass& pass,
                          const Sublayer& sublayer) {
-  const Tensor in = input_of(frame, x, pass);
+  const Tensor in = input_of(frame, frame.norms.input, x, pass);
   // The last product adds the residual if nothing else reads its result.
   const bool reads_output = frame.norms.output.present() || pass.training || pass.probe != nullptr;
   if (block.residual && block.residual_scale == 1 && !reads_output)
@@ -65,6 +65,7 @@ Block::Block(const StackSpec& spec, const DropoutSpec& dropout, int64_t width, i
       parallel(spec.parallel),
       residual(spec.residual),
       residual_scale(spec.residual_scale),
+      sublayer_scale(spec.sublayer_scale),
       attention_dropout(dropout_of(dropout.residual, first_substream, layer, Sublayer::attention)),
       cross_dropout(dropout_of(dropout.residual, kCrossSubstreams, layer, Sublayer::attention)),
       ffn_dropout(dropout_of(dropout.residual, first_substream, layer, Sublayer::ffn)) {
@@ -81,22 +82,27 @@ Block::Block(const StackSpec& spec, const DropoutSpec& dropout, int64_t width, i
   if (spec.ffn.present && spec.layer_scale > 0) ffn_scale = factors;
   if (spec.ffn.present) {
     ffn = FeedForward(spec, width, layer);
-    ffn_norm = Norms(spec.norm, spec.placement, width);
+    if (!spec.one_norm) ffn_norm = Norms(spec.norm, spec.placement, width);
   }
+}
+
+Tensor Block::scaled(const Tensor& y, const Parameter& factors) const {
+  const Tensor z = factors.present() ? scale_columns(y, factors.value) : y;
+  return sublayer_scale == 1 ? z : scale(z, sublayer_scale);
 }
 
 Tensor Block::mix(const Tensor& x, const LayerPass& pass, const Tensor& sum_with) const {
   const auto mixed = [&](const Tensor& with) {
     return std::visit([&](const auto& m) { return m(x, pass, with); }, mixer);
   };
-  if (!attention_scale.present()) return mixed(sum_with);
-  const Tensor y = scale_columns(mixed({}), attention_scale.value);
+  if (!attention_scale.present() && sublayer_scale == 1) return mixed(sum_with);
+  const Tensor y = scaled(mixed({}), attention_scale);
   return sum_with ? add(sum_with, y) : y;
 }
 
 Tensor Block::feed(const Tensor& x, const LayerPass& pass, const Tensor& sum_with) const {
-  if (!ffn_scale.present()) return (*ffn)(x, pass, sum_with);
-  const Tensor y = scale_columns((*ffn)(x, pass), ffn_scale.value);
+  if (!ffn_scale.present() && sublayer_scale == 1) return (*ffn)(x, pass, sum_with);
+  const Tensor y = scaled((*ffn)(x, pass), ffn_scale);
   return sum_with ? add(sum_with, y) : y;
 }
 
@@ -133,8 +139,9 @@ Tensor Block::operator()(const Tensor& x, const LayerPass& pass) const {
   const auto mixes = [&](const Tensor& y, const Tensor& with) { return mix(y, pass, with); };
   const auto feeds = [&](const Tensor& y, const Tensor& with) { return feed(y, pass, with); };
   if (parallel) {
-    const Tensor h = added(x, branch(mixer_frame, input_of(mixer_frame, x, pass), pass, mixes));
-    return add(h, branch(ffn_frame, input_of(ffn_frame, x, pass), pass, feeds));
+    const Tensor h = added(
+        x, branch(mixer_frame, input_of(mixer_frame, attention_norm.input, x, pass), pass, mixes));
+    return add(h, branch(ffn_frame, input_of(ffn_frame, ffn_input_norm(), x, pass), pass, feeds));
   }
   Tensor h =
       probed(pass, at(What::hidden_mid), residual_sublayer(*this, x, mixer_frame, pass, mixes));

@@ -19,7 +19,7 @@ struct Block {
   Parameter attention_scale, ffn_scale;  // [C], factors of the outputs (LayerScale)
   int64_t layer = 0;
   bool parallel = false, residual = true;
-  float residual_scale = 1;
+  float residual_scale = 1, sublayer_scale = 1;
   Dropout attention_dropout, cross_dropout, ffn_dropout;  // dropout of the sublayers' outputs
 
   Block() = default;
@@ -34,7 +34,13 @@ struct Block {
                            const LayerPass& pass);
   // Returns the block of another layer with the same weights.
   Block of_layer(int64_t other) const;
-  // Returns the output of the mixer, plus `sum_with`, if it is not empty.
+  // Returns the norm of the input of the feed-forward layer.
+  const Norm& ffn_input_norm() const {
+    return parallel && !ffn_norm.input.present() ? attention_norm.input : ffn_norm.input;
+  }
+  // Returns y times sublayer_scale and, if present, the factors [C].   y [..., C] -> [..., C]
+  Tensor scaled(const Tensor& y, const Parameter& factors) const;
+  // Returns the output of the mixer, times its factors, plus `sum_with`, if it is not empty.
   // x [B, T, C], normalised -> [B, T, C]
   Tensor mix(const Tensor& x, const LayerPass& pass, const Tensor& sum_with = {}) const;
   // Returns the output of the feed-forward layer, times its factors, plus `sum_with`.

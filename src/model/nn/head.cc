@@ -79,7 +79,7 @@ Tensor Head::features(const Tensor& hidden, const std::vector<Interval>& valid) 
   if (spec.pool_transformed) x = pooled(x, valid);
   if (spec.scaled && spec.kind != HeadKind::pooled)
     x = scale(x, 1.0f / std::sqrt(static_cast<float>(x.dim(-1))));
-  return x;
+  return spec.scale == 1 ? x : scale(x, spec.scale);  // the logits have no bias then
 }
 
 Tensor Head::operator()(const Tensor& hidden, const Parameter& token_embedding,

@@ -6,7 +6,7 @@
 
 namespace fovea::model {
 
-// LayerNorm, RMSNorm or DyT; the identity if it has no weight.   x [..., C] -> [..., C] of dtype
+// LayerNorm, RMSNorm or DyT; the identity if it is not present.   x [..., C] -> [..., C] of dtype
 // `out`
 struct Norm {
   NormSpec spec;
@@ -16,18 +16,20 @@ struct Norm {
   Norm() = default;
   Norm(const NormSpec& norm, int64_t width, bool present = true)
       : spec(norm),
-        weight{present ? Shape{width} : Shape{},
+        weight{present && norm.gain ? Shape{width} : Shape{},
                norm.unit_offset ? Role::gain_minus_one : Role::gain,
                {}},
-        bias{present && norm.bias && norm.kind != NormKind::rms ? Shape{width} : Shape{},
+        bias{present && norm.gain && norm.bias && norm.kind != NormKind::rms ? Shape{width}
+                                                                             : Shape{},
              Role::bias,
              {}},
-        alpha{present && norm.kind == NormKind::dyt ? Shape{1} : Shape{}, Role::tanh_scale, {}} {}
+        alpha{present && norm.kind == NormKind::dyt ? Shape{1} : Shape{}, Role::tanh_scale, {}},
+        present_(present) {}
 
-  bool present() const { return weight.present(); }
+  bool present() const { return present_; }
   Tensor operator()(const Tensor& x, DType out) const {
     if (!present()) return cast(x, out);
-    const Tensor gain = spec.unit_offset ? shift(weight.value, 1) : weight.value;
+    const Tensor gain = gain_of(x);
     switch (spec.kind) {
       case NormKind::rms: return rms_norm(x, gain, spec.epsilon, out);
       case NormKind::dyt: return dynamic_tanh(x, alpha.value, gain, bias.value, out);
@@ -42,6 +44,16 @@ struct Norm {
     visit(f, name + ".bias", bias);
     visit(f, name + ".alpha", alpha);
   }
+
+ private:
+  Tensor gain_of(const Tensor& x) const {
+    if (spec.unit_offset) return shift(weight.value, 1);
+    if (weight.present()) return weight.value;
+    const DType dtype = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
+    return full({x.dim(-1)}, 1, dtype).to(x.device());
+  }
+
+  bool present_ = false;
 };
 
 // The three norms that a sublayer may have: of its input, of its output, and of the sum after it.

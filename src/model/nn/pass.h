@@ -70,6 +70,7 @@ struct LayerPass : Pass {
 
   Angles angles, local_angles;  // local_angles: for layers with a window
   Angles latent_angles;         // for latent attention
+  Angles query_angles;          // of queries that grow with their position; empty = as keys
   Pairing pairing = Pairing::halves;
   Tensor distance_bias;  // see AttentionOptions; with a cache, PagedOptions
   int64_t bias_zero = 0;

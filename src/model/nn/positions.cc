@@ -17,9 +17,14 @@ namespace {
 struct Turns {
   std::vector<float> cosines, sines;  // [rows, pairs]
 
-  void add(const std::vector<float>& frequencies, float factor,
-           const std::vector<float>& positions) {
+  // The sines and cosines are multiplied by the factor, which grows with the position, see
+  // RotarySpec::query_growth.
+  void add(const std::vector<float>& frequencies, float all_factor,
+           const std::vector<float>& positions, float growth = 0, float original = 1) {
     for (const float position : positions) {
+      const float factor =
+          growth == 0 ? all_factor
+                      : all_factor * (1 + growth * math::log(1 + std::floor(position / original)));
       for (const float frequency : frequencies) {
         const math::SineAndCosine turn = math::sine_and_cosine(position * frequency);
         cosines.push_back(static_cast<float>(turn.cosine) * factor);
@@ -209,8 +214,11 @@ Positions::Positions(const StackSpec& stack, int64_t context_, int64_t width, bo
   if (spec.kind == PositionKind::sinusoidal && spec.stored) table = {shape, Role::sinusoids, {}};
   if (spec.kind == PositionKind::rotary && spec.stored)
     table = {{context, attention.head_width}, Role::sinusoids, {}};
-  if (spec.bias == DistanceBias::relative)
-    bias = {{attention.heads, spec.buckets}, Role::position_embedding, {}};
+  const Parameter values{{attention.heads, spec.buckets}, Role::position_embedding, {}};
+  if (spec.bias == DistanceBias::relative && spec.bias_by_layer)
+    layer_biases.assign(static_cast<size_t>(stack.layers), values);
+  else if (spec.bias == DistanceBias::relative)
+    bias = values;
   if (spec.bias == DistanceBias::disentangled) {
     bias = {{spec.buckets, width}, Role::position_embedding, {}};
     bias_norm = Norm(stack.norm, width, spec.disentangled.norm);
@@ -248,10 +256,21 @@ void Positions::prepare(LayerPass& pass, int64_t T, const Tensor& positions,
   if (spec.kind == PositionKind::rotary) prepare_angles(pass, T, positions, device);
   if (spec.bias == DistanceBias::none) return;
   if (spec.bias == DistanceBias::disentangled) return prepare_distances(pass, T);
+  if (layer_biases.empty()) prepare_bias(pass, T, bias, device);
+}
+
+void Positions::prepare_layer(LayerPass& pass, int64_t layer, int64_t T,
+                              const Device& device) const {
+  if (!layer_biases.empty())
+    prepare_bias(pass, T, layer_biases[static_cast<size_t>(layer)], device);
+}
+
+void Positions::prepare_bias(LayerPass& pass, int64_t T, const Parameter& values,
+                             const Device& device) const {
   const int64_t N = pass.cache != nullptr ? pass.cache->total() : T;
   pass.bias_zero = N - 1;
-  pass.distance_bias =
-      cast(bias_by_distance(N).to(device), pass.compute == DType::f64 ? DType::f64 : DType::f32);
+  pass.distance_bias = cast(bias_by_distance(N, values).to(device),
+                            pass.compute == DType::f64 ? DType::f64 : DType::f32);
 }
 
 // Scaled frequencies may depend on the length of the whole text, so each text has its own angles.
@@ -267,13 +286,17 @@ void Positions::prepare_angles(LayerPass& pass, int64_t T, const Tensor& positio
   }
   RotarySpec local;
   local.theta = spec.rotary.local_theta;
-  Turns turns, local_turns, latent_turns;
+  Turns turns, local_turns, latent_turns, query_turns;
   const auto add_rows = [&](int64_t begin, int64_t end, int64_t length) {
     std::vector<float> values;
     for (int64_t i = begin; i < end; ++i)
       values.push_back(static_cast<float>(positions ? positions.data_as<int32_t>()[i] : i));
     turns.add(rotary_frequencies(spec.rotary, turned, length), rotary_attention_factor(spec.rotary),
               values);
+    if (const float growth = spec.rotary.query_growth; growth > 0)
+      query_turns.add(rotary_frequencies(spec.rotary, turned, length),
+                      rotary_attention_factor(spec.rotary), values, growth,
+                      static_cast<float>(spec.rotary.original_context));
     if (local.theta > 0) local_turns.add(rotary_frequencies(local, turned, length), 1, values);
     if (latent.rotary > 0)
       latent_turns.add(rotary_frequencies(spec.rotary, latent.rotary, length),
@@ -299,6 +322,7 @@ void Positions::prepare_angles(LayerPass& pass, int64_t T, const Tensor& positio
   }
   pass.angles = turns.angles(turned / 2, device);
   pass.local_angles = local.theta > 0 ? local_turns.angles(turned / 2, device) : pass.angles;
+  if (spec.rotary.query_growth > 0) pass.query_angles = query_turns.angles(turned / 2, device);
   if (latent.rotary > 0) pass.latent_angles = latent_turns.angles(latent.rotary / 2, device);
 }
 
@@ -317,7 +341,7 @@ void Positions::prepare_distances(LayerPass& pass, int64_t T) const {
   pass.distance_rows = tensor_of(rows, {2 * T - 1});
 }
 
-Tensor Positions::bias_by_distance(int64_t N) const {
+Tensor Positions::bias_by_distance(int64_t N, const Parameter& values) const {
   const int64_t H = attention.heads, distances = 2 * N - 1;
   if (spec.bias == DistanceBias::alibi) {
     Tensor slopes = empty({H, distances});
@@ -341,7 +365,7 @@ Tensor Positions::bias_by_distance(int64_t N) const {
     for (int64_t row = 0; row < units * H; ++row)
       data[row * distances + n] = static_cast<int32_t>(row % H * spec.buckets) + bucket;
   }
-  return embedding(indices, bias.value.view({H * spec.buckets, 1})).view({units, H, distances});
+  return embedding(indices, values.value.view({H * spec.buckets, 1})).view({units, H, distances});
 }
 
 }  // namespace fovea::model

@@ -17,7 +17,8 @@ struct Positions {
   bool causal = false;
   Parameter table;  // [offset + context, C]: learned, or sinusoids stored in the checkpoint
   Parameter bias;   // [H, buckets]; of disentangled attention, vectors [buckets, C]
-  Norm bias_norm;   // of the vectors
+  std::vector<Parameter> layer_biases;  // [H, buckets] of each layer, instead of `bias`
+  Norm bias_norm;                       // of the vectors
 
   Positions() = default;
   Positions(const StackSpec& stack, int64_t context, int64_t width, bool causal);
@@ -29,10 +30,15 @@ struct Positions {
   void prepare(LayerPass& pass, int64_t T, const Tensor& positions,
                const Device& device = cpu_device()) const;
 
+  // Sets the relative position bias of a layer, if it is not that of all layers. T as above.
+  void prepare_layer(LayerPass& pass, int64_t layer, int64_t T, const Device& device) const;
+
   template <class Visitor>
   void each(Visitor& f, const std::string& name) {
     visit(f, name + ".position", table);
     visit(f, name + ".distance", bias);
+    for (size_t i = 0; i < layer_biases.size(); ++i)
+      visit(f, name + "." + std::to_string(i) + ".distance", layer_biases[i]);
     bias_norm.each(f, name + ".norm.distance");
   }
 
@@ -41,9 +47,11 @@ struct Positions {
   void prepare_angles(LayerPass& pass, int64_t T, const Tensor& positions,
                       const Device& device) const;
   void prepare_distances(LayerPass& pass, int64_t T) const;
+  void prepare_bias(LayerPass& pass, int64_t T, const Parameter& values,
+                    const Device& device) const;
   // Returns the biases [H, 2N - 1], or one such table per unit, for the distances key - query from
-  // -(N - 1) to N - 1.
-  Tensor bias_by_distance(int64_t N) const;
+  // -(N - 1) to N - 1. The values of relative positions are [H, buckets].
+  Tensor bias_by_distance(int64_t N, const Parameter& values) const;
 };
 
 // Returns the positions of tokens that count from 0 in each document: i32 [B, T].

@@ -62,6 +62,7 @@ Tensor Stack::operator()(Tensor x, const Pass& given, const Tensor& given_positi
     x = probed(pass, ProbePoint::What::hidden, i, std::move(x));
     pass.first_values = first;
     pass.new_values = first ? nullptr : &first;
+    positions.prepare_layer(pass, i, x.dim(1), x.device());
     x = Block::recomputed(block(i), x, pass);
   }
   if (pass.cache != nullptr) pass.cache->end();

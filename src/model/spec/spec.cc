@@ -83,6 +83,9 @@ void complete_layer_groups(const std::string& name, StackSpec& s) {
         "spec: {}.layer_groups is {} with layers that differ by mixers, windows, dense_layers or "
         "first_norm; expected 0",
         name, s.layer_groups);
+  check(s.position.rotary.unrotated.empty() && !s.position.bias_by_layer,
+        "spec: {}.layer_groups is {} with position.rotary.unrotated or bias_by_layer; expected 0",
+        name, s.layer_groups);
 }
 
 // Returns the rotary part with its defaults, after checking it.
@@ -121,8 +124,18 @@ RotarySpec complete_rotary(const std::string& name, const Spec& whole, const Sta
         name);
   check(r.scaling != RotaryScaling::yarn || r.theta > 1,
         "spec: {}.position.rotary.theta is {}; expected more than 1 for yarn", name, r.theta);
-  if (r.original_context == 0 && r.scaling != RotaryScaling::none)
+  if (r.original_context == 0 && (r.scaling != RotaryScaling::none || r.query_growth > 0))
     r.original_context = whole.context;
+  check(r.query_growth == 0 || (r.share == 1 && s.attention.windows.empty() && !latent &&
+                                r.unrotated.empty() && s.attention.norm == QueryKeyNorm::none),
+        "spec: {}.position.rotary.query_growth is {}; expected 0, or share 1 and neither windows, "
+        "latent attention, unrotated layers nor norms of queries",
+        name, r.query_growth);
+  std::sort(r.unrotated.begin(), r.unrotated.end());
+  for (const int64_t layer : r.unrotated)
+    check(layer < s.layers,
+          "spec: {}.position.rotary.unrotated contains layer {}; expected at most {}", name, layer,
+          s.layers - 1);
   return r;
 }
 
@@ -163,7 +176,7 @@ void complete_position(const std::string& name, const Spec& whole, StackSpec& s)
   plain.kind = p.kind;
   plain.bias = p.bias;
   if (p.bias == DistanceBias::relative) {
-    plain.buckets = p.buckets, plain.distance = p.distance;
+    plain.buckets = p.buckets, plain.distance = p.distance, plain.bias_by_layer = p.bias_by_layer;
     check(p.distance > p.buckets / 2, "spec: {}.position.distance is {}; expected more than {}",
           name, p.distance, p.buckets / 2);
   }
@@ -257,6 +270,10 @@ void complete(const std::string& name, const Spec& whole, StackSpec& s) {
   check(a.heads % a.kv_heads == 0, "spec: kv_heads {} does not divide heads {}; expected a divisor",
         a.kv_heads, a.heads);
   if (!a.bias) a.key_bias = true;  // it has no effect then
+  if (a.norm == QueryKeyNorm::none || s.position.kind != PositionKind::rotary)
+    a.norm_rotated = false;
+  check(a.norm != QueryKeyNorm::all || !a.norm_rotated,
+        "spec: {}.attention.norm_rotated is true with norm all; expected false", name);
   if (s.ffn.width == 0) s.ffn.width = 4 * whole.width;
   complete_mixers(name, whole, s);
   complete_windows(name, s);
@@ -268,6 +285,11 @@ void complete(const std::string& name, const Spec& whole, StackSpec& s) {
         name, s.placement.input, s.placement.output, s.placement.sum);
   check(!s.parallel || (s.residual && s.ffn.present),
         "spec: parallel sublayers need residual and ffn.present; expected both true");
+  check(!s.one_norm || s.parallel, "spec: {}.one_norm is true without parallel; expected false",
+        name);
+  check(s.sublayer_scale == 1 || !whole.encoder || !whole.decoder,
+        "spec: {}.sublayer_scale is {} with an encoder and a decoder; expected 1", name,
+        s.sublayer_scale);
   if (!s.ffn.present) s.ffn = {.present = false};  // the other fields have no effect
   if (!s.ffn.bias) s.ffn.inner_bias = true;        // it has no effect then
   check(s.residual || !s.zero_outputs,
@@ -277,7 +299,10 @@ void complete(const std::string& name, const Spec& whole, StackSpec& s) {
         "spec: {}.init_scale is {} with zero_outputs; expected one of them", name, s.init_scale);
   check(s.residual || s.residual_scale == 1,
         "spec: {}.residual_scale is {} without residual; expected 1", name, s.residual_scale);
-  if (s.norm.kind == NormKind::rms) s.norm.bias = true;  // it has no effect: RMSNorm has no bias
+  check(s.norm.gain || (s.norm.kind != NormKind::dyt && !s.norm.unit_offset),
+        "spec: {}.norm.gain is false with dyt or unit_offset; expected true", name);
+  // It has no effect: RMSNorm has no bias, nor has a norm without gains.
+  if (s.norm.kind == NormKind::rms || !s.norm.gain) s.norm.bias = true;
   if (s.norm.kind == NormKind::dyt)
     s.norm.epsilon = NormSpec().epsilon;  // nor has this one: DyT does not divide
   else
@@ -288,7 +313,8 @@ void complete(const std::string& name, const Spec& whole, StackSpec& s) {
 
 void complete(HeadSpec& h) {
   const bool words = h.kind == HeadKind::language_model, whole = h.kind == HeadKind::sequence;
-  if (!words) h.tied = false;
+  if (!words) h.tied = false, h.scale = 1;
+  check(h.scale == 1 || !h.bias, "spec: head.scale is {} with bias; expected 1", h.scale);
   if (words || h.kind == HeadKind::pooled) {
     check(h.labels == 0, "spec: head.labels is {}; expected 0 for this kind of head", h.labels);
   } else {

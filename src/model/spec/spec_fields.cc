@@ -61,6 +61,11 @@ void visit(RotarySpec& r, OptionVisitor& v, const FieldScope& p) {
       r.short_factors, 1e-3, kAnyFactor);
   v.numbers(p.field("long_factors", "long_factors", "longrope factors of long texts, one per pair"),
             r.long_factors, 1e-3, kAnyFactor);
+  v.number(p.field("query_growth", "query_growth",
+                   "growth of queries with the logarithm of their position; 0 = none"),
+           r.query_growth, 0, kAnyFactor);
+  v.integers(p.field("unrotated", "unrotated_layers", "layers without rotary positions"),
+             r.unrotated, 0, 4095);
 }
 
 void visit(PositionSpec& s, OptionVisitor& v, const FieldScope& p) {
@@ -78,6 +83,9 @@ void visit(PositionSpec& s, OptionVisitor& v, const FieldScope& p) {
             65536);
   v.integer(p.field("distance", "position_distance", "distances of at least N share a bucket"),
             s.distance, 4, kMost);
+  v.boolean(p.field("bias_by_layer", "distance_bias_by_layer",
+                    "each layer has its own values of relative distances"),
+            s.bias_by_layer);
   DisentangledSpec& d = s.disentangled;
   v.boolean(p.field("disentangled.content_to_position", "content_to_position",
                     "disentangled scores have products of queries and distances"),
@@ -96,6 +104,7 @@ void visit(NormSpec& n, OptionVisitor& v, const FieldScope& p) {
   v.choice(p.field("kind", "norm", "kind of normalisation"), n.kind, {"layer", "rms", "dyt"});
   v.number(p.field("epsilon", "norm_epsilon", "added to the variance"), n.epsilon, 0, 1);
   v.boolean(p.field("bias", "norm_bias", "LayerNorm and DyT add a bias"), n.bias);
+  v.boolean(p.field("gain", "norm_gain", "LayerNorm and RMSNorm have gains and biases"), n.gain);
   v.boolean(p.field("unit_offset", "norm_unit_offset", "the gain is 1 + weight"), n.unit_offset);
   v.boolean(p.field("epsilon_outside", "norm_epsilon_outside",
                     "epsilon is added to the deviation instead"),
@@ -123,6 +132,9 @@ void visit(AttentionSpec& a, OptionVisitor& v, const FieldScope& p) {
             a.output_bias);
   v.choice(p.field("norm", "query_key_norm", "norm of queries and keys"), a.norm,
            {"none", "head", "all"});
+  v.boolean(p.field("norm_rotated", "query_key_norm_rotated",
+                    "the norm of queries and keys follows their rotation"),
+            a.norm_rotated);
   v.number(p.field("scale", "attention_scale", "scale of the scores; 0 = 1 / sqrt(head width)"),
            a.scale, 0, kAnyFactor);
   v.number(p.field("softcap", "attention_softcap", "bound of the scores; 0 = none"), a.softcap, 0,
@@ -237,6 +249,8 @@ void visit(StackSpec& s, OptionVisitor& v, const FieldScope& p) {
   v.boolean(p.field("placement.sum", "post_norm", "norm on the sum after a sublayer"),
             s.placement.sum);
   v.boolean(p.field("parallel", "parallel", "attention and feed-forward side by side"), s.parallel);
+  v.boolean(p.field("one_norm", "one_norm", "parallel sublayers read the output of one norm"),
+            s.one_norm);
   v.boolean(p.field("embedding_norm", "embedding_norm", "norm on the embeddings"),
             s.embedding_norm);
   v.boolean(p.field("first_norm", "first_norm", "norm on the input of the first attention"),
@@ -249,6 +263,8 @@ void visit(StackSpec& s, OptionVisitor& v, const FieldScope& p) {
   v.number(p.field("residual_scale", "residual_scale",
                    "factor of a sublayer's input in the sum (DeepNorm's alpha)"),
            s.residual_scale, 1e-3, kAnyFactor);
+  v.number(p.field("sublayer_scale", "sublayer_scale", "factor of a sublayer's output"),
+           s.sublayer_scale, 1e-3, kAnyFactor);
   v.number(p.field("init_scale", "init_scale",
                    "factor of initial ffn, value and output weights (DeepNorm's beta); 0 = off"),
            s.init_scale, 0, kAnyFactor);
@@ -321,6 +337,7 @@ void visit(HeadSpec& h, OptionVisitor& v) {
   v.boolean(field("head.pool_transformed", "pool_transformed",
                   "pool the outputs of the head's extra layer instead of its inputs"),
             h.pool_transformed);
+  v.number(field("head.scale", "head_scale", "factor of the logits"), h.scale, 1e-6, kAnyFactor);
   v.boolean(field("head.scaled", "head_scaled", "multiply hidden states by width^-1/2"), h.scaled);
   v.number(field("head.softcap", "head_softcap", "bound of the logits; 0 = none"), h.softcap, 0,
            kAnyFactor);
@@ -346,6 +363,8 @@ void visit(Spec& s, OptionVisitor& v) {
             s.token_types, 0, 1024);
   v.boolean(field("scaled_embedding", "scaled_embedding", "multiply embeddings by sqrt(width)"),
             s.scaled_embedding);
+  v.number(field("embedding_scale", "embedding_scale", "factor of the embeddings of tokens"),
+           s.embedding_scale, 1e-6, kAnyFactor);
   visit(s.input, v);
   visit(s.encoder, v, {"encoder", "encoder_"}, "a stack with bidirectional attention");
   visit(s.decoder, v, {"decoder", ""}, "a stack with causal attention");

@@ -71,8 +71,10 @@ Tensor token_vectors(const Transformer& model, const Tensor& ids, const Paramete
   Tensor x = table.packed ? embedding(ids, table.packed)
                           : embedding(ids, table.value, model.spec.padding);  // [B, T, C]
   if (x.dtype() == DType::bf16) x = cast(x, DType::f32);  // a table that was not widened on load
-  if (!model.spec.scaled_embedding) return x;
-  return scale(x, std::sqrt(static_cast<float>(model.spec.width)));
+  const float root =
+      model.spec.scaled_embedding ? std::sqrt(static_cast<float>(model.spec.width)) : 1.0f;
+  const float factor = root * model.spec.embedding_scale;
+  return factor == 1 ? x : scale(x, factor);
 }
 
 Tensor Transformer::embed(const Sequence& sequence, const Parameter& table) const {

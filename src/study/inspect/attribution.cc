@@ -37,7 +37,8 @@ Direction head_direction(const model::Transformer& model, int32_t one, int32_t o
   const std::vector<float> rows =
       to_floats(table.packed ? embedding(ids, table.packed) : embedding(ids, table.value));
   const size_t C = rows.size() / 2;
-  const double factor = head.spec.scaled ? 1 / std::sqrt(static_cast<double>(C)) : 1;
+  const double factor =
+      head.spec.scale * (head.spec.scaled ? 1 / std::sqrt(static_cast<double>(C)) : 1);
   Direction g(C);
   for (size_t c = 0; c < C; ++c) g[c] = factor * (double{rows[c]} - double{rows[C + c]});
   if (head.output.bias.present()) {
@@ -108,7 +109,8 @@ class WayBack {
     const Tensor alone = zeros({1, H, H * D});  // row h: the output of head h, and 0 elsewhere
     for (int64_t h = 0; h < H; ++h) copy_elements(alone, h * H * D + h * D, rows.heads, h * D, D);
     double sum = 0;
-    for (const auto& row : product_rows(block.mixer_output(), alone, block.attention_scale)) {
+    for (const auto& row :
+         product_rows(block, block.mixer_output(), alone, block.attention_scale)) {
       found_.heads[l].push_back(dot(g, row));
       sum += found_.heads[l].back();
     }

@@ -26,9 +26,10 @@ double scale_of(const model::NormSpec& spec, const std::vector<double>& x) {
 
 FrozenNorm::FrozenNorm(const model::Norm& norm, const std::vector<float>& row)
     : factor(row.size(), 1.0) {
-  if (!norm.weight.present()) return;
+  if (!norm.present()) return;
   const std::vector<double> x(row.begin(), row.end());
-  const std::vector<float> gain = to_floats(norm.weight.value);
+  const std::vector<float> gain =
+      norm.weight.present() ? to_floats(norm.weight.value) : std::vector<float>(row.size(), 1.0f);
   if (norm.bias.present()) {
     const std::vector<float> added = to_floats(norm.bias.value);
     bias.assign(added.begin(), added.end());

@@ -102,7 +102,7 @@ std::vector<std::vector<TokenValue>> written_by(const Inspection::State& all, co
   const Tensor alone = zeros({1, n, W}), values = tensor_of(of.values, {n, D});
   for (int64_t i = 0; i < n; ++i) copy_elements(alone, i * W + head * D, values, i * D, D);
   std::vector<float> written;
-  for (const auto& row : product_rows(block.mixer_output(), alone, block.attention_scale))
+  for (const auto& row : product_rows(block, block.mixer_output(), alone, block.attention_scale))
     written.insert(written.end(), row.begin(), row.end());
   written.resize(static_cast<size_t>((n + 1) * C));
   return raised_tokens(all.logits_of(run.stack->norm(tensor_of(written, {n + 1, C}), DType::f32)),
@@ -172,9 +172,8 @@ RotaryAngles rotary_angles(const Inspection& inspection, model::AttentionKind ki
   const model::Block& block = *held;
   const model::LayerPass& pass = run.pass;
   const auto* attention = block.mixer_as<model::Attention>();
-  const model::Angles& angles = attention == nullptr    ? pass.latent_angles
-                                : attention->window > 0 ? pass.local_angles
-                                                        : pass.angles;
+  const model::Angles& angles =
+      attention == nullptr ? pass.latent_angles : attention->key_angles(pass);
   if (!angles.cosines || !block.attends())
     fail(ErrorKind::Unsupported, "layer: {} rotates no queries; expected rotary positions", layer);
   return {angles.cosines.dim(1), pass.pairing == Pairing::halves, to_floats(angles.cosines),

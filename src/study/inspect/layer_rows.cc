@@ -21,14 +21,13 @@ LayerRows layer_rows(const Inspection::State& all, model::AttentionKind kind, in
   return rows;
 }
 
-std::vector<std::vector<double>> product_rows(const model::Linear& layer, const Tensor& x,
-                                              const model::Parameter& factors) {
+std::vector<std::vector<double>> product_rows(const model::Block& block, const model::Linear& layer,
+                                              const Tensor& x, const model::Parameter& factors) {
   const NoGradient off;
   const int64_t R = x.dim(1), K = x.dim(2);
   const Tensor and_zero = zeros({1, R + 1, K});  // the last row gives the bias
   copy_elements(and_zero, 0, x, 0, R * K);
-  Tensor y = layer(and_zero);
-  if (factors.present()) y = scale_columns(y, factors.value);
+  const Tensor y = block.scaled(layer(and_zero), factors);
   const int64_t C = y.dim(2);
   const HostValues<float> values(y);
   std::vector<std::vector<double>> rows(static_cast<size_t>(R));

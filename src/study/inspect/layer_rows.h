@@ -16,8 +16,9 @@ struct LayerRows {
 LayerRows layer_rows(const Inspection::State& all, model::AttentionKind kind, int64_t layer,
                      int64_t token);
 
-// Returns the rows of x [1, R, in] through the matrix of a layer, without its bias: [R][out].
-std::vector<std::vector<double>> product_rows(const model::Linear& layer, const Tensor& x,
-                                              const model::Parameter& factors);
+// Returns the rows of x [1, R, in] through the matrix of a layer of a block, without its bias,
+// times the factors and the block's sublayer_scale: [R][out].
+std::vector<std::vector<double>> product_rows(const model::Block& block, const model::Linear& layer,
+                                              const Tensor& x, const model::Parameter& factors);
 
 }  // namespace fovea::study

@@ -38,7 +38,7 @@ void find_promoted(const Inspection::State& all, const StackRun& run, const mode
   const FrozenNorm output(block.ffn_norm.output, to_floats(rows.fed)),
       last(run.stack->norm, to_floats(row_of(run.stream.back(), token)));
   std::vector<float> written;
-  for (std::vector<double>& row : product_rows(block.ffn->down, alone, block.ffn_scale)) {
+  for (std::vector<double>& row : product_rows(block, block.ffn->down, alone, block.ffn_scale)) {
     std::vector<double> p = output.of(std::move(row));
     if (rows.fed_sum) p = FrozenNorm(block.ffn_norm.sum, to_floats(rows.fed_sum)).of(std::move(p));
     p = last.of(std::move(p));

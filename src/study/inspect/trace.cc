@@ -48,12 +48,18 @@ Tensor shifted(const Tensor& labels) {
 }
 
 // Returns the decoder's input for these labels: the start token and all labels but the last.
-Tensor read_before(const Tensor& labels, int32_t start, int32_t padding) {
+Tensor read_before(const Tensor& labels, const TraceInput& input) {
   const int64_t T = labels.dim(1);
   const HostValues<int32_t> label(labels);
+  const auto is_padding = [&](int32_t id) { return id == -100 || id == input.padding; };
+  const auto first = [&](int64_t begin) {
+    int64_t last = begin + T - 1;
+    while (last > begin && is_padding(label[last])) --last;
+    return input.starts_with_last_label ? label[last] : input.start;
+  };
   return tensor_from<int32_t>(labels.shape(), [&](int64_t i) {
-    const int32_t before = i % T == 0 ? start : label[i - 1];
-    return before == -100 ? padding : before;
+    const int32_t before = i % T == 0 ? first(i) : label[i - 1];
+    return before == -100 ? input.padding : before;
   });
 }
 
@@ -144,7 +150,7 @@ Outcome run(const model::Transformer& model, const TraceInput& input, model::Pas
   }
   pass.mask.valid.clear();
   Tensor ids = full({pass.memory.dim(0), 1}, input.start, DType::i32);
-  if (input.labels) ids = read_before(input.labels, input.start, input.padding);
+  if (input.labels) ids = read_before(input.labels, input);
   return {model.logits(model.decode({ids, {}, {}, {}}, pass)), input.labels, ids};
 }
 

@@ -24,6 +24,7 @@ struct TraceInput {
   // head with one output per sequence.
   Tensor labels;
   int32_t start = 0, padding = 0;  // a decoder's first token, and the token that replaces -100
+  bool starts_with_last_label = false;  // see Family
   bool gradients = false;
   // As in TraceOptions.
   std::vector<std::string> what;

@@ -182,6 +182,7 @@ TraceTensors run(const model::Model& model, const TraceOptions& options, const T
   const model::Origin& origin = model::parts_of(model).origin;
   input.start = model::configured_id(origin, "decoder_start_token_id").value_or(0);
   input.padding = model::configured_id(origin, "pad_token_id").value_or(0);
+  input.starts_with_last_label = origin.family != nullptr && origin.family->starts_with_last_label;
   if (options.gradients && !input.labels) {
     check_field(
         model.spec().head.kind == model::HeadKind::language_model, "gradients",

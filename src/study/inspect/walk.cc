@@ -185,7 +185,7 @@ void layer_steps(Steps& steps, const Inspection::State& all, const WalkQuery& qu
               : SublayerSteps{"recurrence_output", "recurrence_output_norm", "recurrence_stream"};
   if (block.parallel) {
     steps.add(mixer.output, shape, row(What::mixer_output));
-    const Tensor y = normed(steps, block.ffn_norm.input, x, "ffn_norm", shape);
+    const Tensor y = normed(steps, block.ffn_input_norm(), x, "ffn_norm", shape);
     ffn_step(steps, *block.ffn, y, row(What::mlp_hidden), run.tokens());
     steps.add("ffn_output", shape, row(What::mlp_output));
     steps.add("ffn_stream", shape, next);
@@ -235,7 +235,7 @@ void embedding_steps(Steps& steps, const Inspection::State& all, const WalkQuery
   }
   const Tensor row = row_of(run.stream[0], query.token);
   const bool projects = run.stack->projection.weight.present();
-  if (run.stack->embedding_norm.weight.present())
+  if (run.stack->embedding_norm.present())
     steps.add("embedding_norm", {T, C},
               projects ? run.stack->embedding_norm(sum, sum.dtype()) : row);
   if (projects) steps.add("projection", {T, model.spec.width}, row);
@@ -246,7 +246,7 @@ void output_steps(Steps& steps, const Inspection::State& all, const WalkQuery& q
   const std::vector<int64_t> shape{run.tokens(), all.model.spec.width};
   const Tensor row = row_of(run.output, query.token);
   steps.add("final_stream", shape, row_of(run.stream.back(), query.token));
-  if (run.stack->norm.weight.present()) steps.add("final_norm", shape, row);
+  if (run.stack->norm.present()) steps.add("final_norm", shape, row);
   if (query.kind != model::AttentionKind::self ||
       all.model.spec.head.kind != model::HeadKind::language_model)
     return;

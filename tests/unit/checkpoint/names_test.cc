@@ -87,6 +87,26 @@ TEST(Names, RoundTripFusedAndTransposedTensors) {
   EXPECT_EQ(back[1].data_as<float>()[1], 6);
 }
 
+// Two queries, a key and a value for each of two key-value heads.
+TEST(Names, RoundTripPartsThatAlternateByKeyValueHeads) {
+  FileTensor rule = {"qkv", Stored::by_head, {"q", "k", "v"}, 2};
+  const std::vector<Tensor> parts = {tensor_of({1, 2, 3, 4}, {4, 1}), tensor_of({5, 6}, {2, 1}),
+                                     tensor_of({7, 8}, {2, 1})};
+  const std::vector<Shape> shapes = {{4, 1}, {2, 1}, {2, 1}};
+  const Tensor file = to_file(rule, parts);
+  EXPECT_EQ(to_floats(file), (std::vector<float>{1, 2, 5, 7, 3, 4, 6, 8}));
+  const auto back = from_file(rule, file, shapes);
+  for (size_t i = 0; i < parts.size(); ++i) EXPECT_EQ(to_floats(back[i]), to_floats(parts[i]));
+}
+
+TEST(Names, RoundTripHeadsWithSwappedHalves) {
+  const FileTensor rule = {"q", Stored::swapped_halves, {"q"}, 4};
+  const Tensor values = tensor_of({1, 2, 3, 4, 5, 6, 7, 8}, {8});
+  const Tensor file = to_file(rule, {values});
+  EXPECT_EQ(to_floats(file), (std::vector<float>{3, 4, 1, 2, 7, 8, 5, 6}));
+  EXPECT_EQ(to_floats(from_file(rule, file, {{8}})[0]), to_floats(values));
+}
+
 TEST(Names, DoNotTransposeABias) {
   const FileTensor rule = {"b", Stored::transposed, {"a", "b"}};
   EXPECT_EQ(to_file(rule, {tensor_of({1, 2}, {2}), tensor_of({3}, {1})}).shape(), Shape{3});

@@ -72,6 +72,7 @@ INSTANTIATE_TEST_SUITE_P(
         {"epsilon_0", "gpt2", [](Spec& s) { s.decoder->norm.epsilon = 0; }},
         {"dropout", "gpt2", [](Spec& s) { s.dropout = {0.1f, 0.2f, 0.3f}; }},
         {"deviation", "gpt2", [](Spec& s) { s.init_deviation = 0.07f; }},
+        {"one_kv_head", "gpt_bigcode", [](Spec& s) { s.decoder->attention.kv_heads = 1; }},
         {"llama_with_biases", "llama",
          [](Spec& s) {
            StackSpec& d = *s.decoder;
@@ -107,7 +108,6 @@ INSTANTIATE_TEST_SUITE_P(
         {"output_norm", "fovea", [](Spec& s) { s.decoder->placement.output = true; }},
         {"parallel", "fovea", [](Spec& s) { s.decoder->parallel = true; }},
         {"final_norm", "fovea", [](Spec& s) { s.decoder->final_norm = false; }},
-        {"kv_heads", "fovea", [](Spec& s) { s.decoder->attention.kv_heads = 1; }},
         {"head_width", "fovea", [](Spec& s) { s.decoder->attention.head_width = 2; }},
         {"window", "fovea", [](Spec& s) { s.decoder->attention.windows = {3}; }},
         {"attention_bias", "fovea", [](Spec& s) { s.decoder->attention.bias = false; }},

@@ -85,6 +85,39 @@ TEST(ValidSpecs, FillSharedExpertsAndGroups) {
   EXPECT_EQ(write_spec(validated(s)), without);
 }
 
+TEST(ValidSpecs, RefuseCombinationsOfThePartsOfFamilies) {
+  expect_refused(
+      small_decoder(),
+      {{[](Spec& s) { s.decoder->one_norm = true; }, {"one_norm is true without parallel"}},
+       {[](Spec& s) { s.head.scale = 2, s.head.bias = true; }, {"head.scale is 2 with bias"}},
+       {[](Spec& s) { s.decoder->norm.gain = false, s.decoder->norm.unit_offset = true; },
+        {"norm.gain is false with dyt or unit_offset"}},
+       {[](Spec& s) {
+          s.decoder->position.kind = PositionKind::rotary;
+          s.decoder->position.rotary.unrotated = {2};
+        },
+        {"rotary.unrotated contains layer 2; expected at most 1"}},
+       {[](Spec& s) {
+          s.decoder->position.kind = PositionKind::rotary;
+          s.decoder->position.rotary.query_growth = 0.5f;
+          s.decoder->attention.windows = {3};
+        },
+        {"query_growth is 0.5; expected 0, or"}},
+       {[](Spec& s) {
+          s.decoder->position.kind = PositionKind::rotary;
+          s.decoder->attention.norm = QueryKeyNorm::all;
+          s.decoder->attention.norm_rotated = true;
+        },
+        {"norm_rotated is true with norm all"}},
+       {[](Spec& s) {
+          s.decoder->layer_groups = 1;
+          s.decoder->position = {.kind = PositionKind::rotary, .rotary = {.unrotated = {1}}};
+        },
+        {"layer_groups is 1 with position.rotary.unrotated"}}});
+  expect_refused(small_both(), {{[](Spec& s) { s.decoder->sublayer_scale = 0.5f; },
+                                 {"sublayer_scale is 0.5 with an encoder and a decoder"}}});
+}
+
 // Models that compute the same results have the same Spec.
 TEST(ValidSpecs, ResetFieldsWithoutEffect) {
   const std::function<void(Spec&)> changes[] = {
@@ -107,6 +140,9 @@ TEST(ValidSpecs, ResetFieldsWithoutEffect) {
       [](Spec& s) { s.source_vocabulary = s.vocabulary; },
       [](Spec& s) { s.input.size = 32; },
       [](Spec& s) { s.input.frames = 32; },
+      [](Spec& s) { s.decoder->attention.norm_rotated = true; },
+      [](Spec& s) { s.decoder->position.bias_by_layer = true; },
+      [](Spec& s) { s.decoder->position.rotary.unrotated = {1}; },
   };
   int n = 0;
   for (const auto& change : changes) {

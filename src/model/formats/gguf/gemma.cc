@@ -69,6 +69,14 @@ void common(Config& io, Spec& s) {
   d.ffn.activation = Activation::gelu_tanh;
 }
 
+void gguf_gemma_config(Config& io, Spec& s) {
+  s.decoder->norm.unit_offset = true;
+  s.scaled_embedding = true;
+  gguf_llama_shape(io, s);
+  s.decoder->ffn.activation = Activation::gelu_tanh;
+  gguf_refuse_unknown(io);
+}
+
 void gguf_gemma2_config(Config& io, Spec& s) {
   common(io, s);
   score_scale(io, s, 46);
@@ -123,6 +131,7 @@ Family gemma_embedding() {
 
 }  // namespace
 
+const Family gguf_gemma = gguf_architecture("gemma", gguf_gemma_config, shifted_gains);
 const Family gguf_gemma2 = gguf_architecture("gemma2", gguf_gemma2_config, shifted_gains);
 const Family gguf_gemma3 = gguf_architecture("gemma3", gguf_gemma3_config, shifted_gains);
 const Family gguf_gemma_embedding = gemma_embedding();

@@ -45,7 +45,22 @@ constexpr std::array kPairs = {Pair{&gguf_llama, &llama},
                                Pair{&gguf_nomic_bert_moe, &nomic_bert},
                                Pair{&gguf_jina_bert_v3, &jina_embeddings_v3},
                                Pair{&gguf_gemma_embedding, &gemma3},
-                               Pair{&gguf_t5_encoder, &t5}};
+                               Pair{&gguf_t5_encoder, &t5},
+                               Pair{&gguf_gemma, &gemma},
+                               Pair{&gguf_granite, &granite},
+                               Pair{&gguf_arcee, &arcee},
+                               Pair{&gguf_smollm3, &smollm3},
+                               Pair{&gguf_ernie4_5, &ernie4_5},
+                               Pair{&gguf_glm4, &glm4},
+                               Pair{&gguf_exaone4, &exaone4},
+                               Pair{&gguf_olmoe, &olmoe},
+                               Pair{&gguf_seed_oss, &seed_oss},
+                               Pair{&gguf_starcoder2, &starcoder2},
+                               Pair{&gguf_stablelm, &stablelm},
+                               Pair{&gguf_phi2, &phi},
+                               Pair{&gguf_nemotron, &nemotron},
+                               Pair{&gguf_command_r, &cohere},
+                               Pair{&gguf_cohere2, &cohere2}};
 
 std::string all_names() {
   std::vector<std::string> names;

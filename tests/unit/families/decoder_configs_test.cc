@@ -1,0 +1,199 @@
+// What families of decoders read from config.json, beyond the checkpoints of the parity tests: keys
+// that are missing or have older spellings, and settings that are refused by name.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "base/error.h"
+#include "families/registry.h"
+#include "support/expect_error.h"
+
+namespace fovea::model {
+namespace {
+
+using Json = nlohmann::json;
+using Layers = std::vector<int64_t>;
+
+Spec decoder_of(const Json& config) {
+  Config reader(config, "config.json");
+  Spec spec;
+  describe(reader, family_named(config.at("model_type"), "config.json"), spec);
+  return spec;
+}
+
+// Returns a config with the keys of LLaMA's sizes and `more`.
+Json like_llama(const char* family, const Json& more = Json::object()) {
+  Json config = {{"model_type", family},   {"vocab_size", 50},         {"hidden_size", 48},
+                 {"num_hidden_layers", 4}, {"num_attention_heads", 6}, {"num_key_value_heads", 2},
+                 {"head_dim", 8},          {"intermediate_size", 64}};
+  config.update(more);
+  return config;
+}
+
+const Json kFalcon = {{"model_type", "falcon"},
+                      {"vocab_size", 50},
+                      {"hidden_size", 48},
+                      {"num_hidden_layers", 2},
+                      {"num_attention_heads", 6}};
+const Json kMpt = {
+    {"model_type", "mpt"}, {"vocab_size", 50}, {"d_model", 48}, {"n_layers", 2}, {"n_heads", 6}};
+const Json kGptNeo = {{"model_type", "gpt_neo"},
+                      {"vocab_size", 50},
+                      {"hidden_size", 48},
+                      {"num_layers", 3},
+                      {"num_heads", 6}};
+
+// Returns the config with other values of some keys.
+Json updated(Json config, const Json& more) {
+  config.update(more);
+  return config;
+}
+
+TEST(DecoderConfigs, AreRefusedByNameWhereFoveaComputesSomethingElse) {
+  const std::vector<std::pair<Json, std::string>> cases = {
+      {like_llama("gemma", {{"use_bidirectional_attention", true}}),
+       "use_bidirectional_attention is true"},
+      {like_llama("cohere", {{"use_qk_norm", true}}), "use_qk_norm is true"},
+      {like_llama("smollm3", {{"use_sliding_window", true}}), "use_sliding_window is true"},
+      {like_llama("olmoe", {{"clip_qkv", 8.0}}), "clip_qkv is 8.0"},
+      {like_llama("stablelm", {{"qk_layernorm", true}}), "qk_layernorm is true"},
+      {like_llama("ernie4_5_moe", {{"use_bias", true}}), "use_bias is true"},
+      {like_llama("hunyuan_v1_dense", {{"use_cla", true}}), "use_cla is true"},
+      {like_llama("granite", {{"rope_interleaved", true}}), "rope_interleaved is not known"},
+      {updated(kFalcon, {{"alibi", true}}), "alibi is true"},
+      {updated(kFalcon, {{"new_decoder_architecture", true}, {"parallel_attn", false}}),
+       "parallel_attn is false"},
+      {updated(kMpt, {{"attn_config", {{"clip_qkv", 6}}}}), "attn_config: clip_qkv is 6"},
+      {updated(kMpt, {{"attn_config", {{"alibi", false}}}}), "attn_config: alibi is false"},
+      {updated(kMpt, {{"no_bias", false}}), "no_bias is false"},
+  };
+  for (const auto& [config, text] : cases) {
+    SCOPED_TRACE(config.dump());
+    expect_error(ErrorKind::Unsupported, {text}, [&, &given = config] { decoder_of(given); });
+  }
+}
+
+TEST(DecoderConfigs, AreRefusedIfTheyAreDamaged) {
+  const std::vector<std::pair<Json, std::string>> cases = {
+      {like_llama("smollm3", {{"no_rope_layers", {1, 0}}}),
+       "no_rope_layers has 2 numbers; expected 4"},
+      {updated(kGptNeo, {{"attention_types", Json::array({Json::array({{"global"}, 2})})}}),
+       "attention_types is"},
+      {updated(kGptNeo, {{"attention_types", "local"}}), "attention_types is"},
+      {like_llama("ministral3"), "rope_parameters is missing"},
+      {like_llama("granite", {{"logits_scaling", -1}}), "logits_scaling is -1"},
+      {like_llama("dots1", {{"num_experts_per_tok", 2}}), "n_routed_experts is missing"},
+  };
+  for (const auto& [config, text] : cases) {
+    SCOPED_TRACE(config.dump());
+    expect_error(ErrorKind::BadFile, {text}, [&, &given = config] { decoder_of(given); });
+  }
+}
+
+TEST(DecoderConfigs, GemmaMeansTheTanhApproximationByGelu) {
+  const Spec spec = decoder_of(like_llama("gemma", {{"hidden_act", "gelu"}}));
+  EXPECT_EQ(spec.decoder->ffn.activation, Activation::gelu_tanh);
+  EXPECT_TRUE(can_express(gemma, spec));
+  EXPECT_EQ(decoder_of(like_llama("gemma", {{"head_dim", nullptr}})).decoder->attention.head_width,
+            256);
+}
+
+TEST(DecoderConfigs, LeaveLayersWithoutPositions) {
+  const auto unrotated = [](const Json& config) {
+    return decoder_of(config).decoder->position.rotary.unrotated;
+  };
+  EXPECT_EQ(unrotated(like_llama("smollm3")), (Layers{3}));
+  EXPECT_EQ(unrotated(like_llama("smollm3", {{"no_rope_layer_interval", 2}})), (Layers{1, 3}));
+  EXPECT_EQ(unrotated(like_llama("smollm3", {{"no_rope_layers", {0, 1, 1, 0}}})), (Layers{0, 3}));
+  EXPECT_EQ(unrotated(like_llama("cohere2")), (Layers{3}));
+  EXPECT_EQ(unrotated(like_llama("cohere2", {{"sliding_window_pattern", 2}})), (Layers{1, 3}));
+  EXPECT_EQ(unrotated(like_llama("exaone4")), (Layers{3}));
+  EXPECT_EQ(unrotated(like_llama("exaone4", {{"sliding_window", nullptr}})), Layers{});
+}
+
+TEST(DecoderConfigs, OfOlmo3ScalePositionsOfGlobalLayersOnly) {
+  const Spec spec = decoder_of(like_llama(
+      "olmo3",
+      {{"rope_theta", 300000},
+       {"rope_scaling",
+        {{"rope_type", "yarn"}, {"factor", 8.0}, {"original_max_position_embeddings", 512}}}}));
+  const RotarySpec& rotary = spec.decoder->position.rotary;
+  EXPECT_EQ(rotary.scaling, RotaryScaling::yarn);
+  EXPECT_EQ(rotary.theta, 300000);
+  EXPECT_EQ(rotary.local_theta, 500000);  // transformers uses rope_theta once
+  EXPECT_EQ(spec.decoder->attention.windows, (Layers{4096, 4096, 4096, 0}));
+}
+
+TEST(DecoderConfigs, OfHunyuanHaveAnAlphaThatRaisesTheta) {
+  const Spec spec = decoder_of(like_llama("hunyuan_v1_dense", {{"rope_scaling",
+                                                                {{"type", "dynamic"},
+                                                                 {"alpha", 1000.0},
+                                                                 {"factor", 1.0},
+                                                                 {"mscale", 1.0},
+                                                                 {"beta_fast", 32}}}}));
+  const RotarySpec& rotary = spec.decoder->position.rotary;
+  EXPECT_EQ(rotary.scaling, RotaryScaling::none);
+  EXPECT_NEAR(rotary.theta, 1e4 * std::pow(1000.0, 8.0 / 6.0), 1e3);
+  EXPECT_TRUE(can_express(hunyuan_v1_dense, spec));
+}
+
+TEST(DecoderConfigs, OfErnieListTheLayersWithExperts) {
+  const auto dense = [](const Json& more) {
+    return decoder_of(like_llama("ernie4_5_moe", more)).decoder->ffn.experts.dense_layers;
+  };
+  EXPECT_EQ(dense(Json::object()), (Layers{0}));
+  EXPECT_EQ(dense({{"moe_layer_start_index", 0}}), Layers{});
+  EXPECT_EQ(dense({{"moe_layer_interval", 2}, {"moe_layer_end_index", 2}}), (Layers{0, 2, 3}));
+  EXPECT_EQ(dense({{"moe_layer_start_index", 2}, {"moe_layer_end_index", -1}}), (Layers{0, 1}));
+}
+
+TEST(DecoderConfigs, OfFalconHaveOneOrSeveralKeyValueHeads) {
+  const auto shape = [](const Json& more) {
+    const StackSpec d = *decoder_of(updated(kFalcon, more)).decoder;
+    EXPECT_TRUE(can_express(falcon, decoder_of(updated(kFalcon, more)))) << more.dump();
+    return std::tuple(d.attention.kv_heads, d.parallel, d.one_norm);
+  };
+  EXPECT_EQ(shape(Json::object()), std::tuple(1, true, true));
+  EXPECT_EQ(shape({{"multi_query", false}}), std::tuple(6, true, true));
+  EXPECT_EQ(shape({{"multi_query", false}, {"parallel_attn", false}}), std::tuple(6, false, false));
+  const Json grouped = {{"new_decoder_architecture", true}, {"num_kv_heads", 2}};
+  EXPECT_EQ(shape(grouped), std::tuple(2, true, false));
+  EXPECT_EQ(shape(updated(grouped, {{"num_ln_in_parallel_attn", 1}})), std::tuple(2, true, true));
+}
+
+TEST(DecoderConfigs, AreWrittenAsTheyWereRead) {
+  const std::vector<std::pair<const Family*, Json>> cases = {
+      {&phi, like_llama("phi", {{"partial_rotary_factor", 1.0}})},
+      {&glm4, like_llama("glm4", {{"rope_parameters", {{"rope_theta", 5000.0}}}})},
+      {&granite,
+       like_llama("granite", {{"logits_scaling", 6.0}, {"attention_multiplier", 0.015625}})},
+      {&granitemoeshared, like_llama("granitemoeshared", {{"shared_intermediate_size", 0}})},
+      {&nanochat,
+       like_llama("nanochat", {{"head_dim", nullptr}, {"final_logit_softcapping", nullptr}})},
+      {&nanochat, like_llama("nanochat", {{"head_dim", nullptr}})},
+      {&gpt_neo, kGptNeo},
+      {&mpt, kMpt},
+      {&dots1, like_llama("dots1", {{"n_routed_experts", 4},
+                                    {"num_experts_per_tok", 2},
+                                    {"first_k_dense_replace", 0}})},
+      {&qwen2_moe,
+       like_llama("qwen2_moe", {{"use_sliding_window", true}, {"decoder_sparse_step", 2}})},
+      {&ministral, like_llama("ministral", {{"sliding_window", nullptr}})},
+      {&seed_oss, like_llama("seed_oss")},
+      {&nemotron, like_llama("nemotron")},
+  };
+  for (const auto& [family, config] : cases) {
+    SCOPED_TRACE(config.dump());
+    Json given = config;
+    if (family == &gpt_neo)
+      given["attention_types"] = Json::parse(R"([[["global", "local"], 1], [["local"], 1]])");
+    EXPECT_TRUE(can_express(*family, decoder_of(given)));
+  }
+}
+
+}  // namespace
+}  // namespace fovea::model
