@@ -29,6 +29,7 @@ class Internal(Error, RuntimeError): ...
 NAMED = {
     "train": ("from", "data", "out"),
     "train_embedder": ("model", "data", "out"),
+    "mine_negatives": ("pairs",),
     "trace": ("text", "ids"),
     "embed": ("prompt_name",),
 }

@@ -102,6 +102,7 @@ from .planning import flops_of_hours, inference_memory, plan, plan_hosts
 from .serving import Server, serve
 from .training import (
     finetune,
+    mine_negatives,
     plan_training,
     train,
     train_embedder,
@@ -168,6 +169,7 @@ __all__ = [
     "kaplan_loss_of_size",
     "linear_probe",
     "load",
+    "mine_negatives",
     "model_use",
     "nn",
     "no_gradient",

@@ -11,6 +11,7 @@ from . import _fovea
 from ._docs import documented
 from ._hub import resolved
 from .data import MemoryFiles
+from .encoder import Encoder
 from .environment import Environment, replies_of
 from .model import Model
 
@@ -19,7 +20,12 @@ if TYPE_CHECKING:
 
     from ._fovea import Tensor, TrainPlan, TrainProgress, TrainResult
     from ._hub import Path
-    from ._options import TrainEmbedderOptions, TrainOptions, TrainTokenizerOptions
+    from ._options import (
+        MineNegativesOptions,
+        TrainEmbedderOptions,
+        TrainOptions,
+        TrainTokenizerOptions,
+    )
 
     Stops = bool | None  # False ends the run
     Loss = Callable[[Tensor, Tensor], Tensor]
@@ -153,6 +159,23 @@ def train_embedder(
     given: dict[str, Any] = {**options, "model": resolved(model), "out": os.fspath(out)}
     given["data"] = MemoryFiles(os.path.join(given["out"], "data")).path_of("data", data)
     return _fovea.train_embedder(given, on_plan, _reporter(on_step, on_evaluation, verbose))
+
+
+@documented("mine_negatives")
+def mine_negatives(
+    encoder: Encoder,
+    pairs: Any,
+    *,
+    corpus: Sequence[str] = (),
+    reranker: _fovea.Reranker | None = None,
+    **options: Unpack[MineNegativesOptions],
+) -> _fovea.MinedNegatives:
+    """Finds hard negatives of pairs among their positives and further texts, the corpus.
+
+    reranker: scores the candidates; its scores are those of a teacher.
+    """
+    path = os.fspath(pairs)
+    return _fovea.mine_negatives(encoder._embedder, list(corpus), reranker, pairs=path, **options)
 
 
 @documented("train_tokenizer")

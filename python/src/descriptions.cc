@@ -14,6 +14,7 @@
 #include "fovea/infer/embed.h"
 #include "fovea/infer/engine.h"
 #include "fovea/infer/evaluate_retrieval.h"
+#include "fovea/infer/mine_negatives.h"
 #include "fovea/infer/search.h"
 #include "fovea/infer/transcribe.h"
 #include "fovea/infer/translate.h"
@@ -116,6 +117,7 @@ const std::map<std::string, nb::list (*)()>& all() {
       {"probe", [] { return described(study::ProbeOptions()); }},
       {"train", [] { return described(train::TrainOptions(), model::Spec()); }},
       {"train_embedder", [] { return described(train::EmbedderTraining()); }},
+      {"mine_negatives", [] { return described(infer::MiningOptions()); }},
       {"train_tokenizer", [] { return described(text::TokenizerTraining()); }},
       {"plan", [] { return described(train::PlanOptions()); }},
       {"spec", [] { return described(model::Spec()); }},

@@ -12,6 +12,7 @@
 #include "fovea/evaluate_tasks.h"
 #include "fovea/infer/embed.h"
 #include "fovea/infer/evaluate_retrieval.h"
+#include "fovea/infer/mine_negatives.h"
 #include "fovea/infer/translation_scores.h"
 #include "fovea/study/evaluate_sentences.h"
 #include "fovea/study/linear_probe.h"
@@ -125,15 +126,20 @@ nb::dict dict_of_estimates(const std::vector<std::pair<std::string, infer::Estim
   return by_name;
 }
 
+using Scorer = std::function<std::vector<float>(const std::string& query,
+                                                const std::vector<std::string>& texts)>;
+Scorer scorer_of(const infer::Reranker* reranker) {
+  if (reranker == nullptr) return {};
+  return [reranker = *reranker](const std::string& query, const std::vector<std::string>& texts) {
+    return reranker.score(query, texts);
+  };
+}
+
 template <class Model>
 infer::RetrievalEvaluation retrieval_of(const Model& model, const infer::Reranker* reranker,
                                         const nb::kwargs& given) {
   auto data = options_from<infer::RetrievalData>(given);
-  if (reranker != nullptr)
-    data.reranker = [reranker = *reranker](const std::string& query,
-                                           const std::vector<std::string>& texts) {
-      return reranker.score(query, texts);
-    };
+  data.reranker = scorer_of(reranker);
   return call([model, data] { return infer::evaluate_retrieval(model, data); });
 }
 
@@ -174,6 +180,32 @@ void add_data_sets(nb::module_& module) {
         });
       },
       nb::arg("embedder"), nb::arg("options"));
+}
+
+infer::MinedNegatives mined_negatives(const infer::Embedder& embedder,
+                                      const std::vector<std::string>& corpus,
+                                      const infer::Reranker* reranker, const nb::kwargs& given) {
+  auto options = options_from<infer::MiningOptions>(given);
+  options.corpus = corpus;
+  options.reranker = scorer_of(reranker);
+  return call([embedder, options] { return infer::mine_negatives(embedder, options); });
+}
+
+void add_mining(nb::module_& module) {
+  using infer::MinedNegatives, infer::MinedPair;
+  nb::class_<MinedPair>(module, "MinedPair", "A pair of texts and its hard negatives.")
+      .def_ro("anchor", &MinedPair::anchor)
+      .def_ro("positive", &MinedPair::positive)
+      .def_ro("negatives", &MinedPair::negatives, "By descending score.")
+      .def_ro("scores", &MinedPair::scores, "Those of the positive and of the negatives.");
+  nb::class_<MinedNegatives>(module, "MinedNegatives", "Pairs with their hard negatives.")
+      .def_ro("pairs", &MinedNegatives::pairs)
+      .def_ro("incomplete", &MinedNegatives::incomplete, "Pairs with too few negatives.")
+      .def_ro("by_margin", &MinedNegatives::by_margin, "Candidates that the margin left out.")
+      .def_ro("by_relative_margin", &MinedNegatives::by_relative_margin)
+      .def_ro("by_max_score", &MinedNegatives::by_max_score);
+  module.def("mine_negatives", &mined_negatives, nb::arg("embedder"), nb::arg("corpus"),
+             nb::arg("reranker").none(), nb::arg("options"));
 }
 
 void add_probe(nb::module_& module) {
@@ -237,6 +269,7 @@ void add_evaluation(nb::module_& module) {
   add_similarity(module);
   add_probe(module);
   add_data_sets(module);
+  add_mining(module);
 }
 
 }  // namespace fovea::python

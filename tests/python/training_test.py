@@ -170,6 +170,13 @@ class Training(TestCase):
         pairs.write_text("a house\ta small house\ntwo\ttwo words\nrain\tit rains\nhill\tthe mountain\n", encoding="utf-8")
         result = fovea.train_embedder(GOLDENS / "sentence_model", str(pairs), self.folder() / "run", batch=2)
         self.assertGreater(result.step, 0)
+        encoder, judge = fovea.Encoder(GOLDENS / "sentence_model"), fovea.Reranker(str(GOLDENS / "cross_encoder"))
+        mined = fovea.mine_negatives(encoder, pairs, corpus=["the fox"], reranker=judge, negatives=2)
+        self.assertEqual([pair.anchor for pair in mined.pairs], ["a house", "two", "rain", "hill"])
+        self.assertEqual({(len(pair.negatives), len(pair.scores)) for pair in mined.pairs}, {(2, 3)})
+        self.assertEqual(mined.incomplete, 0)
+        with self.assertRaisesRegex(fovea.InvalidArgument, "loss: kl, but .* has pairs"):
+            fovea.train_embedder(GOLDENS / "sentence_model", str(pairs), self.folder() / "other", loss="kl")
 
     def test_ctrl_c_saves(self):
         data, out = self.data(), self.folder() / "run"

@@ -1,8 +1,12 @@
 """fovea embed --train: a small model learns examples of each kind and is saved as a complete directory."""
 import json
+import os
 import shutil
+import subprocess
+import unittest
 
-from support import ROOT, FoveaTest, fovea
+from memory_test import SANITIZED
+from support import ENVIRONMENT, FOVEA, ROOT, FoveaTest, fovea
 
 MODEL = ROOT / "tests/goldens/sentence_model"
 WORDS = ["fox", "eye", "light", "bird", "night", "day"]
@@ -30,6 +34,54 @@ class EmbedTrain(FoveaTest):
         self.assertGreater(found["spearman"], found["spearman_before"])
         measured = json.loads(self.ok(fovea("embed", self.folder / "scored.csv-40", "--evaluate", pairs, "--json")).stdout)
         self.assertAlmostEqual(measured["spearman"], found["spearman"], places=3)
+
+    def test_each_loss_is_learned(self):
+        scored = "sentence1,sentence2,score\n" + "".join(f"the {w},a {v},{i}\n" for i, (w, v) in enumerate(zip(WORDS, WORDS[1:] + WORDS[:1])))
+        for loss in ("cosent", "angle"):
+            self.learns(f"{loss}.csv", scored, "--loss", loss)
+        triplets = "query\tpositive\tnegative_1\tnegative_2\tscores\n" + "".join(
+            f"the {w}\ta {w}\tnever {v}\ton {w}\t[2, -1, 0]\n" for w, v in zip(WORDS, WORDS[1:] + WORDS[:1]))
+        for loss in ("angle", "triplet", "margin_mse", "kl"):
+            self.learns(f"{loss}.tsv", triplets, "--loss", loss, *(("--margin", "1") if loss == "triplet" else ()))
+        self.learns("gist.tsv", triplets, "--loss", "gist", "--temperature", "0.2", "--guide", ROOT / "tests/goldens/embedder_losses/model")
+
+    @unittest.skipIf(SANITIZED, "sanitizers take memory")
+    def test_a_large_batch_takes_the_memory_of_a_small_one(self):
+        pairs = self.file("many.tsv", "".join(f"the {w} {v} {u} sees\ta {w} {v} {u} ?\n" for w in WORDS * 4 for v in WORDS for u in WORDS))
+
+        def peak(batch):
+            command = [FOVEA, "embed", MODEL, "--train", pairs, "--out", self.folder / f"batch-{batch}", "--batch", str(batch)]
+            with subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+                _, status, usage = os.wait4(process.pid, 0)
+                process.returncode = os.waitstatus_to_exitcode(status)
+            self.assertEqual(process.returncode, 0)
+            return usage.ru_maxrss
+        self.assertLess(peak(864), 1.5 * peak(16))
+
+    def test_mined_negatives_are_trained(self):
+        pairs = self.file("pairs.tsv", "".join(f"the {w}\t{w} sees ?\n" for w in WORDS))
+        more = self.file("more.txt", "the fox and the bird\nlight falls on the eye\nnever in the night\n")
+        mined = self.folder / "mined.jsonl"
+        judge = ROOT / "tests/goldens/cross_encoder"
+        done = json.loads(self.ok(fovea("embed", MODEL, more, "--mine", pairs, "--negatives", "2", "--rerank", judge, "--out", mined, "--json")).stdout)
+        self.assertEqual((done["pairs"], done["incomplete"]), (6, 0))
+        rows = [json.loads(line) for line in mined.read_text().splitlines()]
+        self.assertEqual(list(rows[0]), ["anchor", "positive", "negative_1", "negative_2", "scores"])
+        scored = [json.loads(line) for line in self.ok(fovea("rerank", judge, "--query", rows[0]["anchor"], "--json", input="\n".join(
+            [rows[0]["positive"], rows[0]["negative_1"]]).encode())).stdout.splitlines()][0]["results"]
+        self.assertEqual([round(s, 5) for s in rows[0]["scores"][:2]], [round(each["score"], 5) for each in sorted(scored, key=lambda r: r["index"])])
+        self.ok(fovea("embed", MODEL, "--train", mined, "--loss", "kl", "--out", self.folder / "distilled", "--epochs", "1"))
+        lines = self.ok(fovea("embed", MODEL, "--mine", pairs, "--max-score", "-2"))
+        self.assertEqual(lines.stdout, b"")
+        self.assertIn(b"6 pairs with fewer negatives are left out", lines.stderr)
+
+    def test_invalid_mining_is_refused(self):
+        pairs = self.file("pairs.tsv", "".join(f"the {w}\t{w} sees ?\n" for w in WORDS))
+        self.refused(fovea("embed", MODEL, "--negatives", "2", input=b"x"), 2, "--negatives", "--mine")
+        self.refused(fovea("embed", MODEL, "--mine", pairs, "--batch", "2"), 2, "--mine: cannot be combined with --batch")
+        self.refused(fovea("embed", MODEL, "--mine", pairs, "--range-max", "2"), 2, "--negatives: 3, but the range has 2 ranks")
+        self.refused(fovea("embed", MODEL, "--mine", self.file("scored.csv", "a,b,1\n")), 2, "has scored pairs")
+        self.refused(fovea("embed", ROOT / "tests/goldens/sparse_model", "--mine", pairs), 2, "--mine: expected a model of one dense vector per text")
 
     def test_the_saved_directory_is_complete(self):
         self.ok(self.train("pairs.tsv", "fox\tthe fox\nbird\ta bird\n"))
@@ -84,6 +136,11 @@ class EmbedTrain(FoveaTest):
         self.refused(fovea("embed", MODEL, "--dry-run", input=b"x"), 2, "--dry-run", "--train")
         self.refused(self.train("bad.tsv", "a\tb\nc\n"), 2, "bad.tsv:2")
         self.refused(self.train("none.tsv", ""), 2, "no examples")
+        self.refused(self.train("pairs.tsv", "a\tb\n", "--loss", "triplet"), 2, "--loss: triplet, but ", "has pairs; expected triplets")
+        self.refused(self.train("pairs.tsv", "a\tb\n", "--loss", "gist"), 2, "--guide: not given with --loss gist")
+        self.refused(self.train("pairs.tsv", "a\tb\n", "--margin", "1"), 2, "--margin: given with --loss ranking")
+        self.refused(self.train("triplets.tsv", "a\tb\tc\n", "--loss", "kl"), 2, "triplets.tsv:1: has 0 scores of a teacher")
+        self.refused(fovea("embed", MODEL, "--margin", "1", input=b"x"), 2, "--margin: requires --train")
         self.refused(self.train("pairs.tsv", "a\tb\n", "--matryoshka", "11"), 2, "--matryoshka: 11; expected 1 to")
         self.refused(self.train("pairs.tsv", "a\tb\n", "--validation", self.folder / "none"), 2, "none")
         self.refused(fovea("embed", MODEL, "--train", self.text), 2, "--out")

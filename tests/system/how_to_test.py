@@ -130,6 +130,9 @@ class HowTo(FoveaTest):
     def test_serve_for_other_programs(self):
         self.how_to()
 
+    def test_train_an_embedder(self):
+        self.how_to()
+
     def test_embed_and_search(self):
         self.how_to()
 

@@ -226,6 +226,9 @@ def verb_cases(w):
     scored.write_text("".join(f"the fox sees {i * i}\t{'of the eye what light'[i:]} falls\t{i * 7 % 5}\n" for i in range(12)))
     related = w.folder / "related.tsv"
     related.write_text("".join(f"the fox {i}\tthe eye {i}\n" for i in range(12)))
+    mined = w.folder / "mined.tsv"
+    words = "fox eye light bird night day".split()
+    mined.write_text("".join(f"the {words[i % 6]} {words[i // 2]}\t{words[i // 2]} on {words[i % 5]}\tnever {words[i % 4]} {words[i // 3]}\n" for i in range(12)))
     lines = w.folder / "lines.txt"
     lines.write_text("the fox sees\nwhat light falls on it and on the eye of a fox\nthe eye\n")
     questions = w.folder / "asked.txt"
@@ -266,6 +269,9 @@ def verb_cases(w):
         ("embed", "evaluate"): [sentences, "--evaluate", scored],
         ("embed", "explain"): [sentences, lines, "--explain", "the fox"],
         ("embed", "train"): [sentences, "--train", related, "--out", w.folder / "embedder", "--batch", 4, "--learning-rate", "0.01"],
+        ("embed", "train triplets"): [sentences, "--train", mined, "--out", w.folder / "embedder_of_triplets", "--batch", 4, "--learning-rate", "0.01",
+                                      "--loss", "gist", "--guide", sentences],
+        ("embed", "mine"): [sentences, lines, "--mine", mined, "--negatives", 2, "--sampling", "random", "--range-max", 6],
         ("embed", "train scores"): [sentences, "--train", scored, "--out", w.folder / "embedder_of_scores", "--batch", 4, "--learning-rate", "0.01"],
         ("classify", "texts"): [classifiers / "texts", lines],
         ("classify", "several"): [classifiers / "several", lines],
@@ -317,6 +323,8 @@ def verb_values(w):
         "--max-length-factor": ["0.1"], "--max-tokens": [3], "--sequences": [1], "--format": ["json"], "--prompt-name": ["query"], "--dimensions": [2],
         "--normalize": ["false"], "--precision": ["int8"], "--batch-tokens": [8], "--top": [1], "--evaluate": [w.folder / "scored.tsv"], "--pooling": ["all"],
         "--explain": ["eye"], "--train": [w.folder / "related.tsv"], "--validation": [w.folder / "scored.tsv"], "--epochs": [2], "--batch": [2], "--learning-rate": ["0.05"],
+        "--margin": ["0.001"], "--relative-margin": ["0.001"], "--guide": [GOLDENS / "embedder_losses/model"], "--mine": [w.folder / "related.tsv"],
+        "--negatives": [1], "--range-min": [1], "--range-max": [3], "--max-score": ["0.5"], "--sampling": ["top"], "--loss": ["ranking"],
         "--warmup": ["0.9"], "--weight-decay": ["0.9"], "--matryoshka": ["4"], "--learn-pooling": ["layers"], "--evaluate-every": [1], "--patience": [1],
         "--moments": ["8bit"], "--freeze": ["*norm*"], "--lora": [2], "--lora-targets": ["query"], "--lora-dropout": ["0.5"], "--lora-base": ["int8"],
         "--method": ["rollout"], "--baseline": ["zero"], "--integration-steps": [3], "--removed-share": ["0.7"], "--random-choices": [3],

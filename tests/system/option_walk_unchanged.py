@@ -47,6 +47,7 @@ OTHERS = {
     ("translate", "--adapter"): {"*": "the adapter is that of another model"},
     ("embed", "--sparse"): {"sparse": "the model is sparse", "*": "the model is dense"},
     ("embed", "--normalize"): {"images": "the value is the default"},
+    ("embed", "--loss"): {"train": "the value is the default"},
     ("embed", "--evaluate"): {"evaluate": "the value is the same"},
     ("embed", "--seed"): {"*": "the texts have the same words for the model"},
     ("classify", "--raw"): {"regression": "a number has no other form"},

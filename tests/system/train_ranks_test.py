@@ -137,6 +137,19 @@ class TrainRanks(FoveaTest):
         for found in folders[1:]:
             self.assertEqual(found, folders[0])
 
+    def test_each_loss_of_an_embedder_keeps_the_bits(self):
+        rows = self.file("triplets.tsv", "query\tpositive\tnegative\tscores\n" + "".join(
+            f"the fox {i}\tthe eye {i % 7}\tlight {' falls' * (i % 5)}\t[{i % 4}, -{i % 3}]\n" for i in range(24)))
+        for loss, more in (("kl", ()), ("angle", ()), ("gist", ("--guide", ROOT / "tests/goldens/embedder_losses/model"))):
+            folders = []
+            for ranks in (1, 3):
+                out = self.folder / f"{loss}-{ranks}"
+                self.ok(self.on_ranks(ranks, "embed", ROOT / "tests/goldens/sentence_model", "--train", rows, "--batch", 12, "--loss", loss, *more,
+                                      "--learning-rate", "0.001", "--out", out))
+                folders.append(digests(out))
+            self.assertTrue(folders[0])
+            self.assertEqual(folders[1], folders[0], loss)
+
     def test_shards_of_the_optimizer_keep_the_bits(self):
         small = (self.text, *SMALL, "--batch", 5)
         for name, more in (("adamw", ()), ("muon", ("--optimizer", "muon")), ("adafactor", ("--optimizer", "adafactor")),

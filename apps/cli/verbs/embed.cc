@@ -12,6 +12,7 @@
 #include "cli/reports/images.h"
 #include "cli/reports/similarity.h"
 #include "cli/reports/vectors.h"
+#include "cli/verbs/embed_mine.h"
 #include "cli/verbs/embed_retrieval.h"
 #include "cli/verbs/embed_train.h"
 #include "cli/verbs/images.h"
@@ -41,7 +42,9 @@ class EmbedCommand : public Command {
                 "of the lines of other files and of standard input too. With "
                 "--evaluate: measures how well similarities of vectors agree with human scores. "
                 "With --explain: prints what the similarity of each line to another text rests on. "
-                "With --train: trains an embedder and writes it to --out.") {}
+                "With --train: trains an embedder and writes it to --out. "
+                "With --mine: finds hard negatives of pairs for the training, also among the lines "
+                "of the files.") {}
 
   void declare(OptionTable& table) override {
     table.add(model_argument(model_));
@@ -86,11 +89,13 @@ class EmbedCommand : public Command {
                               "of the line's tokens",
                               other_)));
     training_.declare(table);
+    mining_.declare(table);
     table.show_only({"MODEL",           "FILE",          "--out",        "--format",
                      "--precision",     "--prompt-name", "--dimensions", "--normalize",
                      "--dtype",         "--sparse",      "--evaluate",   "--explain",
                      "--train",         "--validation",  "--epochs",     "--batch",
-                     "--learning-rate", "--temperature", "--dry-run",    "--seed"});
+                     "--learning-rate", "--loss",        "--dry-run",    "--seed",
+                     "--mine",          "--negatives"});
   }
 
   int run(const OptionTable& table) override {
@@ -100,6 +105,16 @@ class EmbedCommand : public Command {
       if (strict) open();
       return training_.run(model_, out_, json, arguments);
     }
+    if (table.given("--mine")) {
+      allow_only(table, "--mine",
+                 {"MODEL", "FILE", "--out", "--dtype", "--adapter", "--margin", "--relative-margin",
+                  "--seed"});
+      if (const ModelUse use = model_use(model_);
+          use == ModelUse::images || use == ModelUse::sparse || use == ModelUse::multi_vector)
+        throw UsageError("--mine: expected a model of one dense vector per text");
+      return mining_.run(open(), files_, out_, training_.mining(), json);
+    }
+    table.refuse_without("--mine");
     table.refuse_without("--train");
     if (table.given("--pooling") && !table.given("--evaluate"))
       throw UsageError("--pooling: requires --evaluate");
@@ -134,7 +149,8 @@ class EmbedCommand : public Command {
   }
 
   bool runs_on_ranks(const OptionTable& table) const override {
-    return table.given("--train") || (!table.given("--evaluate") && !arrays());
+    return table.given("--train") ||
+           (!table.given("--evaluate") && !table.given("--mine") && !arrays());
   }
 
  private:
@@ -278,6 +294,7 @@ class EmbedCommand : public Command {
   std::vector<std::string> files_;
   infer::EmbedOptions options_;
   EmbedderTrainRequest training_;
+  MiningRequest mining_;
   study::ExplainOptions explain_;
   int format_ = 0, precision_ = 0, weights_ = 0, role_ = 0, poolings_ = 0;
   int64_t top_ = 0;

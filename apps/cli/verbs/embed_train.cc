@@ -35,6 +35,8 @@ void EmbedderTrainRequest::declare(OptionTable& table) {
               {"validation", {}, "", "FILE"},
               {"batch", {"-b", "--batch-size"}},
               {"learning_rate", {"--lr"}},
+              {"margin", {"--triplet-margin", "--absolute-margin"}},
+              {.field = "guide", .placeholder = "DIR"},
               {.field = "lora", .placeholder = "[RANK]", .implied = "16"},
               {.field = "recompute",
                .aliases = {"--gradient-checkpointing"},
@@ -43,6 +45,7 @@ void EmbedderTrainRequest::declare(OptionTable& table) {
               {.field = "freeze", .placeholder = "NAME...", .most = kMostFiles},
               {"warmup", {"--warmup-ratio"}},
               {"dimensions", {}, "--matryoshka"}});
+  table.names_model("--guide");
   table.add(flag("--dry-run", {}, "only print the plan of the training", dry_run_));
 }
 
@@ -84,6 +87,14 @@ int EmbedderTrainRequest::run(const std::string& model, const std::string& out, 
   if (!stop_requested()) return 0;
   note("Resume with:\n  " + resume_command("embed", arguments) + "\n");
   return stop_code();
+}
+
+infer::MiningOptions EmbedderTrainRequest::mining() const {
+  infer::MiningOptions options;
+  options.margin = training_.margin;
+  options.relative_margin = training_.relative_margin;
+  options.seed = training_.seed;
+  return options;
 }
 
 void EmbedderTrainRequest::report(const train::TrainResult& r, const train::TrainPlan& plan,

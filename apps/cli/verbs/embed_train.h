@@ -1,5 +1,6 @@
 #pragma once
 
+#include "fovea/infer/mine_negatives.h"
 #include "fovea/train/train_embedder.h"
 #include "options/options.h"
 
@@ -13,6 +14,8 @@ class EmbedderTrainRequest {
   // run.
   int run(const std::string& model, const std::string& out, bool json,
           const std::vector<std::string>& arguments);
+  // The options that mining has too.
+  infer::MiningOptions mining() const;
 
  private:
   void report(const train::TrainResult& result, const train::TrainPlan& plan, bool json) const;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,12 +15,28 @@ namespace fovea::train {
 // vector v, so that token t has the weight softmax(v . h_t).
 enum class LearnedPooling { none, layers, tokens };
 
+// The objective of an embedder. The definitions, with their papers, are in docs/embed.md and equal
+// those of sentence-transformers: MultipleNegativesRankingLoss, CosineSimilarityLoss, CoSENTLoss,
+// AnglELoss, TripletLoss, MarginMSELoss, DistillKLDivLoss and GISTEmbedLoss. automatic: cosine for
+// scored pairs, else ranking.
+enum class EmbeddingLoss {
+  automatic,
+  ranking,
+  cosine,
+  cosent,
+  angle,
+  triplet,
+  margin_mse,
+  kl,
+  gist
+};
+
 struct EmbedderTraining {
   std::string model;  // initial model; a directory that Embedder::open() accepts
   std::string out;    // output: a sentence-transformers directory, with the training state
-  // File of training examples (CSV, TSV or JSON lines): pairs of related texts, triplets (with an
-  // unrelated third text) or scored pairs. Pairs and triplets train by in-batch contrast; scored
-  // pairs train the cosines to match the scores.
+  // File of training examples (CSV, TSV, JSON lines or Parquet): pairs of related texts, triplets
+  // (with one or more unrelated texts, and the scores of a teacher for the losses margin_mse and
+  // kl) or scored pairs.
   std::string data;
   std::string validation;  // file of scored pairs, for Spearman's correlation; empty = none
 
@@ -29,7 +46,16 @@ struct EmbedderTraining {
   double warmup = 0.1;         // fraction of the steps in which the learning rate rises
   double weight_decay = 0.01;  // applies to matrices and token embeddings only
   MomentPrecision moments = MomentPrecision::fp32;
-  double temperature = 0.05;  // pairs, triplets: divides the cosines
+  EmbeddingLoss loss = EmbeddingLoss::automatic;
+  // ranking, cosent, angle, kl, gist: divides the similarities. 0 = the default of the loss: 0.05,
+  // of kl 1, of gist 0.01.
+  double temperature = 0;
+  // triplet: how much farther than the positive a negative should be; unset = 5. gist: negatives
+  // whose similarity by the guide exceeds that of the positive less this margin are left out; unset
+  // = 0.
+  std::optional<double> margin;
+  std::optional<double> relative_margin;  // gist: the margin as a share of that similarity
+  std::string guide;  // gist: the directory of an embedder that tells false negatives
   // Also train vectors truncated to each of these widths (Kusupati et al. 2022).
   std::vector<int64_t> dimensions;
   // The weights are equal at first, unless the model has learned ones already.

@@ -449,6 +449,30 @@ void visit(TrainOptions& o, OptionVisitor& v) {
   visit_machine(o, v);
 }
 
+namespace {
+
+void visit_loss(EmbedderTraining& t, OptionVisitor& v) {
+  v.choice(
+      {"loss", "the objective; automatic = cosine for scored pairs, else ranking", true}, t.loss,
+      {"automatic", "ranking", "cosine", "cosent", "angle", "triplet", "margin_mse", "kl", "gist"});
+  v.number({"temperature", "divisor of similarities; 0 = 0.05, of kl 1, of gist 0.01", true},
+           t.temperature, 0, 100);
+  const Field margin = {
+      "margin",
+      "triplet: how much farther than the positive a negative should be (default 5); gist, mining: "
+      "leave out negatives more similar than the positive less X",
+      true};
+  v.optional(margin, t.margin, [&](double& value) { v.number(margin, value, -1000, 1000); });
+  const Field relative = {"relative_margin",
+                          "gist, mining: leave out negatives more similar than the positive less "
+                          "this share of its similarity",
+                          true};
+  v.optional(relative, t.relative_margin, [&](double& value) { v.number(relative, value, 0, 1); });
+  v.text({"guide", "gist: directory of an embedder that tells false negatives", true}, t.guide);
+}
+
+}  // namespace
+
 void visit(EmbedderTraining& t, OptionVisitor& v) {
   v.text({"model", "model directory with the initial weights"}, t.model);
   v.text({"out", "directory of the new model; an interrupted run in it is resumed"}, t.out);
@@ -463,8 +487,7 @@ void visit(EmbedderTraining& t, OptionVisitor& v) {
   v.number({"warmup", "fraction of the steps in which the rate rises", true}, t.warmup, 0, 0.999);
   v.number({"weight_decay", "weight decay of matrices and token embeddings", true}, t.weight_decay,
            0, 1);
-  v.number({"temperature", "divisor of the cosines (pairs, triplets)", true}, t.temperature, 1e-4,
-           100);
+  visit_loss(t, v);
   v.integers({"dimensions", "also train vectors truncated to these widths", true}, t.dimensions, 1,
              1 << 20);
   v.choice(

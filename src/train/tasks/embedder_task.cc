@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
+#include <functional>
+#include <memory>
+#include <optional>
 
 #include "base/fields.h"
 #include "base/files.h"
@@ -10,6 +12,7 @@
 #include "checkpoint/module_files.h"
 #include "data/permutation.h"
 #include "embed/batching.h"
+#include "embed/embedder_parts.h"
 #include "embed/example_files.h"
 #include "embed/losses.h"
 #include "families/static_embedding.h"
@@ -20,6 +23,7 @@
 #include "loop/settings.h"
 #include "loop/step_sharing.h"
 #include "loop/trainer.h"
+#include "tasks/embedder_objective.h"
 #include "tasks/learned_pooling.h"
 #include "tensor/tape.h"
 #include "transformer/pack.h"
@@ -35,7 +39,7 @@ constexpr int64_t kBatchTokens = 2048;  // maximum tokens per pass, including pa
 class EmbedderTask : public TrainingTask {
  public:
   EmbedderTask(const EmbedderTraining& training, infer::SentenceModel model,
-               const model::Spec& spec)
+               const model::Spec& spec, infer::TextExamples examples)
       : TrainingTask({.measures_steps = training.learn_pooling == LearnedPooling::none,
                       .evaluates_start = !training.validation.empty(),
                       .shares_steps = true}),
@@ -43,9 +47,10 @@ class EmbedderTask : public TrainingTask {
         origin_(std::move(model.origin)),
         modules_(std::move(model.modules)),
         format_(std::move(model.format)),
-        examples_(infer::read_text_examples(training.data)) {
+        examples_(std::move(examples)) {
     if (training.learn_pooling != LearnedPooling::none)
       pooling_ = std::make_unique<TrainedPooling>(training.learn_pooling, modules_, spec);
+    if (!training.guide.empty()) guide_ = infer::Embedder::open(training.guide);
     if (!training.validation.empty()) validation_ = infer::read_scored_pairs(training.validation);
     check(training.validation.empty() || validation_.size() >= 2,
           "{}: {} pairs; expected at least 2", training.validation, validation_.size());
@@ -59,7 +64,8 @@ class EmbedderTask : public TrainingTask {
   }
 
   const std::string& first_record() const { return examples_.first; }
-  int64_t count() const { return std::ssize(examples_.anchors); }
+  int64_t count() const { return examples_.count(); }
+  const std::optional<infer::Embedder>& guide() const { return guide_; }
   int64_t held_out() const { return std::ssize(validation_); }
   int64_t batches_per_epoch() const { return (count() + training_.batch - 1) / training_.batch; }
   double tokens_per_example() const;
@@ -86,17 +92,27 @@ class EmbedderTask : public TrainingTask {
                              [&](const infer::TokenBatch& batch) { return vectors(model, batch); });
   }
   Texts tokenized(const std::vector<const std::string*>& texts) const {
-    return infer::tokenize_all(texts.size(), [&](size_t i) { return format_.text(*texts[i]); });
+    return tokenized(format_, texts);
+  }
+  static Texts tokenized(const infer::TextFormat& format,
+                         const std::vector<const std::string*>& texts) {
+    return infer::tokenize_all(texts.size(), [&](size_t i) { return format.text(*texts[i]); });
   }
   std::vector<size_t> examples_of(int64_t step) const;
-  Tensor loss(const Tensor& a, const Tensor& b, const std::vector<float>& scores) const;
+  std::vector<float> scores_of(const std::vector<size_t>& chosen) const;
   // Texts that pass through the model together, and the gradients of the vectors of all texts.
   struct TextPass {
     const Texts* texts;
     Tensor gradient;
     std::vector<size_t> chosen;
   };
-  Tensor vectors_of_step(const model::Transformer& model, const Texts& texts) const;
+  // Computes the vectors of texts, [texts, width].
+  struct TextModel {
+    int64_t width;
+    std::function<Tensor(const Texts&)> vectors;
+  };
+  Tensor vectors_of_step(const TextModel& model, const Texts& texts) const;
+  Tensor vectors_by_guide(const std::vector<const std::string*>& texts) const;
   Tensor product(const model::Transformer& model, const TextPass& pass) const;
   void pass_on(const model::Transformer& model, const std::vector<TextPass>& passes) const;
 
@@ -106,6 +122,7 @@ class EmbedderTask : public TrainingTask {
   std::unique_ptr<TrainedPooling> pooling_;  // null: it is not trained
   const infer::TextFormat format_;
   const infer::TextExamples examples_;
+  std::optional<infer::Embedder> guide_;
   std::vector<infer::ScoredPair> validation_;
 };
 
@@ -113,45 +130,57 @@ class EmbedderTask : public TrainingTask {
 // of each vector. Then the texts pass through the model again, a few at a time, to propagate these
 // gradients. Memory therefore does not limit the number of negatives in a step.
 TrainingTask::StepLoss EmbedderTask::backward(const model::Transformer& model, int64_t step) const {
-  std::vector<const std::string*> anchors, candidates;
-  std::vector<float> scores;
-  for (const size_t i : examples_of(step)) {
-    anchors.push_back(&examples_.anchors[i]);
-    candidates.push_back(&examples_.positives[i]);
-    if (!examples_.scores.empty()) scores.push_back(examples_.scores[i]);
-  }
-  if (examples_.kind == infer::ExampleKind::triplets)
-    for (const size_t i : examples_of(step)) candidates.push_back(&examples_.negatives[i]);
-  const Texts sides[] = {tokenized(anchors), tokenized(candidates)};
-  Tensor a = vectors_of_step(model, sides[0]), b = vectors_of_step(model, sides[1]);
+  const std::vector<size_t> chosen = examples_of(step);
+  std::vector<const std::string*> texts[2];  // anchors; positives, then negatives
+  for (size_t column = 0; column < examples_.texts.size(); ++column)
+    for (const size_t i : chosen)
+      texts[std::min<size_t>(column, 1)].push_back(&examples_.texts[column][i]);
+  const Texts sides[] = {tokenized(texts[0]), tokenized(texts[1])};
+  const TextModel trained = {modules_.width, [&](const Texts& own) { return vectors(model, own); }};
+  EmbedderStep of_step = {
+      {vectors_of_step(trained, sides[0]), vectors_of_step(trained, sides[1])}, {}, {}};
+  if (guide_) of_step.guide = {vectors_by_guide(texts[0]), vectors_by_guide(texts[1])};
+  of_step.scores = scores_of(chosen);
+  Tensor &a = of_step.vectors.anchors, &b = of_step.vectors.candidates;
   a.want_gradient();
   b.want_gradient();
-  const Tensor total = loss(a, b, scores);
+  const Tensor total = embedder_loss(training_, of_step);
   fovea::backward(total);
   StepLoss result{.loss = to_floats(total)[0]};
   std::vector<TextPass> passes;
-  for (const auto& [texts, gradient] :
+  for (const auto& [texts_of_side, gradient] :
        {std::pair(&sides[0], a.gradient()), {&sides[1], b.gradient()}}) {
-    for (const std::vector<size_t>& chosen : infer::batches_by_length(*texts, kBatchTokens))
-      passes.push_back({texts, gradient, chosen});
-    for (const infer::TokenizedText& text : *texts) result.tokens += std::ssize(text.ids);
+    for (std::vector<size_t>& together : infer::batches_by_length(*texts_of_side, kBatchTokens))
+      passes.push_back({texts_of_side, gradient, std::move(together)});
+    for (const infer::TokenizedText& text : *texts_of_side) result.tokens += std::ssize(text.ids);
   }
   pass_on(model, passes);
   return result;
 }
 
 // Each process of a job computes the vectors of a part of the texts.
-Tensor EmbedderTask::vectors_of_step(const model::Transformer& model, const Texts& texts) const {
-  if (sharing_ == nullptr) return vectors(model, texts);
+Tensor EmbedderTask::vectors_of_step(const TextModel& model, const Texts& texts) const {
+  if (sharing_ == nullptr) return model.vectors(texts);
   const auto part = [&](int64_t rank) {
     return texts.begin() + std::ssize(texts) * rank / sharing_->size();
   };
   const Texts own(part(sharing_->rank()), part(sharing_->rank() + 1));
   std::vector<double> numbers;
   if (!own.empty())
-    for (const float x : to_floats(vectors(model, own))) numbers.push_back(x);
+    for (const float x : to_floats(model.vectors(own))) numbers.push_back(x);
   const std::vector<double> all = sharing_->gather(numbers);
-  return tensor_of(std::vector<float>(all.begin(), all.end()), {std::ssize(texts), modules_.width});
+  return tensor_of(std::vector<float>(all.begin(), all.end()), {std::ssize(texts), model.width});
+}
+
+Tensor EmbedderTask::vectors_by_guide(const std::vector<const std::string*>& texts) const {
+  const infer::SentenceModel& model = guide_->parts().model;
+  const int64_t width = model.modules.width;
+  const auto vectors = [&](const Texts& own) {
+    return infer::in_batches(own, width, 0, [&](const infer::TokenBatch& batch) {
+      return model.embed(batch, 0, DType::f32);
+    });
+  };
+  return vectors_of_step({width, vectors}, tokenized(model.format, texts));
 }
 
 std::vector<size_t> EmbedderTask::examples_of(int64_t step) const {
@@ -164,21 +193,17 @@ std::vector<size_t> EmbedderTask::examples_of(int64_t step) const {
   return chosen;
 }
 
-// Returns the sum of the losses over the full width and the requested widths, each with the weight
-// 1, as MatryoshkaLoss of sentence-transformers.
-Tensor EmbedderTask::loss(const Tensor& a, const Tensor& b,
-                          const std::vector<float>& scores) const {
-  std::set<int64_t> widths(training_.dimensions.begin(), training_.dimensions.end());
-  widths.insert(modules_.width);
-  Tensor sum;
-  for (const int64_t width : widths) {
-    const Tensor x = infer::first_dimensions(a, width), y = infer::first_dimensions(b, width);
-    const Tensor part = examples_.kind == infer::ExampleKind::scored
-                            ? infer::cosine_loss(x, y, scores)
-                            : infer::ranking_loss(x, y, static_cast<float>(training_.temperature));
-    sum = sum ? add(sum, part) : part;
-  }
-  return sum;
+// Returns the scores of scored pairs, or those of a teacher.
+std::vector<float> EmbedderTask::scores_of(const std::vector<size_t>& chosen) const {
+  const bool teacher = examples_.teacher_scores > 0;
+  const std::vector<float>& all = teacher ? examples_.teacher : examples_.scores;
+  const size_t each = teacher ? static_cast<size_t>(examples_.teacher_scores) : 1;
+  std::vector<float> scores;
+  if (all.empty()) return scores;
+  for (const size_t i : chosen)
+    scores.insert(scores.end(), all.begin() + static_cast<int64_t>(i * each),
+                  all.begin() + static_cast<int64_t>((i + 1) * each));
+  return scores;
 }
 
 // Returns a number whose gradient is that of the loss with respect to these texts.
@@ -268,8 +293,8 @@ double EmbedderTask::tokens_per_example() const {
   std::vector<const std::string*> texts;
   int64_t examples = 0;
   for (int64_t i = 0; i < count(); i += stride, ++examples)
-    for (const auto* side : {&examples_.anchors, &examples_.positives, &examples_.negatives})
-      if (!side->empty()) texts.push_back(&(*side)[static_cast<size_t>(i)]);
+    for (const std::vector<std::string>& column : examples_.texts)
+      texts.push_back(&column[static_cast<size_t>(i)]);
   int64_t tokens = 0;
   for (const infer::TokenizedText& text : tokenized(texts)) tokens += std::ssize(text.ids);
   return static_cast<double>(tokens) / static_cast<double>(examples);
@@ -321,11 +346,12 @@ TrainOptions core_options(const EmbedderTraining& training, int64_t steps) {
 }
 
 nlohmann::ordered_json settings(const EmbedderTraining& t, const model::Spec& spec,
-                                const text::Tokenizer& tokenizer) {
+                                const EmbedderTask& task) {
   nlohmann::ordered_json s;
   s["spec"] = nlohmann::ordered_json::parse(model::write_spec(spec));
   s["data"] = hash_text(hash_bytes(read_file(t.data)));
-  s["tokenizer_hash"] = fmt::format("{:016x}", tokenizer.hash());
+  if (task.guide()) s["guide_hash"] = hash_text(task.guide()->fingerprint());
+  s["tokenizer_hash"] = fmt::format("{:016x}", task.tokenizer().hash());
   s["precision"] = name_of(DType::f32);
   s.update(settings_of(t));
   return s;
@@ -356,8 +382,11 @@ void plan_embedder(Job& job, const EmbedderTask& task, const model::Spec& spec) 
 
 }  // namespace
 
-Job prepare_embedder(const EmbedderTraining& training, const Say& say) {
-  check_options(training);
+Job prepare_embedder(const EmbedderTraining& options, const Say& say) {
+  check_options(options);
+  infer::TextExamples examples =
+      infer::read_text_examples(options.data, needs_teacher(options.loss));
+  const EmbedderTraining training = with_loss(options, examples);
   const auto [weights, packing] = base_weights(training.lora);
   infer::SentenceModel model = infer::SentenceModel::open(training.model, weights, packing);
   infer::keep_all_elements(model.modules);
@@ -365,9 +394,12 @@ Job prepare_embedder(const EmbedderTraining& training, const Say& say) {
   model::Transformer transformer = std::move(model.transformer);
   const model::Spec spec = transformer.spec;
   const model::Family& family = model::family_to_save(spec, model.origin);
-  auto opened = std::make_unique<EmbedderTask>(training, std::move(model), spec);
+  auto opened =
+      std::make_unique<EmbedderTask>(training, std::move(model), spec, std::move(examples));
   EmbedderTask* const task = opened.get();
   say(task->first_record());
+  if (task->guide())
+    for (const std::string& warning : task->guide()->warnings()) say(warning);
   Job job;
   job.task = std::move(opened);
   job.family = &family;
@@ -375,7 +407,7 @@ Job prepare_embedder(const EmbedderTraining& training, const Say& say) {
   job.options = core_options(training, training.epochs * task->batches_per_epoch());
   open_snapshot(job, say);
   plan_embedder(job, *task, spec);
-  job.settings = settings(training, spec, task->tokenizer());
+  job.settings = settings(training, spec, *task);
   check_settings(job, say);
   if (const std::string change = change_of_class(job); !change.empty()) say(change);
   choose_model(job, spec, [&] {

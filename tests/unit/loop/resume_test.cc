@@ -329,7 +329,8 @@ TEST(Settings, KeepTheirKeysAndValues) {
   EXPECT_EQ(nlohmann::json(settings_of(EmbedderTraining())),
             nlohmann::json::parse(R"({"objective": "embedding", "from": "", "epochs": 1,
                 "batch": 64, "learning_rate": 2e-5, "warmup": 0.1, "weight_decay": 0.01,
-                "temperature": 0.05, "dimensions": [], "learn_pooling": "none", "lora": 0,
+                "loss": "automatic", "temperature": 0.0, "guide": "", "dimensions": [],
+                "learn_pooling": "none", "lora": 0,
                 "freeze": [], "moments": "fp32", "seed": 1337})"));
 }
 
