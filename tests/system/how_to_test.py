@@ -19,7 +19,7 @@ GOLDENS = ROOT / "tests/goldens"
 BUILD = pathlib.Path(os.environ.get("FOVEA_BUILD", pathlib.Path(FOVEA).parent))
 # Small models under the names of the pages.
 MODELS = {"SmolLM2-135M-Instruct": "fine_tuning/model", "all-MiniLM-L6-v2": "sentence_model", "ms-marco-MiniLM-L6-v2": "cross_encoder",
-          "whisper-base": "speech/model", "distilbert-base-uncased": "classifiers/texts"}
+          "whisper-base": "speech/model", "distilbert-base-uncased": "classifiers/texts", "bert-base-uncased": "sparse_model"}
 # Commands that take minutes, or depend on the machine, and what runs instead.
 INSTEAD = {
     "fovea train book.txt --out model\n": "fovea train book.txt --out model --preset tiny --steps 100\n",
@@ -134,6 +134,9 @@ class HowTo(FoveaTest):
         self.how_to()
 
     def test_embed_and_search(self):
+        self.how_to()
+
+    def test_train_a_retriever(self):
         self.how_to()
 
     def test_measure_an_embedder(self):
