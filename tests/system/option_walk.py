@@ -229,6 +229,8 @@ def verb_cases(w):
     mined = w.folder / "mined.tsv"
     words = "fox eye light bird night day".split()
     mined.write_text("".join(f"the {words[i % 6]} {words[i // 2]}\t{words[i // 2]} on {words[i % 5]}\tnever {words[i % 4]} {words[i // 3]}\n" for i in range(12)))
+    listed = w.file("listed.tsv", "query\tpositive\tnegative\tscores\n" + "".join(
+        f"the {words[i % 6]}\t{words[i // 2]} on {words[i % 5]}\tnever {words[i % 4]}\t[{i % 3}, {-i % 4}]\n" for i in range(12)))
     lines = w.folder / "lines.txt"
     lines.write_text("the fox sees\nwhat light falls on it and on the eye of a fox\nthe eye\n")
     questions = w.folder / "asked.txt"
@@ -271,6 +273,10 @@ def verb_cases(w):
         ("embed", "train"): [sentences, "--train", related, "--out", w.folder / "embedder", "--batch", 4, "--learning-rate", "0.01"],
         ("embed", "train triplets"): [sentences, "--train", mined, "--out", w.folder / "embedder_of_triplets", "--batch", 4, "--learning-rate", "0.01",
                                       "--loss", "gist", "--guide", sentences],
+        ("embed", "train sparse"): [GOLDENS / "sparse_model", "--train", listed, "--out", w.folder / "sparse", "--batch", 4, "--learning-rate", "0.01"],
+        ("embed", "train tokens"): [sentences, "--kind", "tokens", "--train", listed, "--out", w.folder / "tokens", "--batch", 4, "--learning-rate", "0.01",
+                                    "--loss", "kl"],
+        ("embed", "train pair scores"): [GOLDENS / "cross_encoder", "--train", listed, "--out", w.folder / "scores", "--batch", 4, "--learning-rate", "0.01"],
         ("embed", "mine"): [sentences, lines, "--mine", mined, "--negatives", 2, "--sampling", "random", "--range-max", 6],
         ("embed", "train scores"): [sentences, "--train", scored, "--out", w.folder / "embedder_of_scores", "--batch", 4, "--learning-rate", "0.01"],
         ("classify", "texts"): [classifiers / "texts", lines],
@@ -323,6 +329,7 @@ def verb_values(w):
         "--max-length-factor": ["0.1"], "--max-tokens": [3], "--sequences": [1], "--format": ["json"], "--prompt-name": ["query"], "--dimensions": [2],
         "--normalize": ["false"], "--precision": ["int8"], "--batch-tokens": [8], "--top": [1], "--evaluate": [w.folder / "scored.tsv"], "--pooling": ["all"],
         "--explain": ["eye"], "--train": [w.folder / "related.tsv"], "--validation": [w.folder / "scored.tsv"], "--epochs": [2], "--batch": [2], "--learning-rate": ["0.05"],
+        "--kind": ["scores"], "--query-weight": [1], "--document-weight": [1], "--regulariser": ["l1"], "--token-width": [5],
         "--margin": ["0.001"], "--relative-margin": ["0.001"], "--guide": [GOLDENS / "embedder_losses/model"], "--mine": [w.folder / "related.tsv"],
         "--negatives": [1], "--range-min": [1], "--range-max": [3], "--max-score": ["0.5"], "--sampling": ["top"], "--loss": ["ranking"],
         "--warmup": ["0.9"], "--weight-decay": ["0.9"], "--matryoshka": ["4"], "--learn-pooling": ["layers"], "--evaluate-every": [1], "--patience": [1],

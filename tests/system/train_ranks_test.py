@@ -150,6 +150,19 @@ class TrainRanks(FoveaTest):
             self.assertTrue(folders[0])
             self.assertEqual(folders[1], folders[0], loss)
 
+    def test_models_that_search_keep_the_bits(self):
+        rows = self.file("lists.tsv", "query\tpositive\tnegative\tscores\n" + "".join(
+            f"the fox {i}\tthe eye {i % 7}\tlight {' falls' * (i % 5)}\t[{i % 4}, -{i % 3}]\n" for i in range(24)))
+        for model, loss in (("sparse_model", "ranking"), ("multi_vector_model", "kl"), ("cross_encoder", "ranking"), ("cross_encoder", "lambda")):
+            folders = []
+            for ranks in (1, 3):
+                out = self.folder / f"{model}-{loss}-{ranks}"
+                self.ok(self.on_ranks(ranks, "embed", ROOT / "tests/goldens" / model, "--train", rows, "--batch", 12, "--loss", loss,
+                                      "--learning-rate", "0.001", "--out", out))
+                folders.append(digests(out))
+            self.assertTrue(folders[0])
+            self.assertEqual(folders[1], folders[0], f"{model} {loss}")
+
     def test_shards_of_the_optimizer_keep_the_bits(self):
         small = (self.text, *SMALL, "--batch", 5)
         for name, more in (("adamw", ()), ("muon", ("--optimizer", "muon")), ("adafactor", ("--optimizer", "adafactor")),

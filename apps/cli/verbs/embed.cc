@@ -101,9 +101,10 @@ class EmbedCommand : public Command {
   int run(const OptionTable& table) override {
     if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
     if (table.given("--train")) {
-      allow_only(table, "--train", {"MODEL", "--out"});
-      if (strict) open();
-      return training_.run(model_, out_, json, arguments);
+      allow_only(table, "--train", {"MODEL", "--out", "--sparse"});
+      if (sparse_ && table.given("--kind"))
+        throw UsageError("--sparse: cannot be combined with --kind");
+      return training_.run(model_, out_, sparse_, json, arguments);
     }
     if (table.given("--mine")) {
       allow_only(table, "--mine",

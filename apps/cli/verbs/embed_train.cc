@@ -36,6 +36,7 @@ void EmbedderTrainRequest::declare(OptionTable& table) {
               {"batch", {"-b", "--batch-size"}},
               {"learning_rate", {"--lr"}},
               {"margin", {"--triplet-margin", "--absolute-margin"}},
+              {"regulariser", {"--regularizer"}},
               {.field = "guide", .placeholder = "DIR"},
               {.field = "lora", .placeholder = "[RANK]", .implied = "16"},
               {.field = "recompute",
@@ -49,12 +50,13 @@ void EmbedderTrainRequest::declare(OptionTable& table) {
   table.add(flag("--dry-run", {}, "only print the plan of the training", dry_run_));
 }
 
-int EmbedderTrainRequest::run(const std::string& model, const std::string& out, bool json,
-                              const std::vector<std::string>& arguments) {
+int EmbedderTrainRequest::run(const std::string& model, const std::string& out, bool sparse,
+                              bool json, const std::vector<std::string>& arguments) {
   if (out.empty() && !dry_run_)
     throw UsageError("--out: not given; expected a directory for the new model");
   training_.model = model;
   training_.out = out;
+  if (sparse) training_.kind = train::TrainedKind::sparse;
   if (dry_run_) {
     if (jobs::Ranks::only_helps()) return 0;
     const train::TrainPlan plan = train::plan_embedder_training(training_);

@@ -18,7 +18,9 @@ enum class LearnedPooling { none, layers, tokens };
 // The objective of an embedder. The definitions, with their papers, are in docs/embed.md and equal
 // those of sentence-transformers: MultipleNegativesRankingLoss, CosineSimilarityLoss, CoSENTLoss,
 // AnglELoss, TripletLoss, MarginMSELoss, DistillKLDivLoss and GISTEmbedLoss. automatic: cosine for
-// scored pairs, else ranking.
+// scored pairs, else ranking. Other kinds of models have ranking, margin_mse and kl (not of
+// cross-encoders), and of tokens scaled_kl, PyLate's Distillation; of cross-encoders mse, list_net
+// and lambda: MSELoss, ListNetLoss and LambdaLoss.
 enum class EmbeddingLoss {
   automatic,
   ranking,
@@ -28,12 +30,27 @@ enum class EmbeddingLoss {
   triplet,
   margin_mse,
   kl,
-  gist
+  gist,
+  scaled_kl,
+  mse,
+  list_net,
+  lambda
 };
 
+// What a run trains. automatic: what the directory holds. dense: a vector for each text. sparse: a
+// sparse vector, by a masked language model (SPLADE). tokens: a vector for each token (ColBERT), by
+// a new projection if the model has none. scores: a score for a query and a document (a
+// cross-encoder), by a new head if the model has none.
+enum class TrainedKind { automatic, dense, sparse, tokens, scores };
+// What keeps sparse vectors sparse: the squared means of the elements over the texts (Paria et al.
+// 2020), or the sums of the elements.
+enum class Regulariser { flops, l1 };
+
 struct EmbedderTraining {
-  std::string model;  // initial model; a directory that Embedder::open() accepts
-  std::string out;    // output: a sentence-transformers directory, with the training state
+  // Initial model: a directory that Embedder, SparseEmbedder, MultiVectorEmbedder or Reranker
+  // opens.
+  std::string model;
+  std::string out;  // output: a sentence-transformers directory, with the training state
   // File of training examples (CSV, TSV, JSON lines or Parquet): pairs of related texts, triplets
   // (with one or more unrelated texts, and the scores of a teacher for the losses margin_mse and
   // kl) or scored pairs.
@@ -50,6 +67,12 @@ struct EmbedderTraining {
   // ranking, cosent, angle, kl, gist: divides the similarities. 0 = the default of the loss: 0.05,
   // of kl 1, of gist 0.01.
   double temperature = 0;
+  TrainedKind kind = TrainedKind::automatic;
+  // sparse: the weights of the regulariser of queries (anchors) and of documents, which rise with
+  // the square of the step over the first third of the run.
+  double query_weight = 5e-5, document_weight = 3e-5;
+  Regulariser regulariser = Regulariser::flops;
+  int64_t token_width = 128;  // tokens: the elements of a vector, by a new projection
   // triplet: how much farther than the positive a negative should be; unset = 5. gist: negatives
   // whose similarity by the guide exceeds that of the positive less this margin are left out; unset
   // = 0.
@@ -82,7 +105,8 @@ void visit(EmbedderTraining& training, OptionVisitor& visitor);  // fovea/core/o
 // errors of train_embedder().
 TrainPlan plan_embedder_training(const EmbedderTraining& training);
 
-// Trains the Transformer of an embedder; Dense layers stay unchanged. Resumes if training.out
+// Trains the Transformer of an embedder; Dense layers stay unchanged, except those of a model of
+// vectors of tokens. Resumes if training.out
 // contains a snapshot of the same run. `planned` receives the plan before the first step; return
 // false to stop. `progress` is called after every step; return false to save a snapshot and stop.
 // The metric "spearman", in percent, is measured on training.validation. Throws InvalidArgument if

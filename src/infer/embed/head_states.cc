@@ -5,11 +5,13 @@
 namespace fovea::infer {
 
 Tensor head_states(const model::Transformer& transformer, const TokenBatch& batch,
-                   std::optional<int32_t> start, DType compute, const model::Probe* probe) {
+                   std::optional<int32_t> start, DType compute, const model::Probe* probe,
+                   int64_t recompute) {
   const model::Spec& spec = transformer.spec;
   model::Pass pass;
   pass.compute = compute;
   pass.probe = probe;
+  pass.recompute = recompute;
   pass.mask.valid = batch.valid;
   if (!spec.encoder) return transformer.decode(batch.sequence, pass);
   const Tensor memory = transformer.encode(batch.sequence, pass);

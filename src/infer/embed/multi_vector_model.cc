@@ -85,28 +85,27 @@ size_t marker_length(const text::Tokenizer& tokenizer, const std::string& prompt
 
 }  // namespace
 
-MultiVectorModel MultiVectorModel::open(const std::string& folder, model::Weights weights,
-                                        const model::Packing& packing,
-                                        const std::vector<model::AdapterUse>& adapters) {
-  const std::string inner = fovea::model::transformer_folder(folder);
-  MultiVectorSettings settings = read_multi_vector_settings(folder, inner);
+namespace {
+
+MultiVectorModel open_transformer(const std::string& inner, const std::string& folder,
+                                  model::Weights weights, const model::Packing& packing,
+                                  const std::vector<model::AdapterUse>& adapters) {
   model::ModelFiles files = model::open_model_files(inner, weights, packing, adapters);
   const model::Spec& spec = files.model.spec;
   if (spec.input.kind != model::InputKind::tokens || (spec.encoder && spec.decoder))
     fail(ErrorKind::Unsupported,
          "{}: the model is not one encoder or decoder of text; expected one", folder);
   TextFormat format = TextFormat::open(inner, spec);
-  MultiVectorModel model{{}, std::move(files.model), std::move(format), inner};
+  MultiVectorModel model{
+      {}, std::move(files.model), std::move(format), inner, std::move(files.origin)};
   model.warnings = std::move(files.warnings);
   model.width = model.transformer.spec.width;
-  if (model::has_modules(folder)) {
-    const std::vector<model::ListedModule> listed = model::list_modules(folder);
-    read_token_modules(model, listed, settings);
-    if (settings.from_pylate) model.after.emplace_back(NormalizeModule{});
-    model.hash = hash_of(std::span(listed).subspan(1));
-  } else {
-    read_projection(model, folder);
-  }
+  return model;
+}
+
+// Moves the weights to the default device, and sets how texts become vectors.
+void apply_settings(MultiVectorModel& model, MultiVectorSettings settings,
+                    const std::string& folder) {
   move_to(default_device(), model.transformer);
   move_modules(default_device(), model.after);
   static_cast<NamedPrompts&>(model) = std::move(settings.prompts);
@@ -120,7 +119,7 @@ MultiVectorModel MultiVectorModel::open(const std::string& folder, model::Weight
   const int64_t most = model.format.most();
   model.document_length = std::min(settings.document_length.value_or(most), most);
   model.query_length = std::min(settings.query_length.value_or(most), most);
-  if (!settings.expansion) return model;
+  if (!settings.expansion) return;
   model.expansion = settings.expansion;
   QueryExpansion& expansion = *model.expansion;
   expansion.token = expansion_token(tokenizer, settings, folder);
@@ -129,6 +128,40 @@ MultiVectorModel MultiVectorModel::open(const std::string& folder, model::Weight
          expansion.length, most);
   model.query_length =
       expansion.fixed ? expansion.length : std::max(model.query_length, expansion.length);
+}
+
+}  // namespace
+
+MultiVectorModel MultiVectorModel::open(const std::string& folder, model::Weights weights,
+                                        const model::Packing& packing,
+                                        const std::vector<model::AdapterUse>& adapters) {
+  const std::string inner = fovea::model::transformer_folder(folder);
+  MultiVectorSettings settings = read_multi_vector_settings(folder, inner);
+  MultiVectorModel model = open_transformer(inner, folder, weights, packing, adapters);
+  if (model::has_modules(folder)) {
+    const std::vector<model::ListedModule> listed = model::list_modules(folder);
+    read_token_modules(model, listed, settings);
+    if (settings.from_pylate) model.after.emplace_back(NormalizeModule{});
+    model.hash = hash_of(std::span(listed).subspan(1));
+  } else {
+    read_projection(model, folder);
+  }
+  apply_settings(model, std::move(settings), folder);
+  return model;
+}
+
+MultiVectorModel MultiVectorModel::create(const std::string& folder, int64_t width, uint64_t seed,
+                                          model::Weights weights, const model::Packing& packing) {
+  const std::string inner = fovea::model::transformer_folder(folder);
+  MultiVectorModel model = open_transformer(inner, folder, weights, packing, {});
+  DenseModule dense;
+  const Shape shape = {width, model.width};
+  const float deviation = 1 / std::sqrt(3 * static_cast<float>(model.width));  // of torch.nn.Linear
+  dense.linear.weight = {shape, model::Role::matrix, normal(shape, deviation, seed)};
+  model.after.emplace_back(std::move(dense));
+  model.after.emplace_back(NormalizeModule{});
+  model.width = width;
+  apply_settings(model, new_multi_vector_settings(model.format), folder);
   return model;
 }
 
@@ -176,28 +209,46 @@ std::vector<text::Offsets> MultiVectorModel::offsets(const std::string& prompt,
   return kept;
 }
 
-std::vector<Tensor> MultiVectorModel::rows(const TokenBatch& batch,
-                                           const std::vector<int64_t>& added, TextRole role) const {
+int64_t MultiVectorModel::vectors_of(const TokenizedText& text, TextRole role) const {
+  return std::ranges::count_if(text.ids, [&](int32_t id) { return scored(id, role); });
+}
+
+Tensor MultiVectorModel::all_rows(const model::Transformer& by, const TokenBatch& batch,
+                                  const std::vector<int64_t>& added, TextRole role,
+                                  int64_t recompute) const {
   TokenBatch seen = batch;  // `valid`: the tokens to which all tokens attend
   for (size_t b = 0; b < added.size(); ++b)
     if (expansion && !expansion->attended) seen.valid[b].end -= added[b];
-  const Tensor states = head_states(transformer, seen, std::nullopt, DType::f32);  // [B, T, C]
+  const Tensor states =
+      head_states(by, seen, std::nullopt, DType::f32, nullptr, recompute);  // [B, T, C]
   const int64_t T = states.dim(1), C = states.dim(2);
   const HostValues<int32_t> ids(batch.sequence.ids);
-  std::vector<Tensor> rows;
-  for (size_t b = 0; b < batch.valid.size(); ++b) {
-    std::vector<int32_t> kept;  // rows of `states`
+  std::vector<int32_t> kept;  // rows of `states`
+  for (size_t b = 0; b < batch.valid.size(); ++b)
     for (int64_t t = batch.valid[b].begin; t < batch.valid[b].end; ++t) {
       const int64_t row = static_cast<int64_t>(b) * T + t;
       if (scored(ids[row], role)) kept.push_back(static_cast<int32_t>(row));
     }
-    if (kept.empty()) {
-      rows.push_back(zeros({0, width}));
-      continue;
-    }
-    Tensor x = gather(vector_tensor(kept), states.view({states.dim(0) * T, C}));
-    for (const VectorModule& module : after) x = apply_module(module, x);
-    rows.push_back(x.to(cpu_device()));
+  if (kept.empty()) return zeros({0, width});
+  Tensor x = gather(vector_tensor(kept), states.view({states.dim(0) * T, C}));
+  for (const VectorModule& module : after) x = apply_module(module, x);
+  return x;
+}
+
+std::vector<Tensor> MultiVectorModel::rows(const TokenBatch& batch,
+                                           const std::vector<int64_t>& added, TextRole role) const {
+  const Tensor all = all_rows(transformer, batch, added, role).to(cpu_device());
+  const HostValues<int32_t> ids(batch.sequence.ids);
+  std::vector<Tensor> rows;
+  int64_t first = 0;
+  for (size_t b = 0; b < batch.valid.size(); ++b) {
+    const Interval valid = batch.valid[b];
+    const auto text = ids.row(static_cast<int64_t>(b))
+                          .subspan(static_cast<size_t>(valid.begin),
+                                   static_cast<size_t>(valid.end - valid.begin));
+    const int64_t count = std::ranges::count_if(text, [&](int32_t id) { return scored(id, role); });
+    rows.push_back(all.rows(first, first + count));
+    first += count;
   }
   return rows;
 }

@@ -32,6 +32,7 @@ struct MultiVectorModel : NamedPrompts {
   model::Transformer transformer;
   TextFormat format;
   std::string transformer_folder;
+  model::Origin origin = {};
   std::vector<VectorModule> after = {};  // modules for the vectors of tokens, in order
   int64_t width = 0;
   std::optional<QueryExpansion> expansion = {};
@@ -46,6 +47,12 @@ struct MultiVectorModel : NamedPrompts {
   static MultiVectorModel open(const std::string& folder, model::Weights weights,
                                const model::Packing& packing = {},
                                const std::vector<model::AdapterUse>& adapters = {});
+  // Returns a new model of the Transformer in a directory, with a random projection to `width`
+  // elements and PyLate's settings: queries are extended to 32 tokens, documents have at most 180,
+  // and punctuation has no vectors. [unused0] and [unused1] mark queries and documents, if the
+  // tokenizer has them.
+  static MultiVectorModel create(const std::string& folder, int64_t width, uint64_t seed,
+                                 model::Weights weights, const model::Packing& packing = {});
 
   // Returns whether a token has a vector.
   bool scored(int32_t id, TextRole role) const {
@@ -60,8 +67,14 @@ struct MultiVectorModel : NamedPrompts {
   int64_t most_tokens(TextRole role) const {
     return role == TextRole::query ? query_length : document_length;
   }
-  // Returns the vectors of each text of a batch, [rows, width]; added[b] is the number of tokens
-  // that expansion added to text b.
+  // Returns the number of vectors of a text.
+  int64_t vectors_of(const TokenizedText& text, TextRole role) const;
+  // Returns the vectors of all texts of a batch by a Transformer, which may be another one than the
+  // model's, one text after the other: [rows, width]; added[b] is the number of tokens that
+  // expansion added to text b. Differentiable. `recompute`: as in Pass.
+  Tensor all_rows(const model::Transformer& by, const TokenBatch& batch,
+                  const std::vector<int64_t>& added, TextRole role, int64_t recompute = 0) const;
+  // Returns the vectors of each text of a batch, [rows, width], on the CPU.
   std::vector<Tensor> rows(const TokenBatch& batch, const std::vector<int64_t>& added,
                            TextRole role) const;
 };

@@ -141,6 +141,23 @@ void read_mask(const std::string& folder, MultiVectorSettings& settings) {
   settings.skip_in_documents = has("document");
 }
 
+MultiVectorSettings new_multi_vector_settings(const TextFormat& format) {
+  constexpr int64_t kUsualDocumentLength = 180;  // PyLate's
+  constexpr const char *kQuery = "[unused0]", *kDocument = "[unused1]";
+  const text::Tokenizer& tokenizer = format.tokenizer();
+  MultiVectorSettings settings;
+  if (tokenizer.id_of(kQuery) && tokenizer.id_of(kDocument)) {
+    settings.prompts.prompts = {{"query", kQuery}, {"document", kDocument}};
+    settings.inserts = true;
+  }
+  settings.document_length = kUsualDocumentLength;
+  settings.query_length = std::min(kUsualQueryLength, format.most());
+  settings.skipped_words = punctuation();
+  if (special_token(tokenizer, "mask_token", {"[MASK]", "<mask>"}))
+    settings.expansion = QueryExpansion{.length = *settings.query_length};
+  return settings;
+}
+
 MultiVectorSettings read_multi_vector_settings(const std::string& folder,
                                                const std::string& inner) {
   MultiVectorSettings settings;

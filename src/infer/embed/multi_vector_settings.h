@@ -22,6 +22,8 @@ struct MultiVectorSettings {
   bool from_pylate = false;  // the vectors are normalised, which no module says
 };
 
+// Returns the settings of MultiVectorModel::create().
+MultiVectorSettings new_multi_vector_settings(const TextFormat& format);
 // `inner` is the folder of the Transformer. Throws BadFile if a setting is malformed.
 MultiVectorSettings read_multi_vector_settings(const std::string& folder, const std::string& inner);
 // Reads the folder of a MultiVectorMask module. Throws BadFile, and Unsupported if it keeps only

@@ -108,7 +108,7 @@ LogitEncoder open_encoder(SparseModel& model, const std::string& folder, SpladeP
   model.warnings = std::move(files.warnings);
   TextFormat format = TextFormat::open(folder, spec);
   move_to(default_device(), files.model);
-  return {std::move(files.model), std::move(format), pooling};
+  return {std::move(files.model), std::move(format), pooling, std::move(files.origin)};
 }
 
 [[noreturn]] void refuse_modules(const std::string& folder, const std::string& kind) {

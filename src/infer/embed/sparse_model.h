@@ -30,12 +30,19 @@ struct LogitEncoder {
   model::Transformer transformer;
   TextFormat format;
   SpladePooling pooling;
+  model::Origin origin;
 
   // Returns the vectors of the texts of a batch. Throws Failed if a logit is not finite, with
   // name(b) for the text.
   std::vector<SparseRow> rows(const TokenBatch& batch,
                               const std::function<std::string(size_t)>& name) const;
 };
+
+// Returns the vectors of the texts of a batch, with all of their elements, f32 [B, V], for poolings
+// by the maximum. Differentiable; the gradient of an element passes through the token that has the
+// maximum. `recompute`: as in Pass.
+Tensor dense_rows(const model::Transformer& transformer, const SpladePooling& pooling,
+                  const TokenBatch& batch, int64_t recompute = 0);
 
 // The weight of each token; the vector of a text has those of the tokens that occur in it.
 struct TokenWeights {

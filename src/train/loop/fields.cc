@@ -452,11 +452,29 @@ void visit(TrainOptions& o, OptionVisitor& v) {
 namespace {
 
 void visit_loss(EmbedderTraining& t, OptionVisitor& v) {
-  v.choice(
-      {"loss", "the objective; automatic = cosine for scored pairs, else ranking", true}, t.loss,
-      {"automatic", "ranking", "cosine", "cosent", "angle", "triplet", "margin_mse", "kl", "gist"});
-  v.number({"temperature", "divisor of similarities; 0 = 0.05, of kl 1, of gist 0.01", true},
+  v.choice({"loss", "the objective; automatic = cosine for scored pairs, else ranking", true},
+           t.loss,
+           {"automatic", "ranking", "cosine", "cosent", "angle", "triplet", "margin_mse", "kl",
+            "gist", "scaled_kl", "mse", "list_net", "lambda"});
+  v.number({"temperature",
+            "divisor of similarities; 0 = 0.05, of kl and of sparse vectors and tokens 1, of gist "
+            "0.01, of scores 0.1",
+            true},
            t.temperature, 0, 100);
+  v.choice({"kind",
+            "what the model computes: a dense or a sparse vector of a text, vectors of its tokens, "
+            "or scores of pairs of texts (a cross-encoder); automatic = by its files",
+            true},
+           t.kind, {"automatic", "dense", "sparse", "tokens", "scores"});
+  v.number({"query_weight", "sparse: weight of the regulariser of queries", true}, t.query_weight,
+           0, 1000);
+  v.number({"document_weight", "sparse: weight of the regulariser of documents", true},
+           t.document_weight, 0, 1000);
+  v.choice({"regulariser",
+            "sparse: the sum of the squared means of the elements, or of the elements", true},
+           t.regulariser, {"flops", "l1"});
+  v.integer({"token_width", "tokens: width of the vectors of a new projection", true},
+            t.token_width, 1, 1 << 16);
   const Field margin = {
       "margin",
       "triplet: how much farther than the positive a negative should be (default 5); gist, mining: "

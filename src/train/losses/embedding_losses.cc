@@ -1,11 +1,11 @@
 #include "losses/embedding_losses.h"
 
 #include <cmath>
-#include <limits>
 
 #include "base/error.h"
 #include "embed/losses.h"
 #include "embed/pooling.h"
+#include "losses/score_losses.h"
 #include "ops/ops.h"
 #include "tensor/host_values.h"
 
@@ -139,27 +139,14 @@ Tensor margin_loss(const ExampleVectors& x, const std::vector<float>& margins) {
   const int64_t B = x.examples(), N = x.negatives();
   check(N > 0 && std::ssize(margins) == B * N,
         "margin_loss: {} margins; expected one for each of {} negatives", margins.size(), B * N);
-  const Tensor products = x.own_products();
-  const Tensor positives = pick(products, zeros({B, N}, DType::i32)),
-               negatives = pick(products,
-                                tensor_from<int32_t>({B, N}, [=](int64_t i) { return 1 + i % N; }));
-  const Tensor errors =
-      subtract(subtract(positives, negatives), constant_like(products, margins, {B, N}));
-  return mean(multiply(errors, errors));
+  return margin_error(x.own_products(), margins);
 }
 
 Tensor list_loss(const ExampleVectors& x, const std::vector<float>& scores, float temperature) {
   const int64_t B = x.examples(), K = 1 + x.negatives();
   check(K > 1 && std::ssize(scores) == B * K,
         "list_loss: {} scores; expected one for each of {} candidates", scores.size(), B * K);
-  const Tensor products = x.own_products();
-  const Tensor log_p =
-      log(softmax(scale(constant_like(products, scores, {B, K}), 1 / temperature)));
-  // There are no other candidates.
-  const Tensor others = full({B, 1}, -std::numeric_limits<double>::infinity(), log_p.dtype());
-  const Tensor all = tensor_from<int32_t>({B, K}, [=](int64_t i) { return i % K; });
-  return kl_divergence(products, {all, with_columns(log_p, others)}, static_cast<double>(B),
-                       temperature);
+  return list_divergence(x.own_products(), scores, temperature);
 }
 
 Tensor guided_loss(const ExampleVectors& x, const ExampleVectors& guide, float temperature,

@@ -14,6 +14,7 @@
 #include "loop/check_options.h"
 #include "loop/examples_task.h"
 #include "loop/leader.h"
+#include "loop/new_head.h"
 #include "loop/pauses.h"
 #include "loop/recommended.h"
 #include "loop/settings.h"
@@ -98,17 +99,6 @@ bool shape(model::Spec& spec, ExamplesTask& task, const text::Tokenizer& tokeniz
   spec.vocabulary = std::max<int64_t>(spec.vocabulary, tokenizer.size());
   spec = model::validated(spec);
   return new_head;
-}
-
-// Initialises the parameters that the checkpoint lacks, as in a new model.
-void initialise_missing(model::Transformer& model, uint64_t seed) {
-  model::Transformer fresh(model.spec);
-  model::initialise(fresh, seed);
-  std::map<std::string, Tensor> values;
-  fresh.each([&](const std::string& name, model::Parameter& p) { values[name] = p.value; });
-  model.each([&](const std::string& name, model::Parameter& p) {
-    if (!p.value && !p.packed) p.value = values.at(name);
-  });
 }
 
 // How the weights at the start of the run differ from those of the checkpoint.

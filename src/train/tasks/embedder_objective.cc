@@ -32,6 +32,8 @@ constexpr std::array<LossFacts, 8> kLosses = {{{"ranking", true, true, false, 0.
 
 const LossFacts& facts_of(EmbeddingLoss loss) { return kLosses[static_cast<size_t>(loss) - 1]; }
 
+bool is_dense(EmbeddingLoss loss) { return loss <= EmbeddingLoss::gist; }
+
 bool suits(const LossFacts& loss, ExampleKind kind) {
   return kind == ExampleKind::pairs      ? loss.pairs
          : kind == ExampleKind::triplets ? loss.triplets
@@ -117,12 +119,15 @@ Tensor loss_of(const EmbedderTraining& t, const ExampleVectors& x, const Embedde
 }  // namespace
 
 bool needs_teacher(EmbeddingLoss loss) {
-  return loss != EmbeddingLoss::automatic && facts_of(loss).teacher;
+  return loss != EmbeddingLoss::automatic && is_dense(loss) && facts_of(loss).teacher;
 }
 
 EmbedderTraining with_loss(EmbedderTraining t, const infer::TextExamples& examples) {
   if (t.loss == EmbeddingLoss::automatic)
     t.loss = examples.kind == ExampleKind::scored ? EmbeddingLoss::cosine : EmbeddingLoss::ranking;
+  check_field(is_dense(t.loss), "loss",
+              "not one for dense vectors; expected ranking, cosine, cosent, angle, triplet, "
+              "margin_mse, kl or gist");
   const LossFacts& loss = facts_of(t.loss);
   check_examples(loss, t, examples);
   check_parameters(loss, t);

@@ -10,7 +10,6 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "checkpoint/module_files.h"
-#include "data/permutation.h"
 #include "embed/batching.h"
 #include "embed/embedder_parts.h"
 #include "embed/example_files.h"
@@ -18,13 +17,15 @@
 #include "families/static_embedding.h"
 #include "formats/peft/config.h"
 #include "loop/adapters.h"
-#include "loop/check_options.h"
-#include "loop/recommended.h"
 #include "loop/settings.h"
 #include "loop/step_sharing.h"
 #include "loop/trainer.h"
+#include "tasks/cached_gradients.h"
+#include "tasks/embedder_job.h"
 #include "tasks/embedder_objective.h"
 #include "tasks/learned_pooling.h"
+#include "tasks/retriever_objective.h"
+#include "tasks/retriever_task.h"
 #include "tensor/tape.h"
 #include "transformer/pack.h"
 
@@ -32,8 +33,6 @@ namespace fovea::train {
 namespace {
 
 using Texts = std::vector<infer::TokenizedText>;
-
-constexpr int64_t kBatchTokens = 2048;  // maximum tokens per pass, including padding
 
 // Trains an embedder on pairs, triplets or scored pairs.
 class EmbedderTask : public TrainingTask {
@@ -67,7 +66,7 @@ class EmbedderTask : public TrainingTask {
   int64_t count() const { return examples_.count(); }
   const std::optional<infer::Embedder>& guide() const { return guide_; }
   int64_t held_out() const { return std::ssize(validation_); }
-  int64_t batches_per_epoch() const { return (count() + training_.batch - 1) / training_.batch; }
+  ExampleOrder order() const { return {count(), training_.batch, training_.seed}; }
   double tokens_per_example() const;
   const text::Tokenizer& tokenizer() const { return format_.tokenizer(); }
 
@@ -76,7 +75,7 @@ class EmbedderTask : public TrainingTask {
   }
   // A step would change the pooling.
   StepLoss backward(const model::Transformer& model, int64_t step) const override;
-  double steps_per_epoch() const override { return static_cast<double>(batches_per_epoch()); }
+  double steps_per_epoch() const override { return static_cast<double>(order().steps_per_epoch()); }
   infer::EvaluationTask evaluation() const override;
   bool evaluates() const override { return !validation_.empty(); }
   infer::Predictions predict(const model::Transformer& model) const override;
@@ -88,7 +87,7 @@ class EmbedderTask : public TrainingTask {
                                DType::f32, nullptr, training_.recompute);
   }
   Tensor vectors(const model::Transformer& model, const Texts& texts) const {
-    return infer::in_batches(texts, modules_.width, kBatchTokens,
+    return infer::in_batches(texts, modules_.width, kCachedPassTokens,
                              [&](const infer::TokenBatch& batch) { return vectors(model, batch); });
   }
   Texts tokenized(const std::vector<const std::string*>& texts) const {
@@ -98,7 +97,6 @@ class EmbedderTask : public TrainingTask {
                          const std::vector<const std::string*>& texts) {
     return infer::tokenize_all(texts.size(), [&](size_t i) { return format.text(*texts[i]); });
   }
-  std::vector<size_t> examples_of(int64_t step) const;
   std::vector<float> scores_of(const std::vector<size_t>& chosen) const;
   // Texts that pass through the model together, and the gradients of the vectors of all texts.
   struct TextPass {
@@ -114,7 +112,6 @@ class EmbedderTask : public TrainingTask {
   Tensor vectors_of_step(const TextModel& model, const Texts& texts) const;
   Tensor vectors_by_guide(const std::vector<const std::string*>& texts) const;
   Tensor product(const model::Transformer& model, const TextPass& pass) const;
-  void pass_on(const model::Transformer& model, const std::vector<TextPass>& passes) const;
 
   const EmbedderTraining training_;
   const model::Origin origin_;
@@ -126,11 +123,9 @@ class EmbedderTask : public TrainingTask {
   std::vector<infer::ScoredPair> validation_;
 };
 
-// Caches gradients (Gao et al. 2021, arXiv:2101.06983): the loss of all vectors gives the gradient
-// of each vector. Then the texts pass through the model again, a few at a time, to propagate these
-// gradients. Memory therefore does not limit the number of negatives in a step.
+// See cached_gradients.h.
 TrainingTask::StepLoss EmbedderTask::backward(const model::Transformer& model, int64_t step) const {
-  const std::vector<size_t> chosen = examples_of(step);
+  const std::vector<size_t> chosen = order().of_step(step);
   std::vector<const std::string*> texts[2];  // anchors; positives, then negatives
   for (size_t column = 0; column < examples_.texts.size(); ++column)
     for (const size_t i : chosen)
@@ -147,14 +142,19 @@ TrainingTask::StepLoss EmbedderTask::backward(const model::Transformer& model, i
   const Tensor total = embedder_loss(training_, of_step);
   fovea::backward(total);
   StepLoss result{.loss = to_floats(total)[0]};
-  std::vector<TextPass> passes;
+  std::vector<CachedPass> passes;
   for (const auto& [texts_of_side, gradient] :
        {std::pair(&sides[0], a.gradient()), {&sides[1], b.gradient()}}) {
-    for (std::vector<size_t>& together : infer::batches_by_length(*texts_of_side, kBatchTokens))
-      passes.push_back({texts_of_side, gradient, std::move(together)});
+    for (std::vector<size_t>& together :
+         infer::batches_by_length(*texts_of_side, kCachedPassTokens)) {
+      const double cost = static_cast<double>(std::ssize(together) *
+                                              infer::length_of((*texts_of_side)[together.front()]));
+      const TextPass pass = {texts_of_side, gradient, std::move(together)};
+      passes.push_back({cost, [this, &model, pass] { return product(model, pass); }});
+    }
     for (const infer::TokenizedText& text : *texts_of_side) result.tokens += std::ssize(text.ids);
   }
-  pass_on(model, passes);
+  pass_gradients(passes, sharing_);
   return result;
 }
 
@@ -183,16 +183,6 @@ Tensor EmbedderTask::vectors_by_guide(const std::vector<const std::string*>& tex
   return vectors_of_step({width, vectors}, tokenized(model.format, texts));
 }
 
-std::vector<size_t> EmbedderTask::examples_of(int64_t step) const {
-  const auto epoch = static_cast<uint64_t>(step / batches_per_epoch());
-  const Permutation order(static_cast<uint64_t>(count()), training_.seed + epoch);
-  const int64_t first = step % batches_per_epoch() * training_.batch;
-  std::vector<size_t> chosen;
-  for (int64_t i = first; i < std::min(first + training_.batch, count()); ++i)
-    chosen.push_back(static_cast<size_t>(order(static_cast<uint64_t>(i))));
-  return chosen;
-}
-
 // Returns the scores of scored pairs, or those of a teacher.
 std::vector<float> EmbedderTask::scores_of(const std::vector<size_t>& chosen) const {
   const bool teacher = examples_.teacher_scores > 0;
@@ -214,30 +204,6 @@ Tensor EmbedderTask::product(const model::Transformer& model, const TextPass& pa
     copy_elements(wanted, static_cast<int64_t>(i) * width, pass.gradient,
                   static_cast<int64_t>(pass.chosen[i]) * width, width);
   return infer::inner_product(vectors(model, infer::token_batch(*pass.texts, pass.chosen)), wanted);
-}
-
-void EmbedderTask::pass_on(const model::Transformer& model,
-                           const std::vector<TextPass>& passes) const {
-  if (sharing_ == nullptr) {
-    PassGradients gradients;
-    for (size_t n = 0; n < passes.size(); ++n)
-      gradients.backward(product(model, passes[n]), static_cast<int64_t>(n));
-    return gradients.finish();
-  }
-  std::vector<PassUnits> units;
-  for (const TextPass& pass : passes)
-    units.push_back(
-        {.cost = static_cast<double>(std::ssize(pass.chosen) *
-                                     std::ssize((*pass.texts)[pass.chosen.front()].ids))});
-  for (const StepNode& node : sharing_->share(units)) {
-    PassGradients gradients;
-    for (const UnitRange& range : node.ranges) {
-      sharing_->expect(node, range, gradients);
-      gradients.backward(product(model, passes[range.pass]), range.last);
-    }
-    sharing_->add(gradients);
-  }
-  sharing_->exchange({});
 }
 
 // Returns the evaluation task "similarity" with only Spearman's correlation, which selects the best
@@ -300,90 +266,20 @@ double EmbedderTask::tokens_per_example() const {
   return static_cast<double>(tokens) / static_cast<double>(examples);
 }
 
-void check_options(const EmbedderTraining& t) {
-  check_fields(t);
-  check_out(t.out);
-  check_adapter_options(t.lora, model::transformer_folder(t.model));
-  check_field(t.lora.rank == 0 || !model::holds_adapter(model::transformer_folder(t.model)),
-              "model", "{}: is an adapter; expected a model, such as one that it is merged into",
-              t.model);
-  check_field(
-      t.freeze.empty() || t.lora.rank == 0, "freeze",
-      "given with `lora`, which trains only the adapters of `lora_targets`; expected one of "
-      "them");
-  check_field(t.patience == 0 || !t.validation.empty(), "patience",
-              "given without `validation`; expected both");
-}
-
-TrainOptions core_options(const EmbedderTraining& training, int64_t steps) {
-  TrainOptions options;
-  options.from = training.model;
-  options.lora = training.lora;
-  options.freeze = training.freeze;
-  options.moments = training.moments;
-  options.recompute = training.recompute;
-  options.out = training.out;
-  options.steps = steps;
-  options.batch = training.batch;
-  options.learning_rate = training.learning_rate;
-  options.final_rate = 0;
-  options.warmup = static_cast<int64_t>(training.warmup * static_cast<double>(steps));
-  options.beta2 = 0.999;  // usual for fine-tuning, whose steps are few and small
-  options.weight_decay = training.weight_decay;
-  options.precision = Precision::fp32;
-  options.seed = training.seed;
-  options.evaluate_every = training.evaluate_every;
-  options.save_every = training.save_every;
-  options.keep = training.keep;
-  options.patience = training.patience;
-  options.sample_every = 0;
-  options.best_by = infer::evaluation_task("similarity").decisive;
-  options.bad_steps = 1;
-  options.allow_change = training.allow_change;
-  options.ranks = training.ranks;
-  options.sharing.shard = training.shard;
-  return options;
-}
-
 nlohmann::ordered_json settings(const EmbedderTraining& t, const model::Spec& spec,
                                 const EmbedderTask& task) {
-  nlohmann::ordered_json s;
-  s["spec"] = nlohmann::ordered_json::parse(model::write_spec(spec));
-  s["data"] = hash_text(hash_bytes(read_file(t.data)));
+  nlohmann::ordered_json s = embedder_settings(t, spec, task.tokenizer());
   if (task.guide()) s["guide_hash"] = hash_text(task.guide()->fingerprint());
-  s["tokenizer_hash"] = fmt::format("{:016x}", task.tokenizer().hash());
-  s["precision"] = name_of(DType::f32);
-  s.update(settings_of(t));
   return s;
-}
-
-// Sets the plan. In each step, the texts pass through the model twice, once without gradients; this
-// takes 4/3 of the operations of a usual step.
-void plan_embedder(Job& job, const EmbedderTask& task, const model::Spec& spec) {
-  TrainPlan& plan = job.plan;
-  const double tokens = std::max(1.0, task.tokens_per_example()),
-               examples = static_cast<double>(std::min(job.options.batch, task.count()));
-  const auto length = std::min(spec.context, static_cast<int64_t>(std::ceil(tokens / 2)));
-  const int64_t rows = std::max<int64_t>(1, kBatchTokens / length);
-  plan_rates(job);
-  if (job.options.learning_rate == EmbedderTraining().learning_rate)
-    plan.rate_reason = "fine-tuning of an embedder";
-  plan.spec = spec;
-  plan.objective = Objective::embedding;
-  plan.vocabulary = task.tokenizer().size();
-  plan.training_sequences = task.count();
-  plan.validation_sequences = task.held_out();
-  plan.training_tokens = std::llround(tokens * static_cast<double>(task.count()));
-  plan.tokens_per_step = std::llround(tokens * examples);
-  plan.epochs = static_cast<double>(job.options.steps) / task.steps_per_epoch();
-  plan_cost(job, spec, {rows, length});
-  plan.flops_per_step *= 4.0 / 3 * tokens * examples / static_cast<double>(rows * length);
 }
 
 }  // namespace
 
 Job prepare_embedder(const EmbedderTraining& options, const Say& say) {
-  check_options(options);
+  check_embedder_options(options);
+  if (const TrainedKind kind = kind_of(options); kind != TrainedKind::dense)
+    return prepare_retriever(options, kind, say);
+  check_kind_options(options, TrainedKind::dense);
   infer::TextExamples examples =
       infer::read_text_examples(options.data, needs_teacher(options.loss));
   const EmbedderTraining training = with_loss(options, examples);
@@ -404,9 +300,12 @@ Job prepare_embedder(const EmbedderTraining& options, const Say& say) {
   job.task = std::move(opened);
   job.family = &family;
   job.base_bytes = model::weight_bytes(transformer);
-  job.options = core_options(training, training.epochs * task->batches_per_epoch());
+  job.options = core_options(training, training.epochs * task->order().steps_per_epoch());
   open_snapshot(job, say);
-  plan_embedder(job, *task, spec);
+  plan_examples(job,
+                {task->count(), task->held_out(), task->tokens_per_example(),
+                 task->steps_per_epoch(), task->tokenizer().size()},
+                spec);
   job.settings = settings(training, spec, *task);
   check_settings(job, say);
   if (const std::string change = change_of_class(job); !change.empty()) say(change);

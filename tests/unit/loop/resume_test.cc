@@ -329,7 +329,9 @@ TEST(Settings, KeepTheirKeysAndValues) {
   EXPECT_EQ(nlohmann::json(settings_of(EmbedderTraining())),
             nlohmann::json::parse(R"({"objective": "embedding", "from": "", "epochs": 1,
                 "batch": 64, "learning_rate": 2e-5, "warmup": 0.1, "weight_decay": 0.01,
-                "loss": "automatic", "temperature": 0.0, "guide": "", "dimensions": [],
+                "loss": "automatic", "temperature": 0.0, "kind": "automatic",
+                "query_weight": 5e-5, "document_weight": 3e-5, "regulariser": "flops",
+                "token_width": 128, "guide": "", "dimensions": [],
                 "learn_pooling": "none", "lora": 0,
                 "freeze": [], "moments": "fp32", "seed": 1337})"));
 }

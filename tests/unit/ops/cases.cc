@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <numeric>
+#include <tuple>
+
 #include "kernels/layout/kv_page.h"
+#include "ops/largest_products.h"
 #include "support/top_probabilities.h"
 
 namespace fovea::test {
@@ -503,6 +507,19 @@ void add_recurrences(std::vector<Case>& all) {
                  false});
 }
 
+void add_largest_products(std::vector<Case>& all) {
+  for (const auto& [R, C, counts] : {std::tuple{int64_t{1}, int64_t{1}, std::vector<int64_t>{1}},
+                                     {7, 3, {2, 0, 5}},
+                                     {67, 33, {1, 9, 3}},
+                                     {3, 130, {17}}}) {
+    const int64_t S = std::accumulate(counts.begin(), counts.end(), int64_t{0});
+    all.push_back({"largest_products",
+                   fmt::format("of {} rows and {} texts", R, counts.size()),
+                   {rounded({R, C}, 1), rounded({S, C}, 2)},
+                   [=](auto& in) { return largest_products(in[0], in[1], counts); }});
+  }
+}
+
 }  // namespace
 
 std::vector<Case> cases() {
@@ -521,6 +538,7 @@ std::vector<Case> cases() {
   add_position_cases(all);
   add_expert_cases(all);
   add_recurrences(all);
+  add_largest_products(all);
   add_latent_attention(all);
   return all;
 }
