@@ -33,7 +33,7 @@ int64_t whole_number_of(Config& io, const char* key, int64_t absent) {
 }
 
 // Every `interval`-th layer from the first to the last has experts.
-void layers_with_experts(Config& io, StackSpec& d) {
+void ernie_expert_layers(Config& io, StackSpec& d) {
   auto& dense = d.ffn.experts.dense_layers;
   std::vector<int64_t> with;
   for (int64_t i = 0; i < d.layers; ++i)
@@ -63,7 +63,7 @@ void ernie4_5_moe_config(Config& io, Spec& s) {
   io("router_aux_loss_coef", e.balance, 0.001f, 1e3f);
   io.only("moe_norm_min", 1e-12);
   e.selection_bias = true;
-  layers_with_experts(io, *s.decoder);
+  ernie_expert_layers(io, *s.decoder);
   if (io.reading())
     io.refuse_unknown({"moe_capacity", "moe_gate", "moe_use_aux_free", "num_nextn_predict_layers"});
 }
