@@ -2,6 +2,8 @@
 
 #include "base/files.h"
 #include "checkpoint/module_files.h"
+#include "embed/cross_encoder.h"
+#include "embed/modules.h"
 #include "embed/vector_kind.h"
 #include "fovea/model/spec.h"
 
@@ -53,9 +55,11 @@ ModelUse model_use(const std::string& path) {
   const bool sentences = model::has_modules(path);
   if (model::is_static(path) || (sentences && !is_file(path + "/config.json")))
     return ModelUse::vectors;
-  const ModelUse use = use_of(model::read_model_spec(path));
+  const model::Spec spec = model::read_model_spec(path);
+  const ModelUse use = use_of(spec);
+  if (infer::labels_answers(path, spec)) return ModelUse::scores;
   const bool pools = use == ModelUse::text || use == ModelUse::masks;  // without its own head
-  return sentences && pools ? ModelUse::vectors : use;
+  return pools && (sentences || infer::names_pooling(path)) ? ModelUse::vectors : use;
 }
 
 AnyModel open(const std::string& path, model::WeightPrecision precision, std::optional<DType> cache,

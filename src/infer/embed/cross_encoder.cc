@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/gguf.h"
 #include "base/json.h"
 #include "checkpoint/module_files.h"
 #include "embed/head_states.h"
@@ -68,13 +69,6 @@ Tensor matrix_rows(const model::Parameter& matrix, const std::vector<int32_t>& r
   return cast(found, DType::f32);
 }
 
-// Returns whether the model is a decoder whose head has only the rows of the answers, as
-// llama.cpp's converter makes it of the same language models.
-bool labels_answers(const model::Spec& spec, const std::vector<std::string>& labels) {
-  return spec.head.kind == model::HeadKind::sequence && !spec.encoder &&
-         labels == std::vector<std::string>{"yes", "no"};
-}
-
 // Replaces the head of a language model, or that of the answers, by one with one label, whose
 // weights are the difference of those of the answers.
 void compare_answers(model::Transformer& model, const Answers& answers) {
@@ -100,6 +94,14 @@ void compare_answers(model::Transformer& model, const Answers& answers) {
 
 }  // namespace
 
+bool labels_answers(const std::string& path, const model::Spec& spec) {
+  if (spec.head.kind != model::HeadKind::sequence || spec.encoder || !is_gguf(path)) return false;
+  const Gguf file(path);
+  const std::string architecture(file.text("general.architecture").value_or(""));
+  const auto labels = file.texts(architecture + ".classifier.output_labels");
+  return labels && *labels == std::vector<std::string_view>{"yes", "no"};
+}
+
 CrossEncoder CrossEncoder::open(const std::string& folder, model::Weights weights,
                                 const model::Packing& packing,
                                 const std::vector<model::AdapterUse>& adapters) {
@@ -107,7 +109,7 @@ CrossEncoder CrossEncoder::open(const std::string& folder, model::Weights weight
   model::ModelFiles files = model::open_model_files(inner, weights, packing, adapters);
   const model::Spec& spec = files.model.spec;
   TextFormat format = TextFormat::open(inner, spec);
-  if (labels_answers(spec, files.origin.labels)) {
+  if (labels_answers(inner, spec)) {
     compare_answers(files.model, {.yes = 0, .no = 1});
     format.read_messages(MessageFormat::open_for_pairs(inner, format.tokenizer()));
   } else if (spec.head.kind == model::HeadKind::language_model && !spec.encoder) {

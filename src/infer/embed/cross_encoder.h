@@ -9,6 +9,10 @@
 
 namespace fovea::infer {
 
+// Returns whether the path is a .gguf file of a decoder whose head has only the rows of yes and no,
+// as llama.cpp's converter makes it of such a language model.
+bool labels_answers(const std::string& path, const model::Spec& spec);
+
 struct CrossEncoder {
   model::Transformer transformer;
   TextFormat format;

@@ -220,11 +220,6 @@ std::string write_mmproj(const std::string& folder, const std::string& to, const
   return path;
 }
 
-// Returns the modules of an embedder in a directory or a .gguf file.
-TextVectorModules modules_at(const std::string& path) {
-  return is_gguf(path) ? modules_of_gguf(path) : modules_of_directory(path);
-}
-
 Conversion to_gguf(const std::string& from, const std::string& to, const ConvertOptions& options,
                    const std::vector<AdapterUse>& adapters) {
   check_field(options.group == 32, "group", "{}; expected 32, the size of GGUF's blocks",

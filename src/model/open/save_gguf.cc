@@ -39,6 +39,8 @@ void save_gguf(const Model& model, const std::string& path, FileDType dtype) {
   if (dtype == FileDType::automatic) dtype = file_dtype(parts.origin);
   GgufModel file(merged, parts.origin.family, dtype);
   file.add_labels(parts.origin);
+  if (merged.spec.head.kind != HeadKind::sequence && !parts.path.empty())
+    file.add_modules(modules_at(parts.path));
   write_gguf_file(path, file, parts.tokenizer, merged.spec.vocabulary, values_of(merged));
 }
 

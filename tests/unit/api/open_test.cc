@@ -80,6 +80,15 @@ TEST_F(Open, AModelOfMaskedWordsIsAClassifierUnlessModulesPoolItsTokens) {
   EXPECT_EQ(std::get<infer::Classifier>(model).task(), infer::ClassifierTask::masks);
 }
 
+TEST_F(Open, APoolingOrAnswersSayWhatAGgufFileIsFor) {
+  const std::string files = "tests/goldens/gguf_encoders/", decoder = folder_ / "decoder.gguf";
+  EXPECT_EQ(model_use(files + "bert.gguf"), ModelUse::vectors);
+  EXPECT_EQ(model_use(files + "xlm_roberta_reranker.gguf"), ModelUse::scores);
+  EXPECT_EQ(model_use(files + "qwen3_reranker.gguf"), ModelUse::scores);
+  model::convert_model("tests/goldens/embedders/qwen3_embedding", decoder, {});
+  EXPECT_EQ(model_use(decoder), ModelUse::vectors);
+}
+
 TEST_F(Open, RefusesWhatIsNoModel) {
   expect_error(ErrorKind::BadFile, {"none"}, [&] { model_use(folder_ / "none"); });
   write_file_atomically(folder_ / "text.txt", "to be");

@@ -106,6 +106,10 @@ TextVectorModules modules_of_gguf(const std::string& path) {
   return modules;
 }
 
+TextVectorModules modules_at(const std::string& path) {
+  return is_gguf(path) ? modules_of_gguf(path) : modules_of_directory(path);
+}
+
 void check_dense(const TextVectorModules& modules, const std::string& architecture, int64_t width) {
   const auto& dense = modules.dense;
   if (dense.empty()) return;

@@ -30,6 +30,9 @@ TextVectorModules modules_of_directory(const std::string& folder);
 // the pooling is not known or a matrix does not fit.
 TextVectorModules modules_of_gguf(const std::string& path);
 
+// Reads the modules of a directory or of a .gguf file.
+TextVectorModules modules_at(const std::string& path);
+
 // Throws Unsupported unless llama.cpp multiplies the vectors of this architecture, of this width,
 // with the matrices.
 void check_dense(const TextVectorModules& modules, const std::string& architecture, int64_t width);
