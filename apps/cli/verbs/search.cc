@@ -184,8 +184,9 @@ class SearchCommand : public Command {
   int with_progress(ProgressLine& line, const Work& work) {
     build_.progress = [&](int64_t embedded, int64_t passages) {
       const std::string state = fmt::format("{} of {} passages", embedded, passages);
-      line.show(static_cast<double>(embedded) / static_cast<double>(std::max<int64_t>(1, passages)),
-                state, "embedded " + state);
+      if (passages > 0)  // none while programs read the files
+        line.show(static_cast<double>(embedded) / static_cast<double>(passages), state,
+                  "embedded " + state);
       return !stop_requested();
     };
     try {

@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "base/bounded_program.h"
@@ -45,6 +46,19 @@ const Converter* converter_for(const std::string& file) {
   for (const Converter& converter : converters())
     if (has_ending(file, converter.ending)) return &converter;
   return nullptr;
+}
+
+// Removes what html2text draws in place of markup: the asterisks around headings and in bold text,
+// and rules of equals signs.
+std::string without_drawings(std::string_view text) {
+  constexpr size_t kRule = 10;  // fewer may be text
+  std::string plain;
+  for (size_t at = 0, end = 0; at < text.size(); at = end) {
+    end = std::min(text.find_first_not_of(text[at], at), text.size());
+    const bool drawn = (text[at] == '*' && end - at > 1) || (text[at] == '=' && end - at >= kRule);
+    if (!drawn) plain.append(text.substr(at, end - at));
+  }
+  return plain;
 }
 
 // Returns the text of a record, whose other texts and numbers become its fields; unset if it is
@@ -115,6 +129,7 @@ std::vector<Document> DocumentReader::read_by_program(const std::string& folder,
     std::string text = run_bounded(command, folder + "/" + file, {}, stop_);
     for (char& c : text)
       if (c == '\0' || c == '\f') c = '\n';  // pdftotext ends pages by \f
+    if (converter.program == "html2text") text = without_drawings(text);
     return {{text::utf8::valid_prefix(text) == text.size() ? text : text::utf8::repaired(text)}};
   } catch (const Error& error) {
     if (stop_ && stop_()) throw;
