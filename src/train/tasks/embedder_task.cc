@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "base/fields.h"
 #include "base/files.h"
@@ -23,6 +24,7 @@
 #include "loop/settings.h"
 #include "loop/step_sharing.h"
 #include "loop/trainer.h"
+#include "ops/ops.h"
 #include "tasks/embedder_objective.h"
 #include "tasks/learned_pooling.h"
 #include "tensor/tape.h"
@@ -33,7 +35,10 @@ namespace {
 
 using Texts = std::vector<infer::TokenizedText>;
 
-constexpr int64_t kBatchTokens = 2048;  // maximum tokens per pass, including padding
+constexpr int64_t kBatchTokens = 512;  // maximum tokens per pass, including padding
+// The gradients of a step are sums of so many groups of passes, which processes can share: the tree
+// of seven keeps two sums of all gradients, that of eight three.
+constexpr size_t kMostGroups = 7;
 
 // Trains an embedder on pairs, triplets or scored pairs.
 class EmbedderTask : public TrainingTask {
@@ -88,7 +93,7 @@ class EmbedderTask : public TrainingTask {
                                DType::f32, nullptr, training_.recompute);
   }
   Tensor vectors(const model::Transformer& model, const Texts& texts) const {
-    return infer::in_batches(texts, modules_.width, kBatchTokens,
+    return infer::in_batches(texts, modules_.width, 0,
                              [&](const infer::TokenBatch& batch) { return vectors(model, batch); });
   }
   Texts tokenized(const std::vector<const std::string*>& texts) const {
@@ -114,6 +119,7 @@ class EmbedderTask : public TrainingTask {
   Tensor vectors_of_step(const TextModel& model, const Texts& texts) const;
   Tensor vectors_by_guide(const std::vector<const std::string*>& texts) const;
   Tensor product(const model::Transformer& model, const TextPass& pass) const;
+  Tensor group_loss(const model::Transformer& model, std::span<const TextPass> passes) const;
   void pass_on(const model::Transformer& model, const std::vector<TextPass>& passes) const;
 
   const EmbedderTraining training_;
@@ -218,26 +224,58 @@ Tensor EmbedderTask::product(const model::Transformer& model, const TextPass& pa
 
 void EmbedderTask::pass_on(const model::Transformer& model,
                            const std::vector<TextPass>& passes) const {
+  const size_t groups = std::min(passes.size(), kMostGroups);
+  const auto group = [&](size_t n) {
+    const auto bound = [&](size_t i) { return passes.data() + passes.size() * i / groups; };
+    return std::span(bound(n), bound(n + 1));
+  };
   if (sharing_ == nullptr) {
     PassGradients gradients;
-    for (size_t n = 0; n < passes.size(); ++n)
-      gradients.backward(product(model, passes[n]), static_cast<int64_t>(n));
+    for (size_t n = 0; n < groups; ++n)
+      gradients.backward(group_loss(model, group(n)), static_cast<int64_t>(n));
     return gradients.finish();
   }
   std::vector<PassUnits> units;
-  for (const TextPass& pass : passes)
-    units.push_back(
-        {.cost = static_cast<double>(std::ssize(pass.chosen) *
-                                     std::ssize((*pass.texts)[pass.chosen.front()].ids))});
+  for (size_t n = 0; n < groups; ++n) {
+    units.push_back({.cost = 0});
+    for (const TextPass& pass : group(n))
+      units.back().cost += static_cast<double>(std::ssize(pass.chosen) *
+                                               std::ssize((*pass.texts)[pass.chosen.front()].ids));
+  }
   for (const StepNode& node : sharing_->share(units)) {
     PassGradients gradients;
     for (const UnitRange& range : node.ranges) {
+      const Tensor loss = group_loss(model, group(static_cast<size_t>(range.pass)));
       sharing_->expect(node, range, gradients);
-      gradients.backward(product(model, passes[range.pass]), range.last);
+      gradients.backward(loss, range.last);
     }
     sharing_->add(gradients);
   }
   sharing_->exchange({});
+}
+
+// Returns a number whose gradients are the sums of those of the passes, which run one after the
+// other, so that the activations of one are in memory.
+Tensor EmbedderTask::group_loss(const model::Transformer& model,
+                                std::span<const TextPass> passes) const {
+  if (passes.size() == 1) return product(model, passes[0]);
+  for (const TextPass& pass : passes) fovea::backward(product(model, pass));
+  model::Transformer shared = model;  // the same tensors
+  std::vector<model::NamedParameter> parameters = model::parameters_of(shared);
+  const std::vector<model::NamedParameter> own = own_parameters();
+  parameters.insert(parameters.end(), own.begin(), own.end());
+  Tensor total;
+  for (const auto& [name, parameter] : parameters) {
+    const Tensor& x = parameter->value;
+    const Tensor gradient = x && x.wants_gradient() ? x.gradient() : Tensor();
+    if (!gradient) continue;
+    x.clear_gradient();
+    const Tensor part = record(
+        zeros({1}), {x},
+        [gradient, slot = Saved::slot(x)](const Tensor&, Gradients& d) { d.pass(slot, gradient); });
+    total = total ? add(total, part) : part;
+  }
+  return total;
 }
 
 // Returns the evaluation task "similarity" with only Spearman's correlation, which selects the best
