@@ -125,13 +125,13 @@ class TrainRanks(FoveaTest):
 
     def test_an_embedder_keeps_the_bits(self):
         pairs = self.file("pairs.tsv", "".join(f"{' '.join(text_of(30 + i % 50, i).split())}\t{' '.join(text_of(40, i + 50).split())}\n"
-                                               for i in range(80)))
+                                               for i in range(600)))  # a step has several groups of passes
         model = ROOT / "tests/goldens/sentence_model"
         folders = []
         shards = ("--shard", "optimizer")
         for ranks, more in ((1, ()), *((ranks, ()) for ranks in RANKS), (2, shards), (3, shards)):
             out = self.folder / f"embedder-{ranks}-{len(more)}"
-            self.ok(self.on_ranks(ranks, "embed", model, "--train", pairs, "--batch", 40, "--out", out, *more))
+            self.ok(self.on_ranks(ranks, "embed", model, "--train", pairs, "--batch", 300, "--out", out, *more))
             folders.append(digests(out))
         self.assertTrue(folders[0])
         for found in folders[1:]:

@@ -9,17 +9,24 @@
 
 #include "loop/step_sharing.h"
 #include "tensor/tensor.h"
+#include "transformer/transformer.h"
 
 namespace fovea::train {
 
-constexpr int64_t kCachedPassTokens = 2048;  // maximum tokens per pass, including padding
+constexpr int64_t kCachedPassTokens = 512;  // maximum tokens per pass, including padding
 
 struct CachedPass {
   double cost;                      // its tokens, including padding
   std::function<Tensor()> product;  // computes a number whose gradient is that of the loss
 };
-// Adds the gradients of the passes by the tree of PassGradients. With `sharing`, which may be null,
-// the processes of a job share them.
-void pass_gradients(const std::vector<CachedPass>& passes, StepSharing* sharing);
+
+// Returns the tensors that the model trains, and `own`.
+std::vector<Tensor> trained_tensors(const model::Transformer& model,
+                                    const std::vector<model::NamedParameter>& own);
+
+// Adds the gradients of the passes for the tensors `trained`, in groups, by the tree of
+// PassGradients. With `sharing`, which may be null, the processes of a job share the groups.
+void pass_gradients(const std::vector<CachedPass>& passes, const std::vector<Tensor>& trained,
+                    StepSharing* sharing);
 
 }  // namespace fovea::train

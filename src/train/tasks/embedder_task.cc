@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "base/fields.h"
 #include "base/files.h"
@@ -87,7 +88,7 @@ class EmbedderTask : public TrainingTask {
                                DType::f32, nullptr, training_.recompute);
   }
   Tensor vectors(const model::Transformer& model, const Texts& texts) const {
-    return infer::in_batches(texts, modules_.width, kCachedPassTokens,
+    return infer::in_batches(texts, modules_.width, 0,
                              [&](const infer::TokenBatch& batch) { return vectors(model, batch); });
   }
   Texts tokenized(const std::vector<const std::string*>& texts) const {
@@ -154,7 +155,7 @@ TrainingTask::StepLoss EmbedderTask::backward(const model::Transformer& model, i
     }
     for (const infer::TokenizedText& text : *texts_of_side) result.tokens += std::ssize(text.ids);
   }
-  pass_gradients(passes, sharing_);
+  pass_gradients(passes, trained_tensors(model, own_parameters()), sharing_);
   return result;
 }
 

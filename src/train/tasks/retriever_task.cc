@@ -103,7 +103,7 @@ TrainingTask::StepLoss RetrieverTask::backward(const model::Transformer& model,
            [&, gradient, together] { return product(model, input, gradient, together); }});
     for (const infer::TokenizedText& text : input.texts) result.tokens += infer::length_of(text);
   }
-  pass_gradients(passes, sharing_);
+  pass_gradients(passes, trained_tensors(model, own_parameters()), sharing_);
   return result;
 }
 
