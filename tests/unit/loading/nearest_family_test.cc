@@ -13,26 +13,26 @@ namespace {
 constexpr const char* kConfig = "config.json";
 
 // A golden directory whose model_type is not known.
-GoldenFolder mystery(const std::string& golden) {
-  GoldenFolder folder(golden);
-  folder.set(kConfig, "model_type", "mystery");
-  folder.set(kConfig, "architectures", {"MysteryForCausalLM"});
-  return folder;
-}
+struct MysteryFolder : GoldenFolder {
+  explicit MysteryFolder(const std::string& golden) : GoldenFolder(golden) {
+    set(kConfig, "model_type", "mystery");
+    set(kConfig, "architectures", nlohmann::json::array({"MysteryForCausalLM"}));
+  }
+};
 
 bool has(const std::string& line, const std::string& part) {
   return line.find(part) != std::string::npos;
 }
 
 TEST(NearestFamily, IsTheOneOfTheSameNamesAndKeys) {
-  const auto lines = compare_with_families(mystery("starcoder2").path());
+  const auto lines = compare_with_families(MysteryFolder("starcoder2").path());
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_TRUE(has(lines[0], "starcoder2: has 19 of 19 names of tensors")) << lines[0];
   EXPECT_TRUE(has(lines[1], "has its keys and tensors")) << lines[1];
 }
 
 TEST(NearestFamily, NamesUnknownKeysAndWrongShapes) {
-  const GoldenFolder folder = mystery("starcoder2");
+  const MysteryFolder folder("starcoder2");
   folder.set(kConfig, "logit_scale", 0.5);
   folder.set(kConfig, "use_everything", true);
   folder.set(kConfig, "intermediate_size", 41);
@@ -44,7 +44,7 @@ TEST(NearestFamily, NamesUnknownKeysAndWrongShapes) {
 }
 
 TEST(NearestFamily, NamesMissingKeys) {
-  const GoldenFolder folder = mystery("starcoder2");
+  const MysteryFolder folder("starcoder2");
   folder.set(kConfig, "hidden_size", absent);
   const auto lines = compare_with_families(folder.path());
   ASSERT_EQ(lines.size(), 2u);
