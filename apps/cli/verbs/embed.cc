@@ -43,8 +43,7 @@ class EmbedCommand : public Command {
                 "--evaluate: measures how well similarities of vectors agree with human scores. "
                 "With --explain: prints what the similarity of each line to another text rests on. "
                 "With --train: trains an embedder and writes it to --out. "
-                "With --mine: finds hard negatives of pairs for the training, also among the lines "
-                "of the files.") {}
+                "With --mine: finds hard negatives of pairs.") {}
 
   void declare(OptionTable& table) override {
     table.add(model_argument(model_));
@@ -90,12 +89,10 @@ class EmbedCommand : public Command {
                               other_)));
     training_.declare(table);
     mining_.declare(table);
-    table.show_only({"MODEL",           "FILE",          "--out",        "--format",
-                     "--precision",     "--prompt-name", "--dimensions", "--normalize",
-                     "--dtype",         "--sparse",      "--evaluate",   "--explain",
-                     "--train",         "--validation",  "--epochs",     "--batch",
-                     "--learning-rate", "--loss",        "--dry-run",    "--seed",
-                     "--mine",          "--negatives"});
+    table.show_only({"MODEL", "FILE", "--out", "--format", "--precision", "--prompt-name",
+                     "--dimensions", "--normalize", "--dtype", "--sparse", "--evaluate",
+                     "--explain", "--train", "--validation", "--epochs", "--batch",
+                     "--learning-rate", "--loss", "--dry-run"});
   }
 
   int run(const OptionTable& table) override {
