@@ -23,7 +23,7 @@ struct TraceInput {
   // decoder reads `start` and the labels before the predicted one. Otherwise: [B, T], or [B] for a
   // head with one output per sequence.
   Tensor labels;
-  int32_t start = 0, padding = 0;  // a decoder's first token, and the token that replaces -100
+  int32_t start = 0, padding = 0;       // a decoder's first token, and the token that replaces -100
   bool starts_with_last_label = false;  // see Family
   bool gradients = false;
   // As in TraceOptions.
