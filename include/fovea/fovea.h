@@ -29,6 +29,7 @@
 #include "fovea/infer/image_question.h"
 #include "fovea/infer/image_search.h"
 #include "fovea/infer/metrics.h"
+#include "fovea/infer/mine_negatives.h"
 #include "fovea/infer/retrieval.h"
 #include "fovea/infer/retrieval_queue.h"
 #include "fovea/infer/search.h"
