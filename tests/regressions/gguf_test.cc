@@ -14,13 +14,14 @@ namespace {
 
 // convert ENCODER x.gguf ended with SIGFPE: the encoder was read as a decoder with 0 heads, and
 // widths were divided by 0. Models that no GGUF architecture can express are now refused.
-TEST(GgufConversion, RefusesModelsThatAreNotDecoders) {
-  for (const model::Spec& spec : {test::small_encoder(), test::small_encoder_decoder()}) {
+TEST(GgufConversion, RefusesModelsThatNoArchitectureCanExpress) {
+  for (const auto& [spec, what] : {std::pair(test::small_encoder(), "its Spec"),
+                                   {test::small_encoder_decoder(), "an encoder and a decoder"}}) {
     model::Transformer model(model::validated(spec));
     model::initialise(model, 1);
     for (const model::Family* family : {static_cast<const model::Family*>(nullptr), &model::llama,
                                         &model::bert, &model::modernbert}) {
-      expect_error(ErrorKind::Unsupported, {"it has an encoder", "no supported GGUF architecture"},
+      expect_error(ErrorKind::Unsupported, {what, "no supported GGUF architecture"},
                    [&] { model::GgufModel(model, family, model::FileDType::fp32); });
     }
   }

@@ -101,6 +101,7 @@ class EmbedCommand : public Command {
       allow_only(table, "--train", {"MODEL", "--out", "--sparse"});
       if (sparse_ && table.given("--kind"))
         throw UsageError("--sparse: cannot be combined with --kind");
+      if (strict) show_warnings();
       return training_.run(model_, out_, sparse_, json, arguments);
     }
     if (table.given("--mine")) {
@@ -159,6 +160,16 @@ class EmbedCommand : public Command {
 
   infer::Embedder open() const {
     return open_embedder(model_, weight_precision(weights_), adapters_of(adapters_));
+  }
+
+  // Opens the model for its warnings, which --strict makes errors.
+  void show_warnings() const {
+    switch (model_use(model_)) {
+      case ModelUse::sparse: return warn(infer::SparseEmbedder::open(model_).warnings());
+      case ModelUse::multi_vector: return warn(infer::MultiVectorEmbedder::open(model_).warnings());
+      case ModelUse::scores: return warn(infer::Reranker::open(model_).warnings());
+      default: open();
+    }
   }
 
   int run_on_images(const OptionTable& table) {

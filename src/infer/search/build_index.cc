@@ -64,7 +64,8 @@ void visit(SearchBuildOptions& o, OptionVisitor& v) {
             "form of the vectors: float32, int8 (a quarter of the size), or binary (a bit for each "
             "element finds passages, int8 sorts them)"},
            chosen, {"float32", "int8", "binary"});
-  if (chosen >= 0 && chosen < 3) o.vectors = kPrecisions[chosen];
+  const bool known = chosen >= 0 && chosen < std::ssize(kPrecisions);
+  o.vectors = known ? kPrecisions[chosen] : VectorPrecision::uint8;  // which no index has
   v.boolean({"graph", "also build a graph (HNSW), for fast searches that may miss passages"},
             o.graph);
 }

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "base/error.h"
@@ -31,6 +32,19 @@ std::string pattern_of(const std::string& name) {
     begin = end + 1;
   }
   return pattern;
+}
+
+// The names without a first part that most of them have, such as "model.".
+NameSet without_prefix(const NameSet& names) {
+  std::map<std::string, size_t> prefixes;
+  for (const std::string& name : names) ++prefixes[name.substr(0, name.find('.') + 1)];
+  const auto most =
+      std::ranges::max_element(prefixes, {}, [](const auto& each) { return each.second; });
+  if (most == prefixes.end() || 2 * most->second <= names.size()) return names;
+  NameSet bare;
+  for (const std::string& name : names)
+    bare.insert(name.starts_with(most->first) ? name.substr(most->first.size()) : name);
+  return bare;
 }
 
 // The number of names that the family's rules have, with or without its prefix.
@@ -106,6 +120,7 @@ std::vector<std::string> compare_with_families(const std::string& folder) {
   }
   NameSet names;
   for (const StoredTensor& each : tensors->stored()) names.insert(pattern_of(each.name));
+  names = without_prefix(names);
   const auto nearest = std::ranges::max_element(
       families(), {}, [&](const Family* family) { return known_names(*family, names); });
   const int64_t known = known_names(**nearest, names);

@@ -29,8 +29,10 @@ void check_embedder_options(const EmbedderTraining& t) {
       t.freeze.empty() || t.lora.rank == 0, "freeze",
       "given with `lora`, which trains only the adapters of `lora_targets`; expected one of "
       "them");
-  check_field(t.patience == 0 || !t.validation.empty(), "patience",
-              "given without `validation`; expected both");
+  for (const auto& [field, value] :
+       {std::pair("evaluate_every", t.evaluate_every), {"patience", t.patience}})
+    check_field(value == 0 || !t.validation.empty(), field,
+                "given without `validation`; expected both");
 }
 
 TrainOptions core_options(const EmbedderTraining& training, int64_t steps) {
