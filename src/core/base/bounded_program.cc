@@ -87,7 +87,6 @@ void limit(int resource, uint64_t most) {
                          const ProgramLimits& limits) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  limit(RLIMIT_AS, limits.memory_bytes);
   limit(RLIMIT_FSIZE, limits.output_bytes);
   limit(RLIMIT_CPU, static_cast<uint64_t>(limits.seconds) + 1);
   limit(RLIMIT_CORE, 0);
@@ -95,7 +94,8 @@ void limit(int resource, uint64_t most) {
   const bool ready = dup2(input, STDIN_FILENO) >= 0 && dup2(output, STDOUT_FILENO) >= 0 &&
                      dup2(nothing, STDERR_FILENO) >= 0 && refuse_sockets();
   if (!ready) _exit(kNotStarted);
-  syscall(SYS_close_range, 3, ~0U, 0);  // before Linux 5.9, the O_CLOEXEC of our files does it
+  syscall(SYS_close_range, 3, ~0U, 0);    // before Linux 5.9, the O_CLOEXEC of our files does it
+  limit(RLIMIT_AS, limits.memory_bytes);  // last: this process may be larger, until it is replaced
   execve(arguments[0], arguments, environment);
   _exit(kNotStarted);
 }
