@@ -19,6 +19,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "base/files.h"
 
@@ -29,23 +30,6 @@ using ProgramClock = std::chrono::steady_clock;
 
 constexpr int kNotStarted = 127;         // exit code of a child that cannot run the program
 constexpr int kMillisecondsOfWait = 50;  // between two looks at `stop`
-
-// A file descriptor, closed at the end of its lifetime.
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() { close(); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int number() const { return number_; }
-  void close() {
-    if (number_ >= 0) ::close(number_);
-    number_ = -1;
-  }
-
- private:
-  int number_;
-};
 
 // The system calls that make sockets fail with EACCES; programs for other architectures end.
 #if defined(__x86_64__)

@@ -16,7 +16,7 @@ struct ProgramLimits {
   uint64_t memory_bytes = uint64_t{2} << 30;  // of each process
 };
 
-// Returns the path of a program in the folders of $PATH; unset if there is none.
+// Returns the path of a program in the folders of $PATH; unset if no folder has it.
 std::optional<std::string> find_program(const std::string& name);
 
 // Runs a program, whose standard input is the file `input`, and returns its standard output. The

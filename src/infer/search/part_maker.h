@@ -19,7 +19,7 @@ namespace fovea::infer {
 class KnownVectors {
  public:
   KnownVectors(const std::string& path, const IndexSettings& settings);
-  // Copies the vector of a text to row `row`; returns false if there is none.
+  // Copies the vector of a text to row `row`; returns false if the text has no vector.
   bool lend(const std::string& text, int64_t row, PassageVectors& vectors) const;
 
  private:

@@ -8,21 +8,8 @@ namespace {
 // fused.
 void gpt2_config(Config& io, Spec& s) {
   StackSpec& d = *s.decoder;
-  io("vocab_size", s.vocabulary);
   d.position.kind = PositionKind::learned;
-  classifier_padding(io, s);
-  io("n_positions", s.context);
-  io("n_embd", s.width);
-  io("n_layer", d.layers);
-  io("n_head", d.attention.heads);
-  io("n_inner", d.ffn.width, 0);
-  io("activation_function", d.ffn.activation, "gelu_new");
-  io("layer_norm_epsilon", d.norm.epsilon, 1e-5f);
-  io("initializer_range", s.init_deviation, 0.02f);
-  io("embd_pdrop", s.dropout.embedding, 0.1f);
-  io("attn_pdrop", s.dropout.attention, 0.1f);
-  io("resid_pdrop", s.dropout.residual, 0.1f);
-  io("tie_word_embeddings", s.head.tied, true);
+  gpt2_sizes(io, s, {});
   io.only("scale_attn_weights", true);
   io.only("scale_attn_by_inverse_layer_idx", false);
   io.only("add_cross_attention", false);
@@ -50,6 +37,27 @@ const Names gpt2_names = with_decoder_heads(
     "classifier");
 
 }  // namespace
+
+void gpt2_sizes(Config& io, Spec& s, const Gpt2Defaults& absent) {
+  StackSpec& d = *s.decoder;
+  io("vocab_size", s.vocabulary);
+  classifier_padding(io, s);
+  if (absent.context > 0)
+    io("n_positions", s.context, absent.context);
+  else
+    io("n_positions", s.context);
+  io("n_embd", s.width);
+  io("n_layer", d.layers);
+  io("n_head", d.attention.heads);
+  io("n_inner", d.ffn.width, 0);
+  io("activation_function", d.ffn.activation, absent.activation);
+  io("layer_norm_epsilon", d.norm.epsilon, 1e-5f);
+  io("initializer_range", s.init_deviation, 0.02f);
+  io("embd_pdrop", s.dropout.embedding, absent.dropout);
+  io("attn_pdrop", s.dropout.attention, absent.dropout);
+  io("resid_pdrop", s.dropout.residual, absent.dropout);
+  io("tie_word_embeddings", s.head.tied, absent.tied);
+}
 
 const Family gpt2 = {"gpt2",
                      decoder_architectures("GPT2", "GPT2LMHeadModel"),

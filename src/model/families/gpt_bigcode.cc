@@ -8,20 +8,7 @@ namespace {
 void gpt_bigcode_config(Config& io, Spec& s) {
   StackSpec& d = *s.decoder;
   d.position.kind = PositionKind::learned;
-  io("vocab_size", s.vocabulary);
-  classifier_padding(io, s);
-  io("n_positions", s.context);
-  io("n_embd", s.width);
-  io("n_layer", d.layers);
-  io("n_head", d.attention.heads);
-  io("n_inner", d.ffn.width, 0);
-  io("activation_function", d.ffn.activation, "gelu_pytorch_tanh");
-  io("layer_norm_epsilon", d.norm.epsilon, 1e-5f);
-  io("initializer_range", s.init_deviation, 0.02f);
-  io("embd_pdrop", s.dropout.embedding, 0.1f);
-  io("attn_pdrop", s.dropout.attention, 0.1f);
-  io("resid_pdrop", s.dropout.residual, 0.1f);
-  io("tie_word_embeddings", s.head.tied, true);
+  gpt2_sizes(io, s, {.activation = "gelu_pytorch_tanh"});
   bool one_head = d.attention.kv_heads == 1;
   io("multi_query", one_head, true);
   d.attention.kv_heads = one_head ? 1 : d.attention.heads;

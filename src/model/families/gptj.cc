@@ -11,20 +11,7 @@ namespace {
 // one norm, and rotary positions, of pairs of neighbours, for the first elements of each head.
 void gptj_config(Config& io, Spec& s) {
   StackSpec& d = *s.decoder;
-  io("vocab_size", s.vocabulary);
-  classifier_padding(io, s);
-  io("n_positions", s.context, 2048);
-  io("n_embd", s.width);
-  io("n_layer", d.layers);
-  io("n_head", d.attention.heads);
-  io("n_inner", d.ffn.width, 0);
-  io("activation_function", d.ffn.activation, "gelu_new");
-  io("layer_norm_epsilon", d.norm.epsilon, 1e-5f);
-  io("initializer_range", s.init_deviation, 0.02f);
-  io("embd_pdrop", s.dropout.embedding, 0);
-  io("attn_pdrop", s.dropout.attention, 0);
-  io("resid_pdrop", s.dropout.residual, 0);
-  io("tie_word_embeddings", s.head.tied, false);
+  gpt2_sizes(io, s, {.context = 2048, .dropout = 0, .tied = false});
   RotarySpec& rotary = d.position.rotary;
   const int64_t heads = std::max<int64_t>(d.attention.heads, 1);  // 0 while a Spec is tried
   const auto width = static_cast<float>(s.width) / static_cast<float>(heads);

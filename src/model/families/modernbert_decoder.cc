@@ -13,47 +13,18 @@ HeadSpec modernbert_head(HeadSpec head) {
 void modernbert_decoder_config(Config& io, Spec& s) {
   StackSpec& d = *s.decoder;
   const bool words = s.head.kind == HeadKind::language_model;
-  d.embedding_norm = true;
-  d.first_norm = false;
-  d.ffn.gated = true;
-  d.position.kind = PositionKind::rotary;
-  io("vocab_size", s.vocabulary);
-  io.padding(s, 50283);
-  io("hidden_size", s.width);
-  io("num_hidden_layers", d.layers);
-  io("num_attention_heads", d.attention.heads);
-  io("intermediate_size", d.ffn.width);
-  io("hidden_activation", d.ffn.activation, "gelu");
-  io("norm_eps", d.norm.epsilon, 1e-5f);
-  io("norm_bias", d.norm.bias, false);
-  io("attention_bias", d.attention.bias, false);
-  d.attention.output_bias = d.attention.bias;
-  io("mlp_bias", d.ffn.bias, false);
-  io("attention_dropout", s.dropout.attention, 0);
-  io("embedding_dropout", s.dropout.embedding, 0);
-  io("mlp_dropout", s.dropout.residual, 0);
-  io("tie_word_embeddings", s.head.tied, true);
+  modernbert_sizes(io, s, d);
   if (s.head.transform) {
     io("classifier_bias", s.head.transform_bias, false);
     io("classifier_activation", s.head.activation, "gelu");
     if (!words) s.head.bias = s.head.transform_bias;
   }
   if (words) io("decoder_bias", s.head.bias, true);
-  RotarySpec& rotary = d.position.rotary;
-  const auto theta = io.value("global_rope_theta"), local = io.value("local_rope_theta");
-  if (io.reading()) rotary.local_theta = local.is_number() ? local.get<float>() : 10000.0f;
-  io.rope(s.context, rotary,
-          {.context = 8192,
-           .theta = theta.is_number() ? theta.get<float>() : 160000.0f,
-           .by_layer_type = true});
+  modernbert_rope(io, s, d);
   int64_t seen = 128;  // twice the window
   for (const int64_t w : d.attention.windows) seen = w > 0 ? 2 * w : seen;
   io("local_attention", seen, 128);
-  int64_t period = 3;
-  if (io.reading()) io("global_attn_every_n_layers", period, 3);
-  std::vector<bool> pattern(static_cast<size_t>(period), true);
-  pattern.front() = false;
-  io.layer_types(d, seen / 2, pattern);
+  io.layer_types(d, seen / 2, modernbert_pattern(io));
   if (io.reading())
     io.refuse_unknown({"sliding_window", "classifier_bias", "classifier_activation", "decoder_bias",
                        "deterministic_flash_attn", "reference_compile", "repad_logits_with_grad",

@@ -71,6 +71,21 @@ void rotate_only_local(StackSpec& stack);
 // missing; null means no window.
 void window_of_all(Config& io, StackSpec& stack, int64_t absent);
 
+// The keys that GPT-2 and its relatives share.
+struct Gpt2Defaults {
+  int64_t context = 0;  // 0 = the key is required
+  const char* activation = "gelu_new";
+  float dropout = 0.1f;
+  bool tied = true;
+};
+void gpt2_sizes(Config& io, Spec& s, const Gpt2Defaults& absent);
+
+// What ModernBERT and its decoders share: the sizes, the rotary positions, and which layers have a
+// window, unless the file lists them.
+void modernbert_sizes(Config& io, Spec& s, StackSpec& stack);
+void modernbert_rope(Config& io, Spec& s, StackSpec& stack);
+std::vector<bool> modernbert_pattern(Config& io);
+
 Names operator+(Names a, const Names& b);
 
 }  // namespace fovea::model

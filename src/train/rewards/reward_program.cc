@@ -14,6 +14,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/descriptor.h"
 #include "base/fields.h"
 #include "base/ordered_json.h"
 #include "fovea/core/excerpt.h"
@@ -38,23 +39,6 @@ template <class... Args>
 [[noreturn]] void command_fails(fmt::format_string<Args...> format, Args&&... args) {
   fail_field(ErrorKind::Failed, kCommand, format, std::forward<Args>(args)...);
 }
-
-// A file descriptor, closed at the end of its lifetime.
-class Descriptor {
- public:
-  explicit Descriptor(int number = -1) : number_(number) {}
-  ~Descriptor() { close(); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int number() const { return number_; }
-  void close() {
-    if (number_ >= 0) ::close(number_);
-    number_ = -1;
-  }
-
- private:
-  int number_;
-};
 
 std::array<int, 2> socket_pair() {
   std::array<int, 2> ends{};

@@ -75,6 +75,13 @@ std::vector<size_t> ExampleOrder::of_step(int64_t step) const {
   return chosen;
 }
 
+infer::EvaluationTask spearman_evaluation() {
+  infer::EvaluationTask task = infer::evaluation_task("similarity");
+  std::erase_if(task.metrics,
+                [&](const infer::Metric& metric) { return metric.name != task.decisive; });
+  return task;
+}
+
 nlohmann::ordered_json embedder_settings(const EmbedderTraining& t, const model::Spec& spec,
                                          const text::Tokenizer& tokenizer) {
   nlohmann::ordered_json s;

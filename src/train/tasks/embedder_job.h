@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "fovea/infer/metrics.h"
 #include "fovea/text/tokenizer.h"
 #include "fovea/train/train_embedder.h"
 #include "loop/job.h"
@@ -23,6 +24,10 @@ struct ExampleOrder {
   int64_t steps_per_epoch() const { return (count + batch - 1) / batch; }
   std::vector<size_t> of_step(int64_t step) const;
 };
+
+// Returns the evaluation task "similarity" with only Spearman's correlation, which selects the best
+// weights.
+infer::EvaluationTask spearman_evaluation();
 
 // Returns the settings of a run, which a resumed run must share.
 nlohmann::ordered_json embedder_settings(const EmbedderTraining& training, const model::Spec& spec,

@@ -77,7 +77,7 @@ class EmbedderTask : public TrainingTask {
   // A step would change the pooling.
   StepLoss backward(const model::Transformer& model, int64_t step) const override;
   double steps_per_epoch() const override { return static_cast<double>(order().steps_per_epoch()); }
-  infer::EvaluationTask evaluation() const override;
+  infer::EvaluationTask evaluation() const override { return spearman_evaluation(); }
   bool evaluates() const override { return !validation_.empty(); }
   infer::Predictions predict(const model::Transformer& model) const override;
   void write_model(const std::string& folder, model::Transformer& model) const override;
@@ -205,15 +205,6 @@ Tensor EmbedderTask::product(const model::Transformer& model, const TextPass& pa
     copy_elements(wanted, static_cast<int64_t>(i) * width, pass.gradient,
                   static_cast<int64_t>(pass.chosen[i]) * width, width);
   return infer::inner_product(vectors(model, infer::token_batch(*pass.texts, pass.chosen)), wanted);
-}
-
-// Returns the evaluation task "similarity" with only Spearman's correlation, which selects the best
-// weights.
-infer::EvaluationTask EmbedderTask::evaluation() const {
-  infer::EvaluationTask task = infer::evaluation_task("similarity");
-  std::erase_if(task.metrics,
-                [&](const infer::Metric& metric) { return metric.name != task.decisive; });
-  return task;
 }
 
 infer::Predictions EmbedderTask::predict(const model::Transformer& model) const {

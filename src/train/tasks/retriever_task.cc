@@ -52,7 +52,7 @@ class RetrieverTask : public TrainingTask {
   }
   StepLoss backward(const model::Transformer& model, int64_t step) const override;
   double steps_per_epoch() const override { return static_cast<double>(order().steps_per_epoch()); }
-  infer::EvaluationTask evaluation() const override;
+  infer::EvaluationTask evaluation() const override { return spearman_evaluation(); }
   bool evaluates() const override { return !validation_.empty(); }
   infer::Predictions predict(const model::Transformer& model) const override;
   void write_model(const std::string& folder, model::Transformer& model) const override;
@@ -195,15 +195,6 @@ Tensor RetrieverTask::product(const model::Transformer& model, const RetrieverIn
       wanted.push_back(static_cast<int32_t>(row));
   return infer::inner_product(model_->rows(model, input, chosen),
                               gather(vector_tensor(wanted), gradient));
-}
-
-// Returns the evaluation task "similarity" with only Spearman's correlation, which selects the best
-// weights.
-infer::EvaluationTask RetrieverTask::evaluation() const {
-  infer::EvaluationTask task = infer::evaluation_task("similarity");
-  std::erase_if(task.metrics,
-                [&](const infer::Metric& metric) { return metric.name != task.decisive; });
-  return task;
 }
 
 // Compares a few pairs at a time, since the scores of all first texts and all second ones are more

@@ -27,6 +27,17 @@ Names common_names() {
   };
 }
 
+// The sizes that decoders and encoders have under the same keys.
+void stack_sizes(Config& io, Spec& s, StackSpec& stack) {
+  io("vocab_size", s.vocabulary);
+  io("context_length", s.context);
+  io("embedding_length", s.width);
+  io("block_count", stack.layers);
+  io("feed_forward_length", stack.ffn.width);
+  io("attention.head_count", stack.attention.heads);
+  io("attention.head_count_kv", stack.attention.kv_heads, 0);
+}
+
 }  // namespace
 
 Family gguf_architecture(const char* name, void (*config)(Config& io, Spec& spec),
@@ -50,13 +61,7 @@ Names gguf_fused_attention() {
 
 void gguf_sizes(Config& io, Spec& s) {
   StackSpec& d = *s.decoder;
-  io("vocab_size", s.vocabulary);
-  io("context_length", s.context);
-  io("embedding_length", s.width);
-  io("block_count", d.layers);
-  io("feed_forward_length", d.ffn.width);
-  io("attention.head_count", d.attention.heads);
-  io("attention.head_count_kv", d.attention.kv_heads, 0);
+  stack_sizes(io, s, d);
   io("attention.key_length", d.attention.head_width, 0);
   int64_t value_width = d.attention.head_width;
   io("attention.value_length", value_width, value_width);
@@ -72,13 +77,7 @@ void gguf_sizes(Config& io, Spec& s) {
 
 void gguf_encoder_sizes(Config& io, Spec& s) {
   StackSpec& e = *s.encoder;
-  io("vocab_size", s.vocabulary);
-  io("context_length", s.context);
-  io("embedding_length", s.width);
-  io("block_count", e.layers);
-  io("feed_forward_length", e.ffn.width);
-  io("attention.head_count", e.attention.heads);
-  io("attention.head_count_kv", e.attention.kv_heads, 0);
+  stack_sizes(io, s, e);
   io.only("attention.causal", false);
   io.write("attention.causal", false);
 }
