@@ -34,7 +34,7 @@ class Clients(unittest.TestCase):
                 wanted = transcript.read(path)
                 found = replay.replay(port, wanted)
                 process.terminate()
-                process.wait(30)
+                process.wait(300)
                 process.stdout.close()
                 for one, other in zip(wanted, found):
                     where = f"{path.stem}: {one['method']} {one['path']}"

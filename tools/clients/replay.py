@@ -4,7 +4,7 @@
     replay.py FOVEA TRANSCRIPTS GOLDENS
 
 writes a transcript with the responses of now into the folder GOLDENS for each one in TRANSCRIPTS, whose long texts are replaced by their
-lengths: prompts of other programs are not kept. tests/system/clients_test.py compares the goldens with the responses of the program."""
+lengths: prompts of other programs are not kept. Goldens can be given as transcripts too, to be written again. tests/system/clients_test.py compares the goldens with the responses of the program."""
 import http.client
 import json
 import pathlib
@@ -20,19 +20,24 @@ LONGEST = 160  # characters of a text in a golden
 HEADERS = {"accept", "anthropic-version", "authorization", "content-type", "x-api-key"}  # what a server of these protocols reads
 METADATA = {"client_metadata", "metadata"}  # what clients say about themselves
 
-# Numbers that depend on the requests before, whose prefixes the server keeps.
+# Numbers that depend on the requests before, whose prefixes the server keeps, some time after it has answered.
 CACHED = re.compile(r'("(?:cached_tokens|cache_read_input_tokens|input_tokens|prompt_eval_count|cache_n|prompt_n)": ?)\d+')
+
+
+def length(text):
+    """Returns what stands for a text in a golden; once replaced, it stays."""
+    return text if re.fullmatch(r"\[\d+ characters\]", text) else f"[{len(text)} characters]"
 
 
 def without_texts(value):
     """Replaces long texts and descriptions within a JSON value by their lengths."""
     if isinstance(value, str):
-        return value if len(value) <= LONGEST else f"[{len(value)} characters]"
+        return value if len(value) <= LONGEST else length(value)
     if isinstance(value, list):
         return [without_texts(each) for each in value]
     if not isinstance(value, dict):
         return value
-    return {key: f"[{len(each)} characters]" if key == "description" and isinstance(each, str) else without_texts(each) for key, each in value.items()}
+    return {key: length(each) if key == "description" and isinstance(each, str) else without_texts(each) for key, each in value.items()}
 
 
 def golden_request(exchange):
@@ -55,7 +60,7 @@ def start(fovea, folder, log):
 
 def send(port, exchange):
     """Returns the exchange with the response of the server."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
     body = "" if exchange["body"] == "" else json.dumps(exchange["body"])
     connection.request(exchange["method"], exchange["path"], body, exchange["headers"])
     response = connection.getresponse()
@@ -70,8 +75,9 @@ def replay(port, exchanges):
     cleaner = transcript.Cleaner()
     done = []
     for exchange in exchanges:
-        one = transcript.cleaned(send(port, exchange), cleaner)
-        one["response"] = json.loads(CACHED.sub(r"\g<1>0", json.dumps(one["response"])))
+        answered = send(port, exchange)
+        answered["response"] = CACHED.sub(r"\g<1>0", answered["response"])  # before long events become hashes
+        one = transcript.cleaned(answered, cleaner)
         done.append({**exchange, "status": one["status"], "type": one["type"], "response": one["response"]})
     return done
 
