@@ -14,6 +14,7 @@
 
 #include "fovea/core/op_options.h"
 #include "kernels/entry.h"
+#include "kernels/linear_attention.h"
 #include "kernels/updates.h"
 
 namespace fovea {

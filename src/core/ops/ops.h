@@ -140,6 +140,28 @@ CellState zero_state(Cell cell, int64_t rows, int64_t width, DType dtype,
 // x's dtype. No gradient.   x [R, G W], u f32 (f64 for f64) [R, G W] -> [R, W]
 Tensor recurrent_step(const Tensor& x, const Tensor& u, CellState& state, Cell cell);
 
+// Linear attention with decay; see linear_attention in entries.inc. Head h of H reads the queries
+// and keys of head h / (H / G). Computed in chunks of 64 tokens from the text's begin.
+struct LinearAttentionOptions {
+  float scale = 1;    // factor of the queries
+  bool delta = true;  // values are corrected by what the state has for their key
+};
+// q and k [B, T, G, D], v [B, T, H, V], beta and decay (the logarithm, <= 0) f32 (f64 for f64) [B,
+// T, H] -> [B, T, H, V]
+Tensor linear_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& beta,
+                        const Tensor& decay, const LinearAttentionOptions& options = {});
+// The same for a ragged batch, with the chunks of earlier tokens. No gradient.
+Tensor linear_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& beta,
+                        const Tensor& decay, std::span<const LinearText> texts,
+                        const LinearAttentionOptions& options);
+
+// y[b, t, c] = bias[c] + the sum over j of weight[c, j] * x[b, t - K + 1 + j, c]: a convolution of
+// each column over the last K tokens. x [B, T, C], weight [C, K], bias [C] or empty -> [B, T, C]
+Tensor causal_conv(const Tensor& x, const Tensor& weight, const Tensor& bias);
+// The same for a ragged batch of rows x [1, R, C]. No gradient.
+Tensor causal_conv(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                   std::span<const ConvText> texts);
+
 // Mixture of experts (Shazeer et al. 2017; Jiang et al. 2024). Letters: R rows, E experts, k
 // choices per row. For rows x [R, C], with one weight (and bias) per expert:
 //   auto [weights, experts] = route(logits, {.choice = {.chosen = k}});

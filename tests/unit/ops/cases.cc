@@ -507,6 +507,37 @@ void add_recurrences(std::vector<Case>& all) {
                  false});
 }
 
+void add_linear_attentions(std::vector<Case>& all) {
+  struct Size {
+    int64_t B, T, H, G, D, V;
+  };
+  for (const auto& [B, T, H, G, D, V] :
+       {Size{1, 1, 1, 1, 1, 1}, Size{2, 5, 2, 1, 3, 7}, Size{1, 67, 2, 2, 5, 3}}) {
+    const Tensor decay = rounded({B, T, H}, 5, 0.3);
+    for (int64_t i = 0; i < decay.size(); ++i)
+      decay.data_as<double>()[i] = -std::abs(decay.data_as<double>()[i]);
+    for (const bool delta : {false, true})
+      all.push_back({"linear_attention",
+                     fmt::format("{} x {}, {} of {} heads, {} x {}{}", B, T, G, H, D, V,
+                                 delta ? ", delta rule" : ""),
+                     {rounded({B, T, G, D}, 1), rounded({B, T, G, D}, 2, 0.3),
+                      rounded({B, T, H, V}, 3), rounded({B, T, H}, 4, 0.5), decay},
+                     [=](auto& in) {
+                       const DType gates = in[0].dtype() == DType::f64 ? DType::f64 : DType::f32;
+                       return linear_attention(in[0], in[1], in[2], cast(in[3], gates),
+                                               cast(in[4], gates), {0.5f, delta});
+                     }});
+    all.push_back({"causal_conv",
+                   fmt::format("{} x {} x {}, kernel {}", B, T, D, V),
+                   {rounded({B, T, D}, 1), rounded({D, V}, 2), rounded({D}, 3)},
+                   [](auto& in) { return causal_conv(in[0], in[1], in[2]); }});
+    all.push_back({"causal_conv",
+                   fmt::format("{} x {} x {}, kernel {}, no bias", B, T, D, V),
+                   {rounded({B, T, D}, 1), rounded({D, V}, 2)},
+                   [](auto& in) { return causal_conv(in[0], in[1], {}); }});
+  }
+}
+
 void add_largest_products(std::vector<Case>& all) {
   for (const auto& [R, C, counts] : {std::tuple{int64_t{1}, int64_t{1}, std::vector<int64_t>{1}},
                                      {7, 3, {2, 0, 5}},
@@ -538,6 +569,7 @@ std::vector<Case> cases() {
   add_position_cases(all);
   add_expert_cases(all);
   add_recurrences(all);
+  add_linear_attentions(all);
   add_largest_products(all);
   add_latent_attention(all);
   return all;
