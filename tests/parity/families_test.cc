@@ -67,6 +67,9 @@ constexpr const char* kMoreFixtures[] = {"models2/albert",
                                          "models3/olmo3",
                                          "models2/olmoe",
                                          "models3/qwen2_moe",
+                                         "models2/qwen3_next",
+                                         "models3/qwen3_5_text",
+                                         "models3/qwen3_5_moe_text",
                                          "models2/ernie4_5",
                                          "models3/ernie4_5_moe",
                                          "models2/exaone4",
@@ -196,10 +199,21 @@ Counts rows_that_count(const SafeTensors& file, const std::string& name, const S
       [=](int64_t row) { return mask.data_as<int64_t>()[row / (copies * T) * T + row % T] != 0; };
 }
 
+// Returns the name of the weights of a layer: transformers numbers those layers that have weights.
+std::string name_of_attention(const std::string& name, const SafeTensors& found) {
+  const std::string kPrefix = "attention.";
+  const int number = std::stoi(name.substr(kPrefix.size()));
+  for (int layer = 0, attending = 0; layer < 1000; ++layer)
+    if (found.find(kPrefix + std::to_string(layer)) != nullptr && attending++ == number)
+      return kPrefix + std::to_string(layer);
+  return name;
+}
+
 // In memory, XLM-RoBERTa names the embedding that it ties to its head after the head.
 std::string name_in_file(const std::string& name, const SafeTensors& found) {
   constexpr const char *kHead = "grad.lm_head.decoder.weight",
                        *kEmbedding = "grad.roberta.embeddings.word_embeddings.weight";
+  if (name.starts_with("attention.")) return name_of_attention(name, found);
   return name == kHead && found.find(kHead) == nullptr ? kEmbedding : name;
 }
 

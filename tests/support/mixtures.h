@@ -87,6 +87,18 @@ void put_mixers(const Put& put) {
     d.attention.kv_heads = 1;
     d.attention.value_width = 7;
   });
+  put("gated delta rule and gated attention", [](model::Spec&, model::StackSpec& d) {
+    d.mixers = {model::MixerKind::gated_delta, model::MixerKind::attention};
+    d.mixers.resize(static_cast<size_t>(std::min<int64_t>(2, d.layers)));
+    d.delta = {.heads = 4, .key_heads = 2, .key_width = 5, .value_width = 3};
+    d.attention.gated = true;
+    d.norm.kind = model::NormKind::rms;
+  });
+  put("gated delta rule with larger updates and a short convolution",
+      [](model::Spec&, model::StackSpec& d) {
+        d.mixers = {model::MixerKind::gated_delta};
+        d.delta = {.convolution = 1, .doubled = true};
+      });
   put("rnn without residuals and feed-forward layers", [](model::Spec&, model::StackSpec& d) {
     d.mixers = {model::MixerKind::rnn};
     d.residual = d.ffn.present = false;

@@ -114,6 +114,8 @@ struct AttentionSpec {
   bool norm_rotated = false;  // the norm follows the rotation instead of preceding it
   float scale = 0;            // scale of the scores; 0 = 1 / sqrt(head_width)
   float softcap = 0;          // scores s become softcap * tanh(s / softcap); 0 = off
+  // The outputs of the heads are multiplied by the sigmoid of a gate (Qiu et al. 2025).
+  bool gated = false;
   // Share of the first attention layer's values in those of the later ones: v = (1 - share) v +
   // share * v_first (Zhou et al. 2024, eq. 8, has 1/2 of each); 0 = off.
   float value_residual = 0;
@@ -159,8 +161,8 @@ struct FeedForwardSpec {
 };
 
 // What mixes the tokens of a layer. rnn, gru, lstm: a recurrence with these cells. latent:
-// multi-head latent attention.
-enum class MixerKind { attention, rnn, gru, lstm, latent };
+// multi-head latent attention. gated_delta: linear attention with the gated delta rule.
+enum class MixerKind { attention, rnn, gru, lstm, latent, gated_delta };
 
 struct RecurrenceSpec {
   int64_t width =
@@ -179,6 +181,22 @@ struct LatentSpec {
   // Width of the shared key, with rotary positions; otherwise there is none. 0 = head_width / 2,
   // rounded up to an even number.
   int64_t rotary = 0;
+};
+
+// Linear attention with the gated delta rule (Yang et al. 2024, "Gated Delta Networks"). A head has
+// a state [key_width, value_width] that decays, and stores a value at a key after it has removed
+// what the state has there. Queries, keys and values pass through a convolution over the last
+// tokens and SiLU; queries and keys have length 1. The outputs have an RMSNorm by head, and are
+// multiplied by SiLU of a gate.
+struct DeltaSpec {
+  int64_t heads = 0;        // of values; 0 = those of attention
+  int64_t key_heads = 0;    // of queries and keys, each for heads / key_heads heads; 0 = heads
+  int64_t key_width = 0;    // of a query and a key; 0 = attention's head_width
+  int64_t value_width = 0;  // 0 = key_width
+  int64_t convolution = 4;  // tokens that it reads
+  // beta is up to 2 instead of 1, so that states may change their sign (Grazzi et al. 2025).
+  bool doubled = false;
+  float epsilon = 0;  // of the outputs' norm; 0 = the stack's
 };
 
 struct StackSpec {
@@ -213,6 +231,7 @@ struct StackSpec {
   AttentionSpec attention = {};
   RecurrenceSpec recurrence = {};
   LatentSpec latent = {};
+  DeltaSpec delta = {};
   FeedForwardSpec ffn = {};
 };
 

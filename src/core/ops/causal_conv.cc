@@ -19,12 +19,19 @@ CausalConv shape_of(const Tensor& x, const Tensor& weight, const Tensor& bias) {
 
 }  // namespace
 
-Tensor causal_conv(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+Tensor causal_conv(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                   const std::vector<Interval>& valid) {
+  check(valid.empty() || !recording(),
+        "causal convolution: a part of the tokens has no gradients; expected NoGradient");
   const CausalConv shape = shape_of(x, weight, bias);
   const int64_t T = x.dim(1), R = x.dim(0) * T, C = shape.width, K = shape.kernel;
   std::vector<ConvText> texts;
-  for (int64_t b = 0; b < x.dim(0); ++b) texts.push_back({b * T, T, {}});
-  const Tensor y = empty(x.shape(), x.dtype(), x.device());
+  for (int64_t b = 0; b < x.dim(0); ++b) {
+    const Interval own = valid.empty() ? Interval{0, T} : valid[static_cast<size_t>(b)];
+    texts.push_back({b * T + own.begin, own.end - own.begin, {}});
+  }
+  const Tensor y = valid.empty() ? empty(x.shape(), x.dtype(), x.device())
+                                 : zeros(x.shape(), x.dtype(), x.device());
   kernels(x).causal_conv(y, x, weight, bias ? In(bias) : In{}, texts, shape);
   return record(
       y, {x, weight, bias}, [=, x = Saved(x), units = row_units()](const Tensor& dy, Gradients& d) {

@@ -31,8 +31,8 @@ struct ChunksOfBatch {
   std::vector<LinearChunk> chunks;
   std::vector<LinearText> texts;
 
-  ChunksOfBatch(const LinearAttention& shape, int64_t B, int64_t T, DType dtype,
-                const Device& device) {
+  ChunksOfBatch(const LinearAttention& shape, int64_t B, int64_t T,
+                const std::vector<Interval>& valid, DType dtype, const Device& device) {
     const int64_t N = (T + kChunkTokens - 1) / kChunkTokens;
     const auto array = [&](int64_t size) { return empty({B * N, size}, dtype, device); };
     states = array(shape.state_size()), keys = array(shape.keys_size());
@@ -41,7 +41,10 @@ struct ChunksOfBatch {
       const auto part = [&](const Tensor& x) { return at(Out(x), i * x.dim(1)); };
       chunks.push_back({part(states), part(keys), part(values), part(decays)});
     }
-    for (int64_t b = 0; b < B; ++b) texts.push_back({b * T, T, 0, chunks.data() + b * N});
+    for (int64_t b = 0; b < B; ++b) {
+      const Interval own = valid.empty() ? Interval{0, T} : valid[static_cast<size_t>(b)];
+      texts.push_back({b * T + own.begin, own.end - own.begin, 0, chunks.data() + b * N});
+    }
   }
 };
 
@@ -50,9 +53,12 @@ struct ChunksOfBatch {
 Tensor linear_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& beta,
                         const Tensor& decay, const LinearAttentionOptions& options) {
   const LinearAttention shape = shape_of(q, k, v, beta, decay, options);
-  const auto kept =
-      std::make_shared<const ChunksOfBatch>(shape, q.dim(0), q.dim(1), working_type(q), q.device());
-  const Tensor y = empty(v.shape(), v.dtype(), v.device());
+  check(options.valid.empty() || !recording(),
+        "linear attention: a part of the tokens has no gradients; expected NoGradient");
+  const auto kept = std::make_shared<const ChunksOfBatch>(shape, q.dim(0), q.dim(1), options.valid,
+                                                          working_type(q), q.device());
+  const Tensor y = options.valid.empty() ? empty(v.shape(), v.dtype(), v.device())
+                                         : zeros(v.shape(), v.dtype(), v.device());
   kernels(q).linear_attention(y, q, k, v, beta, decay, kept->texts, shape);
   // The chunks hold k and the decays.
   return record(y, {q, k, v, beta, decay},

@@ -145,6 +145,8 @@ Tensor recurrent_step(const Tensor& x, const Tensor& u, CellState& state, Cell c
 struct LinearAttentionOptions {
   float scale = 1;    // factor of the queries
   bool delta = true;  // values are corrected by what the state has for their key
+  // The tokens of each batch row; the results of the others are 0. Empty = all; else no gradient.
+  std::vector<Interval> valid = {};
 };
 // q and k [B, T, G, D], v [B, T, H, V], beta and decay (the logarithm, <= 0) f32 (f64 for f64) [B,
 // T, H] -> [B, T, H, V]
@@ -157,7 +159,9 @@ Tensor linear_attention(const Tensor& q, const Tensor& k, const Tensor& v, const
 
 // y[b, t, c] = bias[c] + the sum over j of weight[c, j] * x[b, t - K + 1 + j, c]: a convolution of
 // each column over the last K tokens. x [B, T, C], weight [C, K], bias [C] or empty -> [B, T, C]
-Tensor causal_conv(const Tensor& x, const Tensor& weight, const Tensor& bias);
+// `valid` as in LinearAttentionOptions.
+Tensor causal_conv(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                   const std::vector<Interval>& valid = {});
 // The same for a ragged batch of rows x [1, R, C]. No gradient.
 Tensor causal_conv(const Tensor& x, const Tensor& weight, const Tensor& bias,
                    std::span<const ConvText> texts);

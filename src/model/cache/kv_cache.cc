@@ -141,7 +141,7 @@ Tensor KvCache::positions() const {
 }
 
 void KvCache::append(int64_t layer, const Tensor& k, const Tensor& v) {
-  const auto& [keys, values, state, reach] = layout().layer(layer);
+  const PageLayout &keys = layout().layer(layer).keys, &values = layout().layer(layer).values;
   const int64_t width = keys.heads * keys.width, value_width = values.heads * values.width;
   check(k.size() % width == 0 && v.size() * width == k.size() * value_width &&
             (!v || k.dtype() == v.dtype()),
@@ -186,6 +186,56 @@ void KvCache::store_state(int64_t layer, size_t member, int64_t token, const Ten
   const int32_t page = text.pages[pool_->group_of(layer)][static_cast<size_t>(number)];
   copy_bytes(pool_->memory(layer), pool_->state_begin(layer, page, position % kPageTokens), states,
              static_cast<int64_t>(member) * bytes, bytes);
+}
+
+std::span<const LinearText> KvCache::linear_texts(int64_t layer) {
+  const size_t group = pool_->group_of(layer);
+  size_t count = 0;
+  for (const Member& member : members_) count += member.text->pages[group].size();
+  chunks_.clear(), linear_texts_.clear();
+  chunks_.reserve(count);  // the texts point to them
+  int64_t row = 0;
+  for (const auto& [text, tokens, horizon] : members_) {
+    linear_texts_.push_back({row, tokens, text->length, chunks_.data() + chunks_.size()});
+    for (const int32_t page : text->pages[group])
+      chunks_.push_back(page < 0 ? LinearChunk() : pool_->chunk(layer, page));
+    row += tokens;
+  }
+  return linear_texts_;
+}
+
+KvCache::Inputs KvCache::exchange_inputs(int64_t layer, const Tensor& x, int64_t column,
+                                         int64_t count) {
+  const int64_t width = x.dim(2), all = layout().layer(layer).inputs;
+  const DType dtype = layout().state_dtype();
+  Inputs before{zeros({std::ssize(members_), count, width}, dtype, x.device()), {}};
+  const Kernels& k = kernels(x);
+  const Tensor rows = in_dtype(x, dtype);
+  int64_t row = 0, member = 0;
+  for (const auto& [text, tokens, horizon] : members_) {
+    const std::vector<int32_t>& pages = text->pages[pool_->group_of(layer)];
+    const auto page_rows = [&](int64_t t) {
+      return at(pool_->inputs(layer, pages[static_cast<size_t>(t / kPageTokens)]),
+                t % kPageTokens * all);
+    };
+    for (int64_t t = std::max(int64_t{0}, text->length - count); t < text->length; ++t) {
+      const Out from = page_rows(t);
+      k.copy_columns(
+          at(Out(before.rows), (member * count + t - text->length + count) * width),
+          {from.data, from.dtype, from.device},
+          {.rows = 1, .width = width, .from_stride = all, .from = column, .to_stride = width});
+    }
+    for (int64_t t = text->length, end = t + tokens; t < end;) {
+      const int64_t many = std::min(end - t, kPageTokens - t % kPageTokens);
+      k.copy_columns(
+          page_rows(t), at(In(rows), (row + t - text->length) * width),
+          {.rows = many, .width = width, .from_stride = width, .to_stride = all, .to = column});
+      t += many;
+    }
+    before.texts.push_back({row, tokens, at(In(before.rows), member * count * width)});
+    row += tokens, ++member;
+  }
+  return before;
 }
 
 void KvCache::end() {

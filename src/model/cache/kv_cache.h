@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "cache/page_pool.h"
@@ -68,6 +69,15 @@ class KvCache {
   void load_state(int64_t layer, size_t member, const Tensor& states) const;
   // Stores row `member` of `states`, the state after the new token `token` of a text.
   void store_state(int64_t layer, size_t member, int64_t token, const Tensor& states);
+  // Linear attention: the texts of this pass with their chunks, until the next call.
+  std::span<const LinearText> linear_texts(int64_t layer);
+  // The inputs of a convolution: stores the columns x [1, rows, width] of this pass, from column
+  // `column` of a token's inputs on, and returns the `count` rows before each text's.
+  struct Inputs {
+    Tensor rows;                  // [texts, count, width]
+    std::vector<ConvText> texts;  // refer to `rows`
+  };
+  Inputs exchange_inputs(int64_t layer, const Tensor& x, int64_t column, int64_t count);
   void end();  // call it after the last layer
 
   std::vector<PagedText> spans(int64_t layer, const Mask& mask);  // self-attention
@@ -88,6 +98,8 @@ class KvCache {
   std::vector<Member> members_;
   int64_t capacity_;
   std::vector<const void*> pointers_;  // the pages of the last spans that were returned
+  std::vector<LinearChunk> chunks_;    // the chunks of the last linear texts
+  std::vector<LinearText> linear_texts_;
 };
 
 // Releases the pages that no further token reads, however many speculative tokens are rejected.

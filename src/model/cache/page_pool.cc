@@ -95,7 +95,28 @@ void PagePool::copy(size_t group, int32_t from, int32_t to, int64_t tokens) cons
     copy_part(layer, PagePart::values, here + keys, there + keys, tokens);
     if (const int64_t states = kStateSlots * layout_.state_bytes(layer); states > 0)
       copy_bytes(memory(layer), there, memory(layer), here, states);
+    if (const int64_t chunk = layout_.chunk_bytes(layer); chunk > 0)
+      copy_bytes(memory(layer), there, memory(layer), here, chunk);
   }
+}
+
+LinearChunk PagePool::chunk(int64_t layer, int32_t page) const {
+  const LinearAttention& shape = layout_.layer(layer).chunk;
+  Out next = at(Out(memory(layer)), begin_of(layer, page));
+  next.dtype = layout_.state_dtype();
+  const auto take = [&](int64_t size) {
+    const Out part = next;
+    next = at(next, size);
+    return part;
+  };
+  return {take(shape.state_size()), take(shape.keys_size()), take(shape.values_size()),
+          take(shape.decays_size())};
+}
+
+Out PagePool::inputs(int64_t layer, int32_t page) const {
+  Out rows = at(Out(memory(layer)), begin_of(layer, page));
+  rows.dtype = layout_.state_dtype();
+  return at(rows, layout_.layer(layer).chunk_size());
 }
 
 void PagePool::read_page(size_t group, int32_t page, const Tensor& rows, int64_t row) const {

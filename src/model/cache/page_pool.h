@@ -19,8 +19,12 @@ inline constexpr int64_t kMostRejected = 64;
 // over a single token, so more speculative tokens are rarely useful.
 inline constexpr int64_t kStateSlots = 16;
 static_assert(kPageTokens % kStateSlots == 0);
+static_assert(kPageTokens == kChunkTokens);  // a page holds one chunk of linear attention
 
 inline int64_t pages_for(int64_t tokens) { return (tokens + kPageTokens - 1) / kPageTokens; }
+
+// Rounds a number of elements up, so that what follows them begins at a cache line.
+inline int64_t round_up_to_line(int64_t elements) { return (elements + 15) / 16 * 16; }
 
 // The tokens that a layer reads for a new token: the last `window` ones, including the new one, and
 // the first `global` ones. window: 0 = all tokens.
@@ -56,6 +60,15 @@ class PagePool {
     PageLayout keys, values;
     int64_t state_size = 0;  // elements of a recurrent layer's state
     Reach reach = {};
+    // Linear attention: the chunk of a page's tokens, and elements of each token's inputs of the
+    // convolution, all of the type of states.
+    LinearAttention chunk = {};
+    int64_t inputs = 0;
+    int64_t chunk_size() const {
+      return chunk.heads == 0 ? 0
+                              : chunk.state_size() + chunk.keys_size() + chunk.values_size() +
+                                    round_up_to_line(chunk.decays_size());
+    }
   };
   struct Layout {
     DType dtype = DType::f32;  // of keys and values
@@ -67,9 +80,13 @@ class PagePool {
     int64_t state_bytes(int64_t i) const {  // of one state
       return layer(i).state_size * static_cast<int64_t>(size_of(state_dtype()));
     }
+    int64_t chunk_bytes(int64_t i) const {  // with the inputs
+      return (layer(i).chunk_size() + kPageTokens * layer(i).inputs) *
+             static_cast<int64_t>(size_of(state_dtype()));
+    }
     int64_t layer_bytes(int64_t i) const {  // of one page
       return layer(i).keys.page_bytes() + layer(i).values.page_bytes() +
-             kStateSlots * state_bytes(i);
+             kStateSlots * state_bytes(i) + chunk_bytes(i);
     }
     // The maximum number of speculative tokens per pass.
     int64_t most_rejected() const;
@@ -119,6 +136,9 @@ class PagePool {
   Out values(int64_t layer, int32_t page) const {
     return at(Out(memory(layer)), begin_of(layer, page) + layout_.layer(layer).keys.page_bytes());
   }
+  // A page of linear attention: its chunk, and the inputs [64, `inputs`] of its convolution.
+  LinearChunk chunk(int64_t layer, int32_t page) const;
+  Out inputs(int64_t layer, int32_t page) const;
   const Tensor& memory(int64_t layer) const { return groups_[group_of(layer)].memory; }
   // Returns the offset in memory(layer), in bytes, of the state of a recurrent layer after token
   // `token` of the page.

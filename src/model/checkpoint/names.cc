@@ -118,7 +118,10 @@ Tensor transpose(const Tensor& x) {  // [R, C] -> [C, R]
   return y;
 }
 
-bool alternates(Stored stored) { return stored == Stored::by_head || stored == Stored::by_quarter; }
+bool alternates(Stored stored) {
+  return stored == Stored::by_head || stored == Stored::by_query_head ||
+         stored == Stored::by_delta_head || stored == Stored::by_quarter;
+}
 
 // Calls move(part, row, row in the file, number of rows) for fused parts in the file's order: each
 // has `groups` equal runs of rows; the first run of each part is followed by the second of each.
@@ -208,6 +211,8 @@ int64_t group_of(Stored stored, const Transformer& model) {
   const auto attention = [&] { return (spec.decoder ? spec.decoder : spec.encoder)->attention; };
   switch (stored) {
     case Stored::by_head: return attention().kv_heads;
+    case Stored::by_query_head: return attention().heads;
+    case Stored::by_delta_head: return spec.decoder->delta.key_heads;
     case Stored::by_quarter: return 4;
     case Stored::rotary_pairs:
     case Stored::swapped_halves: return attention().head_width;
@@ -284,6 +289,7 @@ Shape shape_in_file(const FileTensor& tensor, const std::vector<Shape>& shapes) 
     case Stored::convolution:
       if (shape.size() == 2) shape = {shape[0], shape[1] / n, n};
       break;
+    case Stored::column_convolution: shape = {shape[0], 1, shape[1]}; break;
     case Stored::image_convolution:
       if (shape.size() == 2) shape = {shape[0], shape[1] / (n * n), n, n};
       break;
@@ -353,7 +359,7 @@ std::vector<Tensor> from_file(const FileTensor& tensor, const Tensor& value,
   }
   int64_t row = 0;
   for (const Shape& shape : shapes) {
-    parts.push_back(whole.rows(row, row + shape[0]));
+    parts.push_back(whole.rows(row, row + shape[0]).view(shape));
     row += shape[0];
   }
   return parts;

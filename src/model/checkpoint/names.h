@@ -9,23 +9,27 @@
 namespace fovea::model {
 
 // How the file stores a parameter that fovea keeps as [out, in]. transposed: as [in, out]. by_head:
-// fused parts alternate: for each key-value head, its queries, its key and its value. by_quarter:
-// fused parts alternate quarter by quarter. batched: with a leading axis of 1. convolution: [out,
-// in / n, n], where n is the kernel width. image_convolution: [out, in / (n n), n, n]. stacked: all
-// experts, with a leading axis for them. flattened: [1, C] as [C]. column: [C] as [C, 1].
-// rotary_pairs: rows i and i + D / 2 of each head, which RoPE rotates together, are stored as rows
-// 2i and 2i + 1 (D: the width of a head). transposed_parts: each part is stored as [in, out], one
-// below the other. swapped_halves: rows i and i + D / 2 of each head are exchanged, in a model that
-// rotates backwards. one_plus: the file has the factor 1 + w instead of the
-// gain w. keyless: biases of queries, keys and values, or of keys and values, of which those of
-// keys do not exist: the file has zeros before the last part.
+// fused parts alternate: for each key-value head, its queries, its key and its value.
+// by_query_head, by_delta_head: likewise for each query head, or each key head of gated_delta
+// layers. by_quarter: fused parts alternate quarter by quarter. batched: with a leading axis of 1.
+// convolution: [out, in / n, n], where n is the kernel width. column_convolution: [C, n] as [C, 1,
+// n]. image_convolution: [out, in / (n n), n, n]. stacked: all experts, with a leading axis for
+// them. flattened: [1, C] as [C]. column: [C] as [C, 1]. rotary_pairs: rows i and i + D / 2 of each
+// head, which RoPE rotates together, are stored as rows 2i and 2i + 1 (D: the width of a head).
+// transposed_parts: each part is stored as [in, out], one below the other. swapped_halves: rows i
+// and i + D / 2 of each head are exchanged, in a model that rotates backwards. one_plus: the file
+// has the factor 1 + w instead of the gain w. keyless: biases of queries, keys and values, or of
+// keys and values, of which those of keys do not exist: the file has zeros before the last part.
 enum class Stored {
   plain,
   transposed,
   by_head,
+  by_query_head,
+  by_delta_head,
   by_quarter,
   batched,
   convolution,
+  column_convolution,
   image_convolution,
   stacked,
   flattened,

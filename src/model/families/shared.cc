@@ -86,7 +86,10 @@ void llama_sizes(Config& io, Spec& s, const LlamaDefaults& defaults) {
   io("num_attention_heads", d.attention.heads);
   io("num_key_value_heads", d.attention.kv_heads, defaults.kv_heads);
   io("head_dim", d.attention.head_width, defaults.head_width);
-  io("intermediate_size", d.ffn.width);
+  if (defaults.ffn_width > 0)
+    io("intermediate_size", d.ffn.width, defaults.ffn_width);
+  else
+    io("intermediate_size", d.ffn.width);
   io(defaults.activation_key, d.ffn.activation, defaults.activation);
   io(defaults.epsilon_key, d.norm.epsilon, defaults.epsilon);
   io("attention_dropout", s.dropout.attention, 0);

@@ -43,6 +43,7 @@ struct LlamaDefaults {
   bool rope_by_layer_type = false;
   int64_t original_context = 0;
   int64_t kv_heads = 0, head_width = 0;  // 0 = as in AttentionSpec
+  int64_t ffn_width = 0;                 // 0 = the key is required
   float rotary_share = 1;
   bool query_growth = false, alpha = false;  // see Config::RopeDefaults
 };

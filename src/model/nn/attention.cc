@@ -36,6 +36,7 @@ Attention::Attention(const StackSpec& stack, int64_t width, int64_t layer_, Drop
       across(across_),
       rotates(is_rotated(stack, layer_)),
       weight_dropout(dropout) {
+  if (spec.gated) gate = Linear(width, spec.heads * spec.value_width, spec.bias);
   if (stack.position.bias != DistanceBias::disentangled || disentangled.shared || across) return;
   const int64_t wide = spec.heads * spec.head_width;
   if (disentangled.position_to_content) distance_query = Linear(width, wide, spec.bias);
@@ -50,11 +51,11 @@ PagePool::Layer Attention::cached(const StackSpec& stack, int64_t layer, DType d
           .reach = Reach::of(a, layer)};
 }
 
-// Query, key, value, the outputs of the heads, and the sums of the softmax.
+// Query, key, value, the gate, the outputs of the heads, and the sums of the softmax.
 double Attention::kept_bytes(const StackSpec& stack, int64_t, double element) {
   const AttentionSpec& a = stack.attention;
-  const int64_t elements =
-      a.heads * (a.head_width + a.value_width) + a.kv_heads * (a.head_width + a.value_width);
+  const int64_t elements = a.heads * (a.head_width + (a.gated ? 3 : 1) * a.value_width) +
+                           a.kv_heads * (a.head_width + a.value_width);
   return element * static_cast<double>(elements) + 4 * static_cast<double>(a.heads);
 }
 
@@ -92,9 +93,11 @@ Attention::KeysValues Attention::of_memory(const Tensor& memory, const LayerPass
 }
 
 Tensor Attention::operator()(const Tensor& x, const LayerPass& pass, const Tensor& residual) const {
-  const Tensor heads = probed(
-      pass, ProbePoint::What::heads,  // [B, T, H, D]
-      scaled_heads(across ? cross_attention(x, pass) : self_attention(x, pass), head_factors));
+  Tensor heads =
+      scaled_heads(across ? cross_attention(x, pass) : self_attention(x, pass), head_factors);
+  if (spec.gated)
+    heads = gated_activation(gate(x, pass).view(heads.shape()), heads, Activation::sigmoid);
+  heads = probed(pass, ProbePoint::What::heads, heads);  // [B, T, H, D]
   const Tensor mixed = heads.view({x.dim(0), x.dim(1), spec.heads * spec.value_width});
   return added_to(residual, output, mixed, pass);  // [B, T, C]
 }

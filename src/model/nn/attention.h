@@ -15,6 +15,7 @@ struct Attention {
   static constexpr bool kAttends = true;
   AttentionSpec spec;
   Linear query, key, value, output;
+  Linear gate;  // of the outputs of the heads, if they are gated
   DisentangledSpec disentangled;
   Linear distance_query, distance_key;  // of the vectors of distances, unless `query` and `key` are
   Norm query_norm, key_norm;
@@ -58,6 +59,7 @@ struct Attention {
     value.each(f, name + ".value");
     query_norm.each(f, name + ".query_norm");
     key_norm.each(f, name + ".key_norm");
+    gate.each(f, name + ".gate");
     output.each(f, name + ".output");
     distance_query.each(f, name + ".distance_query");
     distance_key.each(f, name + ".distance_key");

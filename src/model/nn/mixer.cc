@@ -22,8 +22,9 @@ constexpr MixerFacts kMixers[] = {
     facts_of<Recurrence>(),       // gru
     facts_of<Recurrence>(),       // lstm
     facts_of<LatentAttention>(),  // latent
+    facts_of<GatedDelta>(),       // gated_delta
 };
-static_assert(std::size(kMixers) == static_cast<size_t>(MixerKind::latent) + 1);
+static_assert(std::size(kMixers) == static_cast<size_t>(MixerKind::gated_delta) + 1);
 
 }  // namespace
 

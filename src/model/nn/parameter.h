@@ -20,6 +20,9 @@ enum class Role {
   gain_minus_one,
   tanh_scale,   // alpha of DyT
   layer_scale,  // factors of a sublayer's output
+  convolution,  // of single columns over the last tokens
+  decay_rate,   // of linear attention: the logarithms of the rates
+  decay_step,   // and the biases of the steps
   bias,
   selection_bias,  // of a router
   sinusoids,

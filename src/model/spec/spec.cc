@@ -215,6 +215,20 @@ void complete_latent(const std::string& name, StackSpec& s) {
   check(l.rotary % 2 == 0, "spec: {}.latent.rotary is {}; expected an even number", name, l.rotary);
 }
 
+bool has_mixer(const StackSpec& s, MixerKind kind) {
+  return std::find(s.mixers.begin(), s.mixers.end(), kind) != s.mixers.end();
+}
+
+void complete_delta(const std::string& name, StackSpec& s) {
+  DeltaSpec& d = s.delta;
+  if (d.key_heads == 0) d.key_heads = d.heads;
+  if (d.value_width == 0) d.value_width = d.key_width;
+  if (d.epsilon == 0) d.epsilon = s.norm.epsilon;
+  check(d.heads % d.key_heads == 0,
+        "spec: {}.delta.key_heads {} does not divide delta.heads {}; expected a divisor", name,
+        d.key_heads, d.heads);
+}
+
 // Repeats the mixers over the layers; if all layers have attention, the list is empty.
 void complete_mixers(const std::string& name, const Spec& whole, StackSpec& s) {
   auto& mixers = s.mixers;
@@ -224,10 +238,11 @@ void complete_mixers(const std::string& name, const Spec& whole, StackSpec& s) {
         layers);
   const bool recurrent =
       std::any_of(mixers.begin(), mixers.end(), [](MixerKind each) { return is_recurrent(each); });
-  const bool latent = std::find(mixers.begin(), mixers.end(), MixerKind::latent) != mixers.end();
+  const bool latent = has_mixer(s, MixerKind::latent);
   check(!recurrent || name == "decoder",
         "spec: {}.mixers has a recurrent layer, which is causal; expected attention", name);
-  if (!recurrent)
+  if (!has_mixer(s, MixerKind::rnn) && !has_mixer(s, MixerKind::gru) &&
+      !has_mixer(s, MixerKind::lstm))
     s.recurrence = {};
   else if (s.recurrence.width == 0)
     s.recurrence.width = whole.width;
@@ -235,12 +250,24 @@ void complete_mixers(const std::string& name, const Spec& whole, StackSpec& s) {
     complete_latent(name, s);
   else
     s.latent = {};
+  if (has_mixer(s, MixerKind::gated_delta))
+    complete_delta(name, s);
+  else
+    s.delta = {};
   check(!latent || s.attention.value_residual == 0,
         "spec: {}.attention.value_residual is {} with latent attention; expected 0", name,
         s.attention.value_residual);
   if (!recurrent && !latent) return mixers.clear();
   const size_t given = mixers.size();
   for (size_t i = given; i < layers; ++i) mixers.push_back(mixers[i % given]);
+}
+
+// Sets what gated_delta layers take from attention, which may be reset then.
+void begin_delta(const Spec& whole, StackSpec& s) {
+  if (s.delta.heads == 0) s.delta.heads = s.attention.heads;
+  if (s.delta.key_width == 0) s.delta.key_width = s.attention.head_width;
+  if (s.delta.key_width == 0 && s.attention.heads > 0)
+    s.delta.key_width = whole.width / s.attention.heads;
 }
 
 // Resets what has no effect if all layers are recurrent, so that equal models have equal Specs.
@@ -256,6 +283,7 @@ void reset_attention(const Spec& whole, StackSpec& s) {
 }
 
 void complete(const std::string& name, const Spec& whole, StackSpec& s) {
+  if (has_mixer(s, MixerKind::gated_delta)) begin_delta(whole, s);
   reset_attention(whole, s);
   AttentionSpec& a = s.attention;
   if (a.kv_heads == 0) a.kv_heads = a.heads;

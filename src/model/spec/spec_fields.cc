@@ -139,13 +139,17 @@ void visit(AttentionSpec& a, OptionVisitor& v, const FieldScope& p) {
            a.scale, 0, kAnyFactor);
   v.number(p.field("softcap", "attention_softcap", "bound of the scores; 0 = none"), a.softcap, 0,
            kAnyFactor);
+  v.boolean(p.field("gated", "attention_gated",
+                    "the outputs of the heads are multiplied by the sigmoid of a gate"),
+            a.gated);
   v.number(p.field("value_residual", "value_residual",
                    "share of the first attention layer's values in those of the others; 0 = none"),
            a.value_residual, 0, 1);
 }
 
 const std::vector<std::string>& mixer_names() {
-  static const std::vector<std::string> names = {"attention", "rnn", "gru", "lstm", "latent"};
+  static const std::vector<std::string> names = {"attention", "rnn",    "gru",
+                                                 "lstm",      "latent", "gated_delta"};
   return names;
 }
 
@@ -179,6 +183,25 @@ void visit(LatentSpec& l, OptionVisitor& v, const FieldScope& p) {
   v.integer(p.field("rotary", "latent_rotary",
                     "width of the rotated key of latent attention; 0 = head width / 2"),
             l.rotary, 0, 256);
+}
+
+void visit(DeltaSpec& d, OptionVisitor& v, const FieldScope& p) {
+  v.integer(p.field("heads", "delta_heads", "heads of gated_delta layers; 0 = attention's"),
+            d.heads, 0, 4096);
+  v.integer(
+      p.field("key_heads", "delta_key_heads", "heads of their queries and keys; 0 = delta heads"),
+      d.key_heads, 0, 4096);
+  v.integer(
+      p.field("key_width", "delta_key_width", "width of their queries and keys; 0 = head width"),
+      d.key_width, 0, 1024);
+  v.integer(p.field("value_width", "delta_value_width", "width of their values; 0 = key width"),
+            d.value_width, 0, 1024);
+  v.integer(p.field("convolution", "delta_convolution", "tokens that their convolution reads"),
+            d.convolution, 1, 64);
+  v.boolean(p.field("doubled", "delta_doubled", "their updates are up to twice as large"),
+            d.doubled);
+  v.number(p.field("epsilon", "delta_epsilon", "of the norm of their outputs; 0 = norm epsilon"),
+           d.epsilon, 0, 1);
 }
 
 void visit(FeedForwardSpec& f, OptionVisitor& v, const FieldScope& p) {
@@ -239,7 +262,8 @@ void visit(StackSpec& s, OptionVisitor& v, const FieldScope& p) {
   visit_mixers(
       s.mixers, v,
       p.field("mixers", "mixer",
-              "mixer of each layer: attention, latent, rnn, gru or lstm; the list repeats"));
+              "mixer of each layer: attention, latent, gated_delta, rnn, gru or lstm; the list "
+              "repeats"));
   visit(s.position, v, {p.at("position"), p.prefix});
   visit(s.norm, v, {p.at("norm"), p.prefix});
   v.boolean(p.field("placement.input", "pre_norm", "norm on a sublayer's input"),
@@ -277,6 +301,7 @@ void visit(StackSpec& s, OptionVisitor& v, const FieldScope& p) {
   visit(s.attention, v, {p.at("attention"), p.prefix});
   visit(s.recurrence, v, {p.at("recurrence"), p.prefix});
   visit(s.latent, v, {p.at("latent"), p.prefix});
+  visit(s.delta, v, {p.at("delta"), p.prefix});
   visit(s.ffn, v, {p.at("ffn"), p.prefix});
 }
 

@@ -165,6 +165,20 @@ float initial_deviation(const Initial& how, const std::string& name, Role role) 
   return how.deviation / std::sqrt(2.0f * static_cast<float>(stack->layers));
 }
 
+// The heads of linear attention begin with rates from 1 to 16 and steps from 0.001 to 0.1, in equal
+// ratios, in opposite orders (the ranges of Gu and Dao 2024, "Transformers are SSMs"; theirs are
+// drawn). A step is softplus(bias).
+Tensor initial_decays(Role role, int64_t heads) {
+  std::vector<float> values;
+  for (int64_t h = 0; h < heads; ++h) {
+    const double share = heads > 1 ? static_cast<double>(h) / static_cast<double>(heads - 1) : 0.5;
+    const double step = 0.1 * std::pow(0.01, share);
+    values.push_back(static_cast<float>(role == Role::decay_rate ? share * std::log(16.0)
+                                                                 : std::log(std::expm1(step))));
+  }
+  return tensor_of(values, {heads});
+}
+
 }  // namespace
 
 void initialise(Parameter& p, const std::string& name, uint32_t number, const Initial& how) {
@@ -176,6 +190,12 @@ void initialise(Parameter& p, const std::string& name, uint32_t number, const In
     case Role::gain: p.value = full(p.shape, 1); break;
     case Role::tanh_scale: p.value = full(p.shape, how.norm.alpha); break;
     case Role::layer_scale: p.value = full(p.shape, how.stack->layer_scale); break;
+    case Role::convolution:  // the deviation of nn.Conv1d in PyTorch
+      p.value =
+          normal(p.shape, 1 / std::sqrt(3.0f * static_cast<float>(p.shape[1])), how.seed, number);
+      break;
+    case Role::decay_rate:
+    case Role::decay_step: p.value = initial_decays(p.role, p.shape[0]); break;
     case Role::gain_minus_one:
     case Role::bias:
     case Role::selection_bias: p.value = zeros(p.shape); break;

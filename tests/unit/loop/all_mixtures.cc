@@ -56,6 +56,11 @@ void add_attentions(List& list) {
     d.attention.heads = 4;
     d.attention.kv_heads = 2;
   });
+  list.decoder_with("gated heads", [](Spec&, StackSpec& d) { d.attention.gated = true; });
+  list.decoder_with("gated delta rule", [](Spec&, StackSpec& d) {
+    d.mixers = {MixerKind::gated_delta, MixerKind::attention};
+    d.delta = {.heads = 4, .key_heads = 2, .key_width = 3, .value_width = 5, .convolution = 3};
+  });
   list.decoder_with("one key-value head", [](Spec&, StackSpec& d) { d.attention.kv_heads = 1; });
   list.decoder_with("wide heads", [](Spec&, StackSpec& d) { d.attention.head_width = 5; });
   list.decoder_with("window", [](Spec&, StackSpec& d) { d.attention.windows = {3}; });

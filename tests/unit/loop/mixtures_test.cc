@@ -284,7 +284,8 @@ TEST_P(Mixtures, GiveTheBitsOfTheReferenceOnAnotherDevice) {
 }
 
 // The entries of the table that the GPU device lacks, and that some mixtures need.
-constexpr const char* kMissingOnGpu[] = {"attention_backward", "recurrent_cell", "distance_terms"};
+constexpr const char* kMissingOnGpu[] = {"attention_backward", "recurrent_cell", "distance_terms",
+                                         "linear_attention", "causal_conv"};
 
 // In fp32, and refuses what needs a kernel that is missing.
 TEST_P(Mixtures, GiveTheBitsOfTheCpuOnTheGpu) {

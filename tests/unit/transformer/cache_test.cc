@@ -126,7 +126,7 @@ TEST_P(ReadingTest, GivesTheSameBitsAfterPagesWereReleased) {
   Spec base = small();
   base.context = kLong;
   base.decoder->layers = 3;
-  std::vector<Spec> specs(5, base);
+  std::vector<Spec> specs(6, base);
   specs[0].decoder->attention.windows = {20};
   specs[1].decoder->attention.windows = {70, 0, 3};
   specs[2].decoder->attention.windows = {0, 20, 66};
@@ -135,6 +135,8 @@ TEST_P(ReadingTest, GivesTheSameBitsAfterPagesWereReleased) {
   specs[3].decoder->latent.width = 8;
   specs[3].decoder->attention.windows = {30};
   specs[4].decoder->mixers = {MixerKind::gru, MixerKind::rnn, MixerKind::lstm};
+  specs[5].decoder->mixers = {MixerKind::gated_delta, MixerKind::attention};
+  specs[5].decoder->delta.key_width = 20;
   const Tensor ids = some_ids({2, kLong}, base.vocabulary);
   std::vector<int64_t> by_seven;
   for (int64_t t = 7; t < kLong; t += 7) by_seven.push_back(t);
