@@ -189,8 +189,10 @@ struct LatentSpec {
 // tokens and SiLU; queries and keys have length 1. The outputs have an RMSNorm by head, and are
 // multiplied by SiLU of a gate.
 struct DeltaSpec {
-  int64_t heads = 0;        // of values; 0 = those of attention
-  int64_t key_heads = 0;    // of queries and keys, each for heads / key_heads heads; 0 = heads
+  int64_t heads = 0;      // of values; 0 = those of attention
+  int64_t key_heads = 0;  // of queries and keys, each for heads / key_heads heads; 0 = heads
+  // Head h reads the key head h % key_heads, as in GGUF files, instead of h / (heads / key_heads).
+  bool tiled = false;
   int64_t key_width = 0;    // of a query and a key; 0 = attention's head_width
   int64_t value_width = 0;  // 0 = key_width
   int64_t convolution = 4;  // tokens that it reads

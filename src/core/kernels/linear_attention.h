@@ -15,12 +15,18 @@ namespace fovea {
 inline constexpr int64_t kChunkTokens = 64;
 
 struct LinearAttention {
-  int64_t heads = 0, key_heads = 0;    // H, G; head h reads the key head h / (H / G)
+  int64_t heads = 0, key_heads = 0;    // H, G
   int64_t width = 0, value_width = 0;  // D, V
   float scale = 1;                     // factor of the queries
   bool delta = true;                   // whether values are corrected by the delta rule
+  bool tiled = false;                  // head h reads the key head h % G instead of h / (H / G)
 
   int64_t group() const { return heads / key_heads; }
+  int64_t key_head(int64_t head) const { return tiled ? head % key_heads : head / group(); }
+  // Returns the i-th head that reads a key head.
+  int64_t head_of(int64_t key_head, int64_t i) const {
+    return tiled ? i * key_heads + key_head : key_head * group() + i;
+  }
   int64_t padded_values() const { return (value_width + 15) / 16 * 16; }  // P
   // The numbers of a chunk's arrays.
   int64_t state_size() const { return heads * width * padded_values(); }

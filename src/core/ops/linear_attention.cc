@@ -22,7 +22,7 @@ LinearAttention shape_of(const Tensor& q, const Tensor& k, const Tensor& v, cons
         "linear attention: beta is {} {}, decay is {} {}; expected {} {}", name_of(beta.dtype()),
         describe(beta.shape()), name_of(decay.dtype()), describe(decay.shape()),
         name_of(working_type(q)), describe(gates));
-  return {v.dim(2), q.dim(2), q.dim(3), v.dim(3), options.scale, options.delta};
+  return {v.dim(2), q.dim(2), q.dim(3), v.dim(3), options.scale, options.delta, options.tiled};
 }
 
 // The chunks of B texts of T tokens.

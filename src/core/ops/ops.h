@@ -141,10 +141,11 @@ CellState zero_state(Cell cell, int64_t rows, int64_t width, DType dtype,
 Tensor recurrent_step(const Tensor& x, const Tensor& u, CellState& state, Cell cell);
 
 // Linear attention with decay; see linear_attention in entries.inc. Head h of H reads the queries
-// and keys of head h / (H / G). Computed in chunks of 64 tokens from the text's begin.
+// and keys of head h / (H / G), or h % G. Computed in chunks of 64 tokens from the text's begin.
 struct LinearAttentionOptions {
-  float scale = 1;    // factor of the queries
-  bool delta = true;  // values are corrected by what the state has for their key
+  float scale = 1;     // factor of the queries
+  bool delta = true;   // values are corrected by what the state has for their key
+  bool tiled = false;  // head h reads the queries and keys of head h % G
   // The tokens of each batch row; the results of the others are 0. Empty = all; else no gradient.
   std::vector<Interval> valid = {};
 };

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/math.h"
 
 namespace fovea::model {
 namespace {
@@ -194,9 +195,10 @@ std::vector<Tensor> transposed_parts(const Tensor& whole, const std::vector<Shap
   return parts;
 }
 
-Tensor plus(const Tensor& x, float addend) {
+template <class F>
+Tensor mapped(const Tensor& x, const F& f) {
   Tensor y = empty(x.shape());
-  for (int64_t i = 0; i < x.size(); ++i) y.data_as<float>()[i] = x.data_as<float>()[i] + addend;
+  for (int64_t i = 0; i < x.size(); ++i) y.data_as<float>()[i] = f(x.data_as<float>()[i]);
   return y;
 }
 
@@ -329,7 +331,9 @@ Tensor to_file(const FileTensor& tensor, const std::vector<Tensor>& parts) {
   if (tensor.stored == Stored::transposed && whole.rank() == 2) return transpose(whole);
   if (tensor.stored == Stored::rotary_pairs) return swap_pairs(whole, tensor.group, true);
   if (tensor.stored == Stored::swapped_halves) return swap_halves(whole, tensor.group);
-  if (tensor.stored == Stored::one_plus) return plus(whole, 1);
+  if (tensor.stored == Stored::one_plus) return mapped(whole, [](float x) { return x + 1; });
+  if (tensor.stored == Stored::minus_exp)
+    return mapped(whole, [](float x) { return static_cast<float>(-math::exp(double{x})); });
   return whole.view(shape_in_file(tensor, shapes));
 }
 
@@ -339,7 +343,9 @@ std::vector<Tensor> from_file(const FileTensor& tensor, const Tensor& value,
   if (tensor.stored == Stored::transposed && whole.rank() == 2) whole = transpose(whole);
   if (tensor.stored == Stored::rotary_pairs) whole = swap_pairs(whole, tensor.group, false);
   if (tensor.stored == Stored::swapped_halves) whole = swap_halves(whole, tensor.group);
-  if (tensor.stored == Stored::one_plus) whole = plus(whole, -1);
+  if (tensor.stored == Stored::one_plus) whole = mapped(whole, [](float x) { return x - 1; });
+  if (tensor.stored == Stored::minus_exp)
+    whole = mapped(whole, [](float x) { return math::log(-x); });
   if (tensor.stored == Stored::keyless) return without_keys(whole, shapes);
   if (tensor.stored == Stored::transposed_parts) return transposed_parts(whole, shapes);
   if (shapes.size() == 1) return {whole.view(shapes[0])};

@@ -18,8 +18,9 @@ namespace fovea::model {
 // head, which RoPE rotates together, are stored as rows 2i and 2i + 1 (D: the width of a head).
 // transposed_parts: each part is stored as [in, out], one below the other. swapped_halves: rows i
 // and i + D / 2 of each head are exchanged, in a model that rotates backwards. one_plus: the file
-// has the factor 1 + w instead of the gain w. keyless: biases of queries, keys and values, or of
-// keys and values, of which those of keys do not exist: the file has zeros before the last part.
+// has the factor 1 + w instead of the gain w. minus_exp: the file has -exp(x). keyless: biases of
+// queries, keys and values, or of keys and values, of which those of keys do not exist: the file
+// has zeros before the last part.
 enum class Stored {
   plain,
   transposed,
@@ -38,6 +39,7 @@ enum class Stored {
   swapped_halves,
   transposed_parts,
   one_plus,
+  minus_exp,
   keyless
 };
 
@@ -76,7 +78,7 @@ Tensor to_file(const FileTensor& tensor, const std::vector<Tensor>& parts);
 
 // The inverse of to_file(): returns the parts, in f32, with the given `shapes`. A tensor that needs
 // no change is not copied. With `keep_dtype`, the parts keep the file's dtype; the transposed
-// kinds and one_plus do not support this.
+// kinds, one_plus and minus_exp do not support this.
 std::vector<Tensor> from_file(const FileTensor& tensor, const Tensor& value,
                               const std::vector<Shape>& shapes, bool keep_dtype = false);
 

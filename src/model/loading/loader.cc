@@ -37,7 +37,7 @@ bool is_whole_numbers(const StoredTensor& stored) {
 // Returns whether from_file() can keep the dtype of a tensor.
 bool keeps_dtype(Stored stored) {
   return stored != Stored::transposed && stored != Stored::transposed_parts &&
-         stored != Stored::one_plus;
+         stored != Stored::one_plus && stored != Stored::minus_exp;
 }
 
 // Returns whether only few rows of a parameter are read, so that it stays in the file.

@@ -94,6 +94,7 @@ Tensor GatedDelta::attended(const Mixed& x, const Tensor& betas, const Tensor& d
                v = x.value.view({x.value.dim(0), x.value.dim(1), spec.heads, spec.value_width});
   LinearAttentionOptions options;
   options.scale = 1 / std::sqrt(static_cast<float>(spec.key_width));
+  options.tiled = spec.tiled;
   if (pass.cache == nullptr) options.valid = tokens_of(pass);
   if (pass.cache == nullptr) return linear_attention(q, k, v, betas, decays, options);
   return linear_attention(q, k, v, betas, decays, pass.cache->linear_texts(layer), options);

@@ -223,6 +223,7 @@ void complete_delta(const std::string& name, StackSpec& s) {
   DeltaSpec& d = s.delta;
   if (d.key_heads == 0) d.key_heads = d.heads;
   if (d.value_width == 0) d.value_width = d.key_width;
+  if (d.key_heads == d.heads || d.key_heads == 1) d.tiled = false;  // it has no effect then
   if (d.epsilon == 0) d.epsilon = s.norm.epsilon;
   check(d.heads % d.key_heads == 0,
         "spec: {}.delta.key_heads {} does not divide delta.heads {}; expected a divisor", name,

@@ -191,6 +191,8 @@ void visit(DeltaSpec& d, OptionVisitor& v, const FieldScope& p) {
   v.integer(
       p.field("key_heads", "delta_key_heads", "heads of their queries and keys; 0 = delta heads"),
       d.key_heads, 0, 4096);
+  v.boolean(p.field("tiled", "delta_tiled", "neighbouring heads read different key heads"),
+            d.tiled);
   v.integer(
       p.field("key_width", "delta_key_width", "width of their queries and keys; 0 = head width"),
       d.key_width, 0, 1024);

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/math.h"
 #include "fovea/core/random.h"
 #include "transformer/token_vectors.h"
 
@@ -172,7 +173,7 @@ Tensor initial_decays(Role role, int64_t heads) {
   std::vector<float> values;
   for (int64_t h = 0; h < heads; ++h) {
     const double share = heads > 1 ? static_cast<double>(h) / static_cast<double>(heads - 1) : 0.5;
-    const double step = 0.1 * std::pow(0.01, share);
+    const double step = 0.1 * math::pow(0.01, share);
     values.push_back(static_cast<float>(role == Role::decay_rate ? share * std::log(16.0)
                                                                  : std::log(std::expm1(step))));
   }

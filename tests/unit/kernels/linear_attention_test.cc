@@ -68,8 +68,9 @@ TEST(LinearAttention, MatchesTheRecurrentForm) {
   for (const Size& size : kSizes)
     for (const DType dtype : {DType::f32, DType::bf16})
       for (const bool delta : {false, true}) {
-        const LinearAttention shape{size.heads,       size.key_heads, size.width,
-                                    size.value_width, 0.5f,           delta};
+        LinearAttention shape{size.heads,       size.key_heads, size.width,
+                              size.value_width, 0.5f,           delta};
+        shape.tiled = size.tokens % 2 == 0;
         const int64_t texts = 2, rows = texts * size.tokens;
         const Inputs in(shape, rows, dtype);
         const Chunks chunks(shape, size.tokens);
@@ -128,8 +129,9 @@ TEST(LinearAttention, GradientsMatchTheRecurrentForm) {
     for (const DType dtype : {DType::f32, DType::bf16})
       for (const bool delta : {false, true})
         for (const bool added : {false, true}) {
-          const LinearAttention shape{size.heads,       size.key_heads, size.width,
-                                      size.value_width, 0.5f,           delta};
+          LinearAttention shape{size.heads,       size.key_heads, size.width,
+                                size.value_width, 0.5f,           delta};
+          shape.tiled = size.tokens % 2 == 0;
           const int64_t texts = 2, rows = texts * size.tokens;
           const Inputs in(shape, rows, dtype);
           const Array dy = Array::normal(rows * size.heads * size.value_width, dtype, 7);

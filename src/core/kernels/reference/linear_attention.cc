@@ -17,7 +17,7 @@ struct Place {
   const LinearAttention& shape;
   int64_t row, token, head;  // `token` in its chunk
 
-  int64_t key_head() const { return head / shape.group(); }
+  int64_t key_head() const { return shape.key_head(head); }
   int64_t key(int64_t d) const { return (row * shape.key_heads + key_head()) * shape.width + d; }
   int64_t value(int64_t v) const { return (row * shape.heads + head) * shape.value_width + v; }
   int64_t gate() const { return row * shape.heads + head; }

@@ -32,6 +32,9 @@ constexpr std::array kPairs = {Pair{&gguf_llama, &llama},
                                Pair{&gguf_qwen2, &qwen2},
                                Pair{&gguf_qwen3, &qwen3},
                                Pair{&gguf_qwen3_moe, &qwen3_moe},
+                               Pair{&gguf_qwen3_next, &qwen3_next},
+                               Pair{&gguf_qwen3_5, &qwen3_5_text},
+                               Pair{&gguf_qwen3_5_moe, &qwen3_5_moe_text},
                                Pair{&gguf_phi3, &phi3},
                                Pair{&gguf_olmo2, &olmo2},
                                Pair{&gguf_gemma2, &gemma2},
@@ -316,7 +319,7 @@ void check_range(const std::string& name, const Tensor& values, const char* bloc
 bool stays_exact(const std::string& name, const Shape& shape) {
   return shape.size() == 1 || name == "position_embd.weight" || name == "token_types.weight" ||
          name.starts_with("cls.") || name.ends_with("ffn_gate_inp.weight") ||
-         name.ends_with("attn_rel_b.weight");
+         name.ends_with("ssm_conv1d.weight") || name.ends_with("attn_rel_b.weight");
 }
 
 // Returns the tensors of a file, and zeros for the biases of the sums of experts.

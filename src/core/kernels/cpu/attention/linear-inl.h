@@ -40,7 +40,7 @@ struct HeadOfChunk {
   HeadOfChunk(const LinearChunk& chunk, const LinearAttention& shape, int64_t head)
       : state(static_cast<float*>(chunk.state.data) + head * shape.width * shape.padded_values()),
         keys(static_cast<float*>(chunk.keys.data) +
-             head / shape.group() * shape.width * kChunkTokens),
+             shape.key_head(head) * shape.width * kChunkTokens),
         values(static_cast<float*>(chunk.values.data) + head * shape.padded_values()),
         decays(static_cast<float*>(chunk.decays.data)),
         values_row(shape.heads * shape.padded_values()) {}

@@ -124,7 +124,7 @@ void attend_piece(const LinearCall& call, const LinearText& text, const LinearPi
   };
 
   const float* const keys = chunk.keys + first;  // of the piece, transposed
-  load_head(scratch.queries, call.q, piece.row, shape.key_heads, head / shape.group(), D, count, D,
+  load_head(scratch.queries, call.q, piece.row, shape.key_heads, shape.key_head(head), D, count, D,
             shape.scale);
 
   // u = beta (v - b S^T k - the sum over s < t of b_ts (k_t . k_s) u_s)

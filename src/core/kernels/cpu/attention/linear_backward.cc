@@ -250,12 +250,13 @@ void text_backward(const LinearBackwardCall& call, const LinearText& text, int64
     const LinearChunk& chunk = text.chunks[piece.chunk];
     load_head(at.q, call.q, piece.row, shape.key_heads, key_head, width, piece.count, D,
               shape.scale);
-    std::copy_n(HeadOfChunk(chunk, shape, key_head * group).keys, width * kT, at.keys);
+    std::copy_n(HeadOfChunk(chunk, shape, shape.head_of(key_head, 0)).keys, width * kT, at.keys);
     std::fill(at.keys + width * kT, at.keys + D * kT, 0.0f);
     transpose_rows({at.keys, kT, D}, D, kT, at.k, D);
     std::fill_n(at.dq, piece.count * D, 0.0f);
     std::fill_n(at.dk, piece.count * D, 0.0f);
-    for (int64_t head = key_head * group; head < (key_head + 1) * group; ++head) {
+    for (int64_t of_group = 0; of_group < group; ++of_group) {
+      const int64_t head = shape.head_of(key_head, of_group);
       const HeadOfChunk of_head(chunk, shape, head);
       ChunkGradients{call,
                      at,
@@ -265,7 +266,7 @@ void text_backward(const LinearBackwardCall& call, const LinearText& text, int64
                      D,
                      P,
                      ChunkDecays(of_head.decays, shape, head, piece.count),
-                     at.gradients + (head - key_head * group) * D * P,
+                     at.gradients + of_group * D * P,
                      {},
                      {}}
           .run();
