@@ -121,6 +121,7 @@ Encoding encode_padded(const TokenizerState& state, const std::vector<std::strin
 
 constexpr const char *kConfigFile = "tokenizer_config.json", *kSourceModel = "source.spm",
                      *kTargetModel = "target.spm", *kVocabulary = "vocab.json",
+                     *kBothModel = "sentencepiece.bpe.model",
                      *kTargetVocabulary = "target_vocab.json";
 // The vocabularies of CTranslate2.
 constexpr const char *kTokenList = "vocabulary.json", *kTokenLines = "vocabulary.txt";
@@ -177,13 +178,18 @@ std::string with_chat_templates(const std::string& config, const std::string& fo
 }
 
 // Returns the config of a SentencePiece model. If it does not name the tokenizer's class, the file
-// name determines the class, as in transformers.
+// name or the kind of the model determines the class, as in transformers.
 std::string config_by_name(const std::string& name, const std::string& config,
                            const std::string& path) {
   const bool says = config.find("\"tokenizer_class\"") != std::string::npos;
-  const std::string known = name == "spiece.model"              ? "T5Tokenizer"
-                            : name == "sentencepiece.bpe.model" ? "XLMRobertaTokenizer"
-                                                                : "";
+  std::string known = name == "spiece.model" ? "T5Tokenizer"
+                      : name == kBothModel   ? "XLMRobertaTokenizer"
+                                             : "";
+  if (const std::string model = parent_of(path) + "/config.json"; is_file(model)) {
+    const nlohmann::json type = read_json(model).value("model_type", nlohmann::json());
+    if (type == "pegasus") known = "PegasusTokenizer";
+    if (type == "mbart") known = "MBartTokenizer";
+  }
   if (says || known.empty()) return config;
   nlohmann::json json = config.empty() ? nlohmann::json::object() : parse_json(config, path);
   if (!json.is_object()) return config;  // TokenizerConfig reports the error
@@ -196,7 +202,7 @@ std::string config_by_name(const std::string& name, const std::string& config,
 std::string vocabulary_file(const std::string& folder) {
   for (const char* name :
        {"tokenizer.json", kSourceModel, "vocab.txt", kVocabulary, "tokenizer.model", "spiece.model",
-        "sentencepiece.bpe.model", kTokenList, kTokenLines}) {
+        kBothModel, kTokenList, kTokenLines}) {
     if (is_file(inside(folder, name))) return inside(folder, name);
   }
   return inside(folder, "tokenizer.json");
@@ -251,7 +257,13 @@ Tokenizer Tokenizer::open(const std::filesystem::path& path) {
   if (name == "vocab.txt") {
     files.tokenizer =
         tokenizer_json_from_vocab_txt(files.tokenizer, file, files.config, config_path);
-  } else if (name == "vocab.json") {
+  } else if (name == kVocabulary && !is_file(inside(folder, "merges.txt")) &&
+             is_file(inside(folder, kBothModel))) {
+    const std::string pieces = inside(folder, kBothModel);
+    files.originals = {{kVocabulary, files.tokenizer}, {kBothModel, read_file(pieces, kJsonLimit)}};
+    files.tokenizer = tokenizer_json_of_languages(files.originals[1].second, pieces,
+                                                  files.tokenizer, file, files.config, config_path);
+  } else if (name == kVocabulary) {
     const std::string merges = inside(folder, "merges.txt");
     files.tokenizer = tokenizer_json_from_merges(
         files.tokenizer, file, read_file(merges, kJsonLimit), merges, files.config, config_path);

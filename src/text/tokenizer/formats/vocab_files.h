@@ -36,6 +36,12 @@ std::string tokenizer_json_from_translation(std::string_view model, const std::s
                                             const std::string& vocab_path, std::string_view config,
                                             const std::string& config_path);
 
+// Converts the sentencepiece.bpe.model (`model`) and the vocab.json of M2M-100, whose tokens of
+// languages, such as "__en__", follow the vocabulary.
+std::string tokenizer_json_of_languages(std::string_view model, const std::string& path,
+                                        std::string_view vocab_json, const std::string& vocab_path,
+                                        std::string_view config, const std::string& config_path);
+
 // Converts a SentencePiece .model (protocol buffer) of kind unigram or bpe.
 std::string tokenizer_json_from_sentencepiece(std::string_view model, const std::string& path,
                                               std::string_view config,
