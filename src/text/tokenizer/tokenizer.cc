@@ -197,6 +197,19 @@ std::string config_by_name(const std::string& name, const std::string& config,
   return json.dump();
 }
 
+// Returns the only file with this ending in a folder with weights in an .npz file, as translators
+// are trained; empty if there is no such file or folder.
+std::string file_of_trainer(const std::string& folder, std::string_view ending) {
+  bool weights = false;
+  std::vector<std::string> found;
+  for (const std::string& name :
+       is_folder(folder) ? list_files(folder) : std::vector<std::string>()) {
+    weights = weights || name.ends_with(".npz");
+    if (name.ends_with(ending)) found.push_back(name);
+  }
+  return weights && found.size() == 1 ? inside(folder, found[0]) : "";
+}
+
 // Returns the path of the file in a folder that contains the vocabulary: tokenizer.json, or a file
 // of an older format. If there is none, returns the path of tokenizer.json.
 std::string vocabulary_file(const std::string& folder) {
@@ -205,6 +218,7 @@ std::string vocabulary_file(const std::string& folder) {
         kBothModel, kTokenList, kTokenLines}) {
     if (is_file(inside(folder, name))) return inside(folder, name);
   }
+  if (const std::string pieces = file_of_trainer(folder, ".spm"); !pieces.empty()) return pieces;
   return inside(folder, "tokenizer.json");
 }
 
@@ -249,7 +263,7 @@ Tokenizer Tokenizer::open(const std::filesystem::path& path) {
   const std::string folder = parent_of(file);
   if (is_folder(path.string())) refuse_links_out(path.string());
   const std::string name = std::filesystem::path(file).filename().string();
-  if (name == kSourceModel) return TranslationTokenizers::open(folder).source;
+  if (name.ends_with(".spm")) return TranslationTokenizers::open(folder).source;
   TokenizerFiles files;
   files.config = with_chat_templates(read_config(folder), folder);
   files.tokenizer = read_file(file, kJsonLimit);
@@ -277,22 +291,37 @@ Tokenizer Tokenizer::open(const std::filesystem::path& path) {
   return Tokenizer(parse_tokenizer(std::move(files), file, config_path));
 }
 
+namespace {
+
+// Returns the contents of one of the files of a translation model, or what takes its place in the
+// directories of CTranslate2 and of trainers. Nothing for target_vocab.json, which is optional.
+std::optional<std::string> original_of(const std::string& folder, const std::string& name) {
+  const std::string file = inside(folder, name), pieces = file_of_trainer(folder, ".spm");
+  if (is_file(file)) return read_file(file, kJsonLimit);
+  if (name == kTargetVocabulary) return std::nullopt;
+  if (name == kVocabulary) {
+    if (const std::string list = token_list_path(folder, "shared_"); is_file(list))
+      return vocabulary_of_list(list);
+    if (const std::string tokens = file_of_trainer(folder, "vocab.yml"); !tokens.empty())
+      return vocabulary_of_yaml(read_file(tokens, kJsonLimit), tokens);
+    if (!pieces.empty()) return vocabulary_of_pieces(read_file(pieces, kJsonLimit), pieces);
+  }
+  return read_file(name != kVocabulary && !pieces.empty() ? pieces : file, kJsonLimit);
+}
+
+}  // namespace
+
 TranslationTokenizers TranslationTokenizers::open(const std::filesystem::path& path) {
   const FloatMode mode;
   const std::string folder = path.string();
-  if (!is_folder(folder) || vocabulary_file(folder) != inside(folder, kSourceModel)) {
+  if (!is_folder(folder) || !vocabulary_file(folder).ends_with(".spm")) {
     const Tokenizer both = Tokenizer::open(path);
     return {both, both};
   }
   TokenizerFiles files;
   files.config = read_config(folder);
   for (const char* name : {kSourceModel, kTargetModel, kVocabulary, kTargetVocabulary}) {
-    const std::string file = inside(folder, name);
-    const std::string list = token_list_path(folder, "shared_");
-    if (name == std::string_view(kVocabulary) && !is_file(file) && is_file(list))
-      files.originals.emplace_back(name, vocabulary_of_list(list));
-    else if (name != kTargetVocabulary || is_file(file))
-      files.originals.emplace_back(name, read_file(file, kJsonLimit));
+    if (const auto bytes = original_of(folder, name)) files.originals.emplace_back(name, *bytes);
   }
   const auto one = [&](size_t model, size_t vocabulary) {
     const auto& [model_name, bytes] = files.originals[model];
