@@ -230,6 +230,10 @@ void add_translation(nb::module_& module) {
       "translation_directions",
       [](const Model& model) {
         std::vector<std::pair<std::string, std::string>> pairs;
+        const std::vector<std::string> codes = infer::translation_languages(model);
+        for (const std::string& source : codes)
+          for (const std::string& target : codes)
+            if (source != target) pairs.emplace_back(source, target);
         for (const auto& each : infer::translation_directions(model))
           pairs.emplace_back(each.source, each.target);
         return pairs;

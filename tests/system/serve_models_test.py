@@ -2,14 +2,16 @@
 import concurrent.futures
 import json
 import os
+import pathlib
 import shutil
 import struct
 import subprocess
 import unittest
 
 from serving import ServeTest
-from support import ROOT, fovea, tensors
+from support import FOVEA, ROOT, fovea, tensors
 
+DETECTS = pathlib.Path(FOVEA).with_name("fovea_languages.so").exists()
 SENTENCES = ROOT / "tests/goldens/sentence_model"
 PAIRS = ROOT / "tests/goldens/cross_encoder"
 
@@ -72,11 +74,16 @@ class ServeModels(ServeTest):
         run = self.ok(fovea("translate", model, input="".join(line + "\n" for line in lines).encode()))
         expected = run.stdout.decode().rstrip("\n").split("\n")
         self.serve(model)
+        known = [{"code": "de", "name": "German", "targets": ["en"]}, {"code": "en", "name": "English", "targets": []}]
+        self.assertEqual(self.ask("GET", "/languages")[2], known)  # by the names of the files
+        self.stop()
+        config = json.loads((model / "tokenizer_config.json").read_text())
+        (model / "tokenizer_config.json").write_text(json.dumps({**config, "source_lang": None, "target_lang": None}))
+        self.serve(model)
         self.assertEqual(self.ask("GET", "/languages")[2], [{"code": "auto", "name": "auto", "targets": ["auto"]}])
         self.stop()
         self.serve(model, "--languages", "", "--languages", "de-en")
-        self.assertEqual(self.ask("GET", "/languages")[2],
-                         [{"code": "de", "name": "de", "targets": ["en"]}, {"code": "en", "name": "en", "targets": []}])
+        self.assertEqual(self.ask("GET", "/languages")[2], known)
         ask = {"source": "de", "target": "en"}
         self.assertEqual(self.good("/translate", {"q": lines[0], **ask}), {"translatedText": expected[0]})
         self.assertEqual(self.good("/translate", {"q": lines, **ask}), {"translatedText": expected})
@@ -90,6 +97,14 @@ class ServeModels(ServeTest):
         status, _, answer = self.post("/translate", {"q": "a", "source": "fr", "target": "en"})
         self.assertEqual(status, 400)
         self.assertIn("/languages", answer["error"])
+        status, _, answer = self.post("/detect", {"q": "Der Hund schläft heute in der warmen Sonne am Meer."})
+        if DETECTS:
+            self.assertEqual((status, answer[0]["language"]), (200, "de"))
+            self.assertGreater(answer[0]["confidence"], 50)
+            self.assertEqual(self.post("/detect", {})[0], 400)
+        else:
+            self.assertEqual(status, 501)
+            self.assertIn("libcld2-dev", answer["error"])
         looking = {"attention": {"layer": 0, "top_k": 2}}
         choice = self.good("/v1/completions", {"model": "de-en", "prompt": "das ist gut", "max_tokens": 4, "fovea": looking})["choices"][0]
         if choice["text"]:
@@ -110,7 +125,7 @@ class ServeModels(ServeTest):
             return self.ok(fovea("translate", model, "--task", task, input=b"gut\n")).stdout.decode().rstrip("\n")
 
         self.serve(model)
-        self.assertEqual(self.ask("GET", "/languages")[2][0], {"code": "de", "name": "de", "targets": ["en", "fr"]})
+        self.assertEqual(self.ask("GET", "/languages")[2][0], {"code": "de", "name": "German", "targets": ["en", "fr"]})
         for target in ("en", "fr"):
             found = self.good("/translate", {"q": "gut", "source": "de", "target": target})
             self.assertEqual(found["translatedText"], by_task(f"translation_de_to_{target}"))

@@ -119,6 +119,27 @@ class TranslateTest(FoveaTest):
             (folder / "tokenizer_config.json").write_text(json.dumps(config))
             self.assertEqual(self.output("tokenize", folder, input=b"red dog"), ids)
 
+    def test_the_languages_of_files_names_are_kept(self):
+        self.train_translator()
+        config = json.loads((self.out / "tokenizer_config.json").read_text())
+        self.assertEqual((config["source_lang"], config["target_lang"]), ("de", "en"))
+        text = b"red dog\n"
+        plain = self.output("translate", self.out, input=text)
+        self.assertEqual(self.output("translate", self.out, "--source-language", "de-AT", "--target-language", "eng", input=text), plain)
+        self.refused(fovea("translate", self.out, "--source-language", "de", "--target-language", "fr", input=text), 2,
+                     "--target-language: de to fr", "expected de to en")
+
+    def test_models_of_many_languages_need_both(self):
+        nllb = ROOT / "tests/goldens/translators/nllb"
+        case = json.loads((nllb / "expected.json").read_text())["cases"][0]
+        run = self.output("translate", nllb, "--source-language", "en", "--target-language", "de", "--beams", "4", "--max-tokens", "12",
+                          "--min-tokens", "3", "--json", input=case["text"].encode() + b"\n")
+        self.assertEqual(json.loads(run)["translation"], case["best"][0]["text"])
+        mbart = ROOT / "tests/goldens/translators/mbart50"
+        self.refused(fovea("translate", mbart, "--target-language", "de", input=b"a\n"), 2, "--source-language: not given; expected", "en_XX")
+        self.refused(fovea("translate", nllb, "--source-language", "en", "--target-language", "xx", input=b"a\n"), 2, "--target-language",
+                     "no language xx", "deu_Latn")
+
     def test_long_lines_are_truncated_or_refused(self):
         self.train_translator()
         text = self.file("long.de", "red dog\n" + "red dog " * 400 + "\nsun\n")

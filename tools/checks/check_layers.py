@@ -8,7 +8,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # The storeys and their folders, in their order: a folder may use those before it.
 STOREYS = {
-    "core": "base kernels parallel tensor safetensors ops", "text": "unicode records tokenizer jinja chat grammar calls", "media": "image audio",
+    "core": "base kernels parallel tensor safetensors ops", "text": "unicode languages records tokenizer jinja chat grammar calls", "media": "image audio",
     "model": "hub spec cache nn transformer checkpoint families loading formats open",
     "infer": "metrics generate transcribe embed classify vision search",
     "train": "data optim plan losses log loop rewards tasks start", "study": "inspect explain probing", "api": "layers api c", "contrib": "course lab"}
@@ -18,7 +18,7 @@ STOREY_OF = {folder: storey for storey, folders in STOREYS.items() for folder in
 # combine storeys, as src/api/ does.
 PUBLIC = [storey for storey in STOREYS if storey not in ("api", "contrib")]
 # These folders may use only the named ones.
-ONLY = {"course": {"base"}, "lab": {"base"}, "image": {"base"}, "audio": {"base"}, "unicode": {"base"}, "tokenizer": {"base", "unicode"}, "jinja": {"base", "unicode"},
+ONLY = {"course": {"base"}, "lab": {"base"}, "image": {"base"}, "audio": {"base"}, "unicode": {"base"}, "languages": {"base"}, "tokenizer": {"base", "unicode"}, "jinja": {"base", "unicode"},
         "grammar": {"base", "unicode", "tokenizer"}, "calls": {"base", "unicode", "tokenizer", "chat", "grammar"}, "chat": {"base", "unicode", "tokenizer", "jinja"}, "metrics": {"base", "unicode"},
         "parallel": {"base", "kernels"}, "hub": {"base"}, "records": {"base", "unicode"}, "data": {"base", "unicode", "records", "tokenizer"}}
 APPS = "terminal http jobs options tuning serve inspector cli".split()
@@ -36,6 +36,7 @@ OWNED = {r"dnnl|oneapi": ("bench/",),
          r"pcre2\.h": ("src/text/unicode/pattern",), r"utf8proc\.h": ("src/text/unicode/", "src/text/jinja/text.cc"),
          r"sndfile\.h": ("src/media/audio/audio_file.cc",), r"soxr\.h": ("src/media/audio/convert_audio.cc",),
          r"mpi\.h": ("src/core/parallel/mpi/",), r"libav\w+": ("src/media/audio/libav/",),
+         r"cld2/": ("src/text/languages/cld2/",),
          r"curl/|openssl": ("src/model/hub/curl/",), r"histedit\.h": ("apps/terminal/line_editor.cc",),
          r"png\.h|jpeglib\.h|jerror\.h|webp": ("src/media/image/",),
          r"snappy\.h|zstd\.h": ("src/text/records/parquet_pages.cc",), r"hnswlib": ("src/infer/search/vector_graph.cc",),

@@ -42,6 +42,8 @@ class TranslateCommand : public Command {
                 {"best", {}, "--n-best"},
                 {"prefix", {"--prefix"}, "--force-decode"},
                 {"task", {}, "", "NAME"},
+                {"source_language", {"--source-lang", "--src-lang"}, "", "LANGUAGE"},
+                {"target_language", {"--target-lang", "--tgt-lang"}, "", "LANGUAGE"},
                 {"terms", {"--glossary", "--terminology"}, "", "FILE"},
                 {"markup", {}, "--keep-markup"},
                 {"length_factor", {}, "--max-length-factor"},

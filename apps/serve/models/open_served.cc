@@ -7,6 +7,7 @@
 #include "fovea/core/error.h"
 #include "fovea/core/read_file.h"
 #include "fovea/open.h"
+#include "fovea/text/languages.h"
 #include "fovea/train/plan.h"
 
 namespace fovea::serve {
@@ -50,24 +51,13 @@ Json tokenizer_config_in(const std::string& folder) {
   return config.is_object() ? config : Json::object();
 }
 
-// Reads the languages that the tokenizer_config.json of a Marian model names.
-infer::TranslationDirection direction_in(const std::string& folder) {
-  const Json config = tokenizer_config_in(folder);
-  const auto named = [&](const char* key) {
-    const Json value = config.value(key, Json());
-    return value.is_string() ? value.get<std::string>() : std::string();
-  };
-  return {named("source_lang"), named("target_lang"), ""};
-}
-
 // Returns the directions of a translation model. `languages`, if set, selects one of those in its
 // files, or replaces them if none is equal.
 std::vector<infer::TranslationDirection> directions_of(const model::Model& model,
-                                                       const std::string& folder,
                                                        const std::string& languages) {
   std::vector<infer::TranslationDirection> directions = infer::translation_directions(model);
   const infer::TranslationDirection one =
-      languages.empty() ? direction_in(folder) : direction_of(languages);
+      languages.empty() ? infer::TranslationDirection() : direction_of(languages);
   for (infer::TranslationDirection& each : directions) {
     if (each.source.empty()) each.source = one.source;
     if (!languages.empty() && each.source == one.source && each.target == one.target) return {each};
@@ -76,20 +66,38 @@ std::vector<infer::TranslationDirection> directions_of(const model::Model& model
   return directions;
 }
 
-Translator translator_of(const model::Model& model, const std::string& folder,
-                         const ServedOptions& options) {
+Translator translator_of(const model::Model& model, const ServedOptions& options) {
   Translator translator;
-  translator.directions = directions_of(model, folder, options.languages);
+  translator.languages = infer::translation_languages(model);
+  translator.directions = directions_of(model, options.languages);
   translator.most_hypotheses = options.engine.most_sequences;
-  translator.request = [model, most = options.engine.most_sequences](
-                           const std::string& line, const std::string& source_prefix,
+  translator.request = [model, most = options.engine.most_sequences,
+                        many = !translator.languages.empty()](
+                           const std::string& line, const infer::TranslationDirection& direction,
                            int64_t hypotheses) {
     infer::TranslateOptions settings;
-    settings.source_prefix = source_prefix;
+    settings.source_prefix = direction.source_prefix;
+    if (many) {
+      settings.source_language = direction.source;
+      settings.target_language = direction.target;
+    }
     settings.beams = std::min(std::max(settings.beams, hypotheses), most);
     settings.best = hypotheses;
     return infer::translation_request(model, settings, line);
   };
+  // Both languages of a model of many, if --languages names them.
+  if (!translator.languages.empty() && !options.languages.empty()) {
+    const infer::TranslationDirection one = direction_of(options.languages);
+    infer::TranslateOptions settings;
+    settings.source_language = one.source;
+    settings.target_language = one.target;
+    static_cast<void>(infer::translation_request(model, settings, "-"));  // refuses unknown ones
+    std::vector<std::string> both;
+    for (const std::string& language : {one.source, one.target})
+      for (const std::string& code : text::matching_codes(language, translator.languages))
+        both.push_back(code);
+    translator.languages = both;
+  }
   return translator;
 }
 
@@ -150,7 +158,7 @@ void set_writer(const model::Model& model, const std::string& folder, const Serv
   served.most_seconds = options.most_seconds;
   if (!options.draft.empty()) generator.defaults.speculative_tokens = options.draft_tokens;
   if (spec.encoder && served.tokenizer) {
-    generator.translator = translator_of(model, folder, options);
+    generator.translator = translator_of(model, options);
   }
 }
 

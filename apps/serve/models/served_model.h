@@ -44,12 +44,14 @@ struct TextEngine {
 // An encoder-decoder that translates.
 struct Translator {
   // Returns the engine's request for one line, with `hypotheses` results.
-  std::function<infer::TranslationRequest(const std::string& line, const std::string& source_prefix,
-                                          int64_t hypotheses)>
+  std::function<infer::TranslationRequest(
+      const std::string& line, const infer::TranslationDirection& direction, int64_t hypotheses)>
       request;
   std::vector<infer::TranslationDirection>
-      directions;  // at least one; empty codes mean any language
+      directions;  // at least one, if `languages` is empty; empty codes mean any language
   int64_t most_hypotheses = 1;
+  // The codes of a model that translates between any two of them.
+  std::vector<std::string> languages = {};
 };
 
 class ServedModel;

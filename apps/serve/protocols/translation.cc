@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "fovea/text/languages.h"
 #include "fovea/text/text_lines.h"
 #include "http/request_head.h"
 #include "serve/request/api_error.h"
@@ -29,16 +30,103 @@ std::vector<std::string> lines_of(const std::string& text) {
   }
 }
 
+const Translator* translator_of(const ServedModel& model) {
+  const auto* const generator = model.find<TextGenerator>();
+  return generator != nullptr && generator->translator ? &*generator->translator : nullptr;
+}
+
+// Returns the one of `codes` that a request's language means; "" if none or several do.
+std::string code_of(const std::string& language, const std::vector<std::string>& codes) {
+  const std::vector<std::string> found = text::matching_codes(language, codes);
+  return found.size() == 1 ? found[0] : "";
+}
+
+bool means(const std::string& language, const std::string& code) {
+  return code.empty() || !code_of(language, {code}).empty();
+}
+
+// Returns how the translator translates from `source`, or from any language if it is empty.
+std::optional<infer::TranslationDirection> direction_from(const Translator& translator,
+                                                          const std::string& source,
+                                                          const std::string& target) {
+  if (!translator.languages.empty()) {
+    const std::string from = code_of(source, translator.languages),
+                      into = code_of(target, translator.languages);
+    if (from.empty() || into.empty()) return std::nullopt;
+    return infer::TranslationDirection{from, into, ""};
+  }
+  for (const infer::TranslationDirection& own : translator.directions)
+    if ((source.empty() || means(source, own.source)) && means(target, own.target)) return own;
+  return std::nullopt;
+}
+
+struct Chosen {
+  std::shared_ptr<ServedModel> model;
+  Translator translator;
+  infer::TranslationDirection direction;
+  // The language of the texts: the detected one, or the one that the model reads with a confidence
+  // of 0.
+  std::string source;
+  double confidence = 0;
+};
+
+// The languages of the texts of a request with the source "auto"; empty if they are unknown.
+std::vector<text::DetectedLanguage> detected_in(const TranslateRequest& request) {
+  if (request.source != "auto" || !text::detects_languages()) return {};
+  std::string all;
+  for (const std::string& text : request.texts) all += text + "\n";
+  return text::detect_languages(all);
+}
+
+[[noreturn]] void refuse_direction(const TranslateRequest& request, bool any) {
+  if (!any) {
+    throw ApiError{400,
+                   request.model.empty()
+                       ? "model: no translation model is served; expected an encoder-decoder"
+                       : "model: no served translation model has this name; expected that of an "
+                         "encoder-decoder",
+                   "model", "wrong_model"};
+  }
+  const bool blind = request.source == "auto" && !text::detects_languages();
+  throw ApiError{400,
+                 blind
+                     ? "source: auto, but this server detects no languages (without libcld2), and "
+                       "no model reads one language only; expected a language of GET /languages"
+                     : "source: no model translates from this language into the target; GET "
+                       "/languages lists the directions",
+                 "source", "unknown_language"};
+}
+
+// Returns the first model that translates from the request's source into its target. A model with
+// unknown languages accepts any. Throws ApiError if there is none.
+Chosen choose(const std::vector<std::shared_ptr<ServedModel>>& models,
+              const TranslateRequest& request) {
+  std::vector<text::DetectedLanguage> sources = detected_in(request);
+  sources.push_back({request.source == "auto" ? "" : request.source, 0});
+  bool any = false;
+  for (const auto& [source, percent] : sources) {
+    for (const auto& model : models) {
+      const Translator* const translator = translator_of(*model);
+      if (translator == nullptr || (!request.model.empty() && request.model != model->facts.name))
+        continue;
+      any = true;
+      if (const auto found = direction_from(*translator, source, request.target))
+        return {model, *translator, *found, source.empty() ? found->source : source, percent};
+    }
+  }
+  refuse_direction(request, any);
+}
+
 // Translates the texts of one request.
 class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
  public:
-  TranslationJob(const TranslateRequest& request, std::shared_ptr<ServedModel> model,
-                 Translator translator, infer::TranslationDirection direction,
+  TranslationJob(const TranslateRequest& request, Chosen chosen,
                  std::shared_ptr<http::Exchange> exchange)
       : request_(request),
-        model_(std::move(model)),
-        translator_(std::move(translator)),
-        direction_(std::move(direction)),
+        model_(std::move(chosen.model)),
+        translator_(std::move(chosen.translator)),
+        direction_(std::move(chosen.direction)),
+        source_{{"confidence", chosen.confidence}, {"language", std::move(chosen.source)}},
         exchange_(std::move(exchange)),
         submissions_(std::make_shared<Submissions>(
             [served = model_](uint64_t number) { served->cancel(number); })),
@@ -51,9 +139,8 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
       for (const std::string& line : lines_of(text)) {
         if (exchange_->gone()) return;
         if (!text::is_blank(line)) {
-          pending_.push_back(
-              {lines_.size() - 1, lines_.back().size(), ranks_,
-               translator_.request(line, direction_.source_prefix, request_.alternatives + 1)});
+          pending_.push_back({lines_.size() - 1, lines_.back().size(), ranks_,
+                              translator_.request(line, direction_, request_.alternatives + 1)});
         }
         lines_.back().emplace_back(ranks_);
       }
@@ -157,8 +244,7 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
     for (size_t i = 0; i < lines_.size(); ++i) {
       texts.push_back(joined(i, 0));
       others.push_back(alternatives(i));
-      // Languages are not detected: the source is the language that the model reads.
-      languages.push_back({{"confidence", 0.0}, {"language", direction_.source}});
+      languages.push_back(source_);
     }
     const auto put = [&](Json& all) { return request_.many ? std::move(all) : std::move(all[0]); };
     Json response = {{"translatedText", put(texts)}};
@@ -171,6 +257,7 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
   const std::shared_ptr<ServedModel> model_;
   const Translator translator_;
   const infer::TranslationDirection direction_;
+  const Json source_;  // "detectedLanguage"
   const std::shared_ptr<http::Exchange> exchange_;
   const std::shared_ptr<Submissions> submissions_;
   const size_t ranks_;  // hypotheses per line
@@ -184,79 +271,48 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
   bool failed_ = false;
 };
 
-bool fits(const infer::TranslationDirection& own, const TranslateRequest& request) {
-  const bool reads = own.source.empty() || request.source == "auto" || own.source == request.source;
-  return reads && (own.target.empty() || own.target == request.target);
-}
-
-const Translator* translator_of(const ServedModel& model) {
-  const auto* const generator = model.find<TextGenerator>();
-  return generator != nullptr && generator->translator ? &*generator->translator : nullptr;
-}
-
-struct Chosen {
-  std::shared_ptr<ServedModel> model;
-  Translator translator;
-  infer::TranslationDirection direction;
-};
-
-// Returns the first model that translates from the request's source into its target. A model with
-// unknown languages accepts any. Throws ApiError if there is none.
-Chosen choose(const std::vector<std::shared_ptr<ServedModel>>& models,
-              const TranslateRequest& request) {
-  bool any = false;
-  for (const auto& model : models) {
-    const Translator* const translator = translator_of(*model);
-    if (translator == nullptr || (!request.model.empty() && request.model != model->facts.name)) {
-      continue;
-    }
-    any = true;
-    for (const infer::TranslationDirection& direction : translator->directions) {
-      if (fits(direction, request)) return {model, *translator, direction};
-    }
-  }
-  if (!any) {
-    throw ApiError{400,
-                   request.model.empty()
-                       ? "model: no translation model is served; expected an encoder-decoder"
-                       : "model: no served translation model has this name; expected that of an "
-                         "encoder-decoder",
-                   "model", "wrong_model"};
-  }
-  throw ApiError{400,
-                 "source: no model translates from this language into the target; GET /languages "
-                 "lists the directions",
-                 "source", "unknown_language"};
-}
-
 void serve_translation(const TranslateRequest& request,
                        const std::vector<std::shared_ptr<ServedModel>>& models,
                        const std::shared_ptr<http::Exchange>& exchange) {
-  const auto [model, translator, direction] = choose(models, request);
-  if (request.alternatives >= translator.most_hypotheses) {
-    throw ApiError{400,
-                   fmt::format("alternatives: expected at most {}", translator.most_hypotheses - 1),
-                   "alternatives", "out_of_range"};
+  Chosen chosen = choose(models, request);
+  const int64_t most = chosen.translator.most_hypotheses;
+  if (request.alternatives >= most) {
+    throw ApiError{400, fmt::format("alternatives: expected at most {}", most - 1), "alternatives",
+                   "out_of_range"};
   }
-  std::make_shared<TranslationJob>(request, model, translator, direction, exchange)->start();
+  std::make_shared<TranslationJob>(request, std::move(chosen), exchange)->start();
 }
 
-Json languages_json(const std::vector<std::shared_ptr<ServedModel>>& models) {
-  std::map<std::string, std::set<std::string>> targets;  // by source language
+// The targets of each source language, as tags: "auto" stands for the languages of a model that
+// names none; /translate accepts any codes for it.
+std::map<std::string, std::set<std::string>> targets_of(
+    const std::vector<std::shared_ptr<ServedModel>>& models) {
+  std::map<std::string, std::set<std::string>> targets;
   for (const auto& model : models) {
     const Translator* const translator = translator_of(*model);
     if (translator == nullptr) continue;
+    std::set<std::string> tags;
+    for (const std::string& code : translator->languages)
+      tags.insert(text::language_tag(code, translator->languages));
+    for (const std::string& tag : tags) {
+      targets[tag].insert(tags.begin(), tags.end());
+      targets[tag].erase(tag);
+    }
+    if (!tags.empty()) continue;
     for (const auto& [source, target, prefix] : translator->directions) {
-      // The languages of a model that names none; /translate accepts any codes for it.
       const std::string from = source.empty() ? "auto" : source,
                         to = target.empty() ? "auto" : target;
       targets[from].insert(to);
       targets[to];
     }
   }
+  return targets;
+}
+
+Json languages_json(const std::vector<std::shared_ptr<ServedModel>>& models) {
   Json all = Json::array();
-  for (const auto& [code, into] : targets) {
-    all.push_back({{"code", code}, {"name", code}, {"targets", into}});
+  for (const auto& [code, into] : targets_of(models)) {
+    all.push_back({{"code", code}, {"name", text::language_name(code)}, {"targets", into}});
   }
   return all;
 }
@@ -272,15 +328,33 @@ std::string json_of_form(const std::string& form) {
   return json_line(json);
 }
 
-void translate(Api& api, const http::Request& request,
-               const std::shared_ptr<http::Exchange>& exchange) {
+Json body_of(const http::Request& request) {
   const std::string_view type = request.header("content-type");
   const bool form = type.substr(0, type.find(';')) == "application/x-www-form-urlencoded" &&
                     request.body.substr(0, 1) != "{";  // curl -d declares JSON as a form
+  return parse_body(form ? json_of_form(request.body) : request.body);
+}
+
+void translate(Api& api, const http::Request& request,
+               const std::shared_ptr<http::Exchange>& exchange) {
   TranslateRequest parsed;
-  read_fields(parse_body(form ? json_of_form(request.body) : request.body), 0, parsed);
+  read_fields(body_of(request), 0, parsed);
   api.require_loaded(parsed.model);
   serve_translation(parsed, api.models(), exchange);
+}
+
+void detect(Api&, const http::Request& request, const std::shared_ptr<http::Exchange>& exchange) {
+  DetectRequest parsed;
+  read_fields(body_of(request), 0, parsed);
+  if (!text::detects_languages())
+    throw ApiError{501,
+                   "detect: this server detects no languages; expected a fovea that is built with "
+                   "libcld2-dev installed",
+                   "", "unsupported"};
+  Json found = Json::array();
+  for (const auto& [language, percent] : text::detect_languages(parsed.text))
+    found.push_back({{"confidence", percent}, {"language", language}});
+  exchange->send(json_response(found));
 }
 
 void languages(Api& api, const http::Request&, const std::shared_ptr<http::Exchange>& exchange) {
@@ -291,6 +365,7 @@ void languages(Api& api, const http::Request&, const std::shared_ptr<http::Excha
 
 void add_translation_routes(http::Router& router, Api& api) {
   router.add(api_route(api, "POST", "/translate", translate, ErrorShape::translate));
+  router.add(api_route(api, "POST", "/detect", detect, ErrorShape::translate));
   router.add(api_route(api, "GET", "/languages", languages, ErrorShape::translate));
 }
 

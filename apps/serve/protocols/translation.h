@@ -6,7 +6,8 @@ namespace fovea::serve {
 
 // Adds LibreTranslate's routes. /translate: {"translatedText", "alternatives"?,
 // "detectedLanguage"?}; for an array of texts, the values are arrays. The lines of a text are
-// translated separately. /languages: [{"code", "name", "targets"}]. `api` must outlive the router.
+// translated separately. /languages: [{"code", "name", "targets"}]. /detect: [{"confidence",
+// "language"}]. `api` must outlive the router.
 void add_translation_routes(http::Router& router, Api& api);
 
 }  // namespace fovea::serve

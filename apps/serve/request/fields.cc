@@ -91,6 +91,7 @@ const std::vector<RouteFields>& routes_with_fields() {
                                                   route_with_fields<RankRequest>(),
                                                   route_with_fields<SimilarityRequest>(),
                                                   route_with_fields<TranslateRequest>(),
+                                                  route_with_fields<DetectRequest>(),
                                                   route_with_fields<FineTuningRequest>(),
                                                   route_with_fields<OllamaChatRequest>(),
                                                   route_with_fields<OllamaGenerateRequest>(),

@@ -264,6 +264,11 @@ struct TranslateRequest : ModelRequest {
   int64_t alternatives = 0;
 };
 
+struct DetectRequest {
+  static constexpr const char* kPath = "/detect";
+  std::string text;
+};
+
 struct FineTuningRequest {
   static constexpr const char* kPath = "/v1/fine_tuning/jobs";
   tuning::JobRequest job;

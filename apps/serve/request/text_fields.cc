@@ -1,4 +1,4 @@
-// The fields of /translate, /tokenize and /detokenize.
+// The fields of /translate, /detect, /tokenize and /detokenize.
 
 #include "serve/request/field_values.h"
 
@@ -32,6 +32,15 @@ const Fields<Translate>& fields_of() {
       {{"format", FieldType::text, 0, 16, "text", "only text is supported"}, put_format},
       {{"alternatives", FieldType::integer, 0, 15, "0", "number of alternative translations"},
        [](const Json& v, Translate& r) { r.alternatives = v; }},
+  };
+  return all;
+}
+
+template <>
+const Fields<DetectRequest>& fields_of() {
+  static const Fields<DetectRequest> all = {
+      {{"q", FieldType::text, 1, kMostText, "", "the text", true},
+       [](const Json& v, DetectRequest& r) { r.text = v; }},
   };
   return all;
 }

@@ -23,8 +23,12 @@ struct TranslateOptions {
   int64_t max_tokens = 0;     // maximum target tokens, instead of length_factor; 0 = unset
   int64_t min_tokens = 0;     // minimum target tokens
   std::string source_prefix;  // prepended to every source, such as "translate English to German: "
-  std::string task;    // instead of source_prefix: the name of one of the checkpoint's own prefixes
-  std::string prefix;  // the first words of every translation
+  std::string task;  // instead of source_prefix: the name of one of the checkpoint's own prefixes
+  // The languages of a model that has several, as its own codes (eng_Latn, en_XX, deu) or as BCP 47
+  // tags (en, pt-BR, zh-Hans). NLLB, M2M-100 and mBART need both, unless tokenizer_config.json has
+  // src_lang and the checkpoint a forced_bos_token_id; in other models they select the prefix.
+  std::string source_language, target_language;
+  std::string prefix;      // the first words of every translation
   bool alignment = false;  // also return word alignments
   // A file of lines "source term<TAB>target term": if a line contains the source term as whole
   // words, each hypothesis of its translation contains the target term. Needs at least 2 beams.
@@ -75,9 +79,13 @@ struct TranslationDirection {
   std::string source, target;  // language codes; empty = unknown
   std::string source_prefix;   // as in TranslateOptions
 };
-// Returns the directions of a multilingual model, from tasks such as "translation_en_to_de" in its
-// config.json and from language codes such as ">>deu<<" in its vocabulary; empty for other models.
+// Returns the directions that a model's files name: tasks such as "translation_en_to_de" in
+// config.json, language codes such as ">>deu<<" in the vocabulary, else source_lang and target_lang
+// in tokenizer_config.json; empty for other models.
 std::vector<TranslationDirection> translation_directions(const model::Model& model);
+// Returns the codes of a model that translates between any two of its languages, such as NLLB,
+// M2M-100 and mBART, in the order of their tokens; empty for other models.
+std::vector<std::string> translation_languages(const model::Model& model);
 
 // Returns the metrics of evaluation_task("pairs"), with one reference per translation: BLEU
 // (Papineni et al. 2002: cased, tokenizer 13a, exponential smoothing) and chrF2 (Popovic 2015) as

@@ -7,7 +7,7 @@
 #include "data/preferences.h"
 #include "data/text_pairs.h"
 #include "generate/rules.h"
-#include "generate/source_prefix.h"
+#include "generate/translation_languages.h"
 #include "loop/check_options.h"
 #include "loop/examples_task.h"
 #include "loop/fields.h"

@@ -3,28 +3,31 @@
 #include "base/error.h"
 #include "base/float_mode.h"
 #include "base/machine.h"
-#include "generate/source_prefix.h"
 #include "generate/translation.h"
+#include "generate/translation_languages.h"
 #include "metrics/predictions.h"
 #include "open/model_parts.h"
 
 namespace fovea {
 namespace {
 
-infer::Generator generator_of(const model::Model& model) {
+// A generator for the languages of the options, and the options with the prefix for them.
+struct Settled {
+  infer::Generator generator;
+  infer::TranslateOptions options;
+};
+
+Settled settled(const model::Model& model, const infer::TranslateOptions& options) {
   const model::ModelParts& parts = model::parts_of(model);
   check(model.has_tokenizer(), "translate: the model has no tokenizer; expected a model with one");
-  return {parts.transformer,
-          &*parts.target_tokenizer,
-          infer::rules_of(parts.origin, parts.end_ids),
-          DType::f32,
-          parts.cache,
-          &*parts.tokenizer};
-}
-
-infer::TranslateOptions settled(const model::Model& model, const infer::TranslateOptions& options) {
-  infer::TranslateOptions settled = options;
-  settled.source_prefix = infer::source_prefix_of(model, options);
+  infer::ChosenLanguages languages = infer::chosen_languages(model, options);
+  Settled settled{
+      {parts.transformer, &*parts.target_tokenizer, infer::rules_of(parts.origin, parts.end_ids),
+       DType::f32, parts.cache, &*parts.tokenizer},
+      options};
+  settled.generator.source_language = languages.source;
+  if (languages.target) settled.generator.rules.forced_first = languages.target;
+  settled.options.source_prefix = std::move(languages.source_prefix);
   return settled;
 }
 
@@ -34,14 +37,16 @@ infer::TranslationRequest infer::translation_request(const model::Model& model,
                                                      const infer::TranslateOptions& options,
                                                      const std::string& line) {
   const FloatMode mode;
-  return infer::translation_request(generator_of(model), settled(model, options), line);
+  const Settled its = settled(model, options);
+  return infer::translation_request(its.generator, its.options, line);
 }
 
 void infer::translate(const model::Model& model, const infer::TranslateOptions& options,
                       const std::function<std::optional<std::string>()>& next,
                       const std::function<bool(const infer::Translation&)>& put) {
   const FloatMode mode;
-  infer::translate(generator_of(model), settled(model, options), available_memory() / 2, next, put);
+  const Settled its = settled(model, options);
+  infer::translate(its.generator, its.options, available_memory() / 2, next, put);
 }
 
 infer::MetricValues infer::score_translations(const std::vector<std::string>& hypotheses,

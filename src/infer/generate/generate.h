@@ -14,6 +14,8 @@ struct Generator {
   DType compute = DType::f32, cache = DType::f32;  // dtype of products; dtype of keys and values
   const text::Tokenizer* source = nullptr;    // tokenizer of the encoder's input, for translate()
   const model::Transformer* draft = nullptr;  // draft model with the same vocabulary
+  // For translate(): the token that replaces the one of a language that `source` adds.
+  std::optional<int32_t> source_language = {};
 };
 
 // Like the functions in fovea/infer/generate.h, for one request. The request's keys and values take

@@ -165,8 +165,10 @@ GenerateOptions defaults_of(const model::Origin& origin, const model::Spec& spec
   read("num_beams", o.beams);
   read("length_penalty", o.length_penalty);
   o.early_stopping = early_stopping_of(origin);
+  // min_length and max_length count the start token of a decoder.
+  if (int64_t most = 0; spec.encoder && read("max_length", most) && most > 1)
+    o.max_tokens = most - 1;
   read("max_new_tokens", o.max_tokens);
-  // min_length counts the start token of a decoder.
   if (int64_t least = 0; spec.encoder && read("min_length", least))
     o.min_tokens = std::max<int64_t>(o.min_tokens, least - 1);
   read("min_new_tokens", o.min_tokens);

@@ -9,6 +9,7 @@
 #include "generate/markup.h"
 #include "generate/scheduler.h"
 #include "generate/terms.h"
+#include "generate/translation_languages.h"
 
 namespace fovea::infer {
 namespace {
@@ -34,21 +35,51 @@ void check_options(const TranslateOptions& o, const Generator& generator) {
               o.sequences, o.beams);
 }
 
+// Puts the token of a language in the place of the one that the tokenizer has added, or before the
+// text if it has added none.
+void set_language(int32_t language, const text::Tokenizer& tokenizer, text::Encoding& encoding) {
+  std::vector<int32_t>& ids = encoding.ids;
+  bool placed = false;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (encoding.special_mask[i] == 0 || !is_language(tokenizer, ids[i])) continue;
+    ids[i] = language;
+    placed = true;
+  }
+  if (placed) return;
+  ids.insert(ids.begin(), language);
+  encoding.special_mask.insert(encoding.special_mask.begin(), 1);
+}
+
 // Returns the tokens of a line for the encoder, truncated to the context.
 std::vector<int32_t> source_of(const Generator& generator, const TranslateOptions& options,
                                const std::string& line, size_t number, bool& cut) {
   text::EncodingOptions whole;
   whole.truncate_and_pad = false;
-  std::vector<int32_t> ids = generator.source->encoding(options.source_prefix + line, whole).ids;
+  text::Encoding encoding = generator.source->encoding(options.source_prefix + line, whole);
+  if (generator.source_language)
+    set_language(*generator.source_language, *generator.source, encoding);
+  std::vector<int32_t> ids = std::move(encoding.ids);
   const auto context = static_cast<size_t>(generator.model.spec.context);
   cut = ids.size() > context;
   if (!cut) return ids;
   check(!options.refuse_long, "{}: has {} tokens; expected at most {}, the model's context",
         options.name_of_line ? options.name_of_line(number) : fmt::format("line {}", number + 1),
         ids.size(), context);
-  const int32_t last = ids.back();
-  ids.resize(context);
-  if (generator.source->is_special(last)) ids.back() = last;  // the end token
+  // The tokens that the tokenizer adds at the end stay: the end token, and that of a language.
+  const auto& added = encoding.special_mask;
+  const auto last =
+      static_cast<size_t>(std::find(added.rbegin(), added.rend(), 0) - added.rbegin());
+  const size_t kept = std::min(last, context);
+  ids.erase(ids.begin() + static_cast<std::ptrdiff_t>(context - kept),
+            ids.end() - static_cast<std::ptrdiff_t>(kept));
+  return ids;
+}
+
+// Returns the tokens with which every translation begins: that of its language, and the prefix.
+std::vector<int32_t> forced_by(const Generator& generator, const TranslateOptions& options) {
+  std::vector<int32_t> ids = generator.tokenizer->encode(options.prefix);
+  const std::optional<int32_t> first = generator.rules.forced_first;
+  if (first && is_language(*generator.tokenizer, *first)) ids.insert(ids.begin(), *first);
   return ids;
 }
 
@@ -170,7 +201,7 @@ TranslationRequest translation_request(const Generator& generator, const Transla
   generation.length_penalty = options.length_penalty.value_or(generator.rules.length_penalty);
   generation.early_stopping = generator.rules.early_stopping;
   generation.sampling.temperature = 0;
-  generation.forced = generator.tokenizer->encode(options.prefix);
+  generation.forced = forced_by(generator, options);
   constexpr int64_t kMore = 10;  // additional tokens, for translations of short sources
   const double by_source = options.length_factor * static_cast<double>(request.source.size());
   generation.max_tokens = options.max_tokens > 0 ? options.max_tokens

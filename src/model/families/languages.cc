@@ -1,6 +1,7 @@
 #include "families/languages.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include "fovea/model/model.h"
 
@@ -72,6 +73,13 @@ std::string language_name(const std::string& code) {
   for (const auto& [known, name] : speech_languages())
     if (code == known) return name;
   return code;
+}
+
+std::string translation_prefix(const Family& family, const std::string& source,
+                               const std::string& target) {
+  // T5 (Raffel et al. 2020, appendix D.4).
+  if (family.model_type != std::string_view("t5")) return "";
+  return "translate " + source + " to " + target + ": ";
 }
 
 }  // namespace fovea::model

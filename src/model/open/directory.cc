@@ -15,6 +15,7 @@
 #include "formats/ct2/ct2.h"
 #include "formats/ggml/speech_ggml.h"
 #include "formats/gguf/model.h"
+#include "formats/marian/marian.h"
 #include "formats/peft/config.h"
 #include "formats/timm/timm.h"
 #include "fovea/model/spec.h"
@@ -117,6 +118,12 @@ constexpr ModelFormat kFormats[] = {
      [](const std::string& path, const Loading& loading) {
        refuse_links_out(path);
        return open_ct2_files(path, loading);
+     },
+     spec_in_weights},
+    {is_marian_folder,
+     [](const std::string& path, const Loading& loading) {
+       refuse_links_out(path);
+       return open_marian_files(path, loading);
      },
      spec_in_weights},
     {[](const std::string& path) { return is_file(path + "/config.json"); }, open_directory,

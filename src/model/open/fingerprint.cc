@@ -12,8 +12,8 @@ namespace fovea::model {
 namespace {
 
 // Suffixes of the files with weights, settings and vocabularies.
-constexpr std::string_view kDecisive[] = {".json", ".txt",  ".safetensors", ".model",
-                                          ".spm",  ".gguf", ".bin"};
+constexpr std::string_view kDecisive[] = {".json", ".txt", ".safetensors", ".model", ".spm",
+                                          ".gguf", ".bin", ".npz",         ".yml"};
 
 }  // namespace
 

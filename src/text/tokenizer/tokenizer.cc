@@ -121,6 +121,7 @@ Encoding encode_padded(const TokenizerState& state, const std::vector<std::strin
 
 constexpr const char *kConfigFile = "tokenizer_config.json", *kSourceModel = "source.spm",
                      *kTargetModel = "target.spm", *kVocabulary = "vocab.json",
+                     *kBothModel = "sentencepiece.bpe.model",
                      *kTargetVocabulary = "target_vocab.json";
 // The vocabularies of CTranslate2.
 constexpr const char *kTokenList = "vocabulary.json", *kTokenLines = "vocabulary.txt";
@@ -177,13 +178,18 @@ std::string with_chat_templates(const std::string& config, const std::string& fo
 }
 
 // Returns the config of a SentencePiece model. If it does not name the tokenizer's class, the file
-// name determines the class, as in transformers.
+// name or the kind of the model determines the class, as in transformers.
 std::string config_by_name(const std::string& name, const std::string& config,
                            const std::string& path) {
   const bool says = config.find("\"tokenizer_class\"") != std::string::npos;
-  const std::string known = name == "spiece.model"              ? "T5Tokenizer"
-                            : name == "sentencepiece.bpe.model" ? "XLMRobertaTokenizer"
-                                                                : "";
+  std::string known = name == "spiece.model" ? "T5Tokenizer"
+                      : name == kBothModel   ? "XLMRobertaTokenizer"
+                                             : "";
+  if (const std::string model = parent_of(path) + "/config.json"; is_file(model)) {
+    const nlohmann::json type = read_json(model).value("model_type", nlohmann::json());
+    if (type == "pegasus") known = "PegasusTokenizer";
+    if (type == "mbart") known = "MBartTokenizer";
+  }
   if (says || known.empty()) return config;
   nlohmann::json json = config.empty() ? nlohmann::json::object() : parse_json(config, path);
   if (!json.is_object()) return config;  // TokenizerConfig reports the error
@@ -191,14 +197,28 @@ std::string config_by_name(const std::string& name, const std::string& config,
   return json.dump();
 }
 
+// Returns the only file with this ending in a folder with weights in an .npz file, as translators
+// are trained; empty if there is no such file or folder.
+std::string file_of_trainer(const std::string& folder, std::string_view ending) {
+  bool weights = false;
+  std::vector<std::string> found;
+  for (const std::string& name :
+       is_folder(folder) ? list_files(folder) : std::vector<std::string>()) {
+    weights = weights || name.ends_with(".npz");
+    if (name.ends_with(ending)) found.push_back(name);
+  }
+  return weights && found.size() == 1 ? inside(folder, found[0]) : "";
+}
+
 // Returns the path of the file in a folder that contains the vocabulary: tokenizer.json, or a file
 // of an older format. If there is none, returns the path of tokenizer.json.
 std::string vocabulary_file(const std::string& folder) {
   for (const char* name :
        {"tokenizer.json", kSourceModel, "vocab.txt", kVocabulary, "tokenizer.model", "spiece.model",
-        "sentencepiece.bpe.model", kTokenList, kTokenLines}) {
+        kBothModel, kTokenList, kTokenLines}) {
     if (is_file(inside(folder, name))) return inside(folder, name);
   }
+  if (const std::string pieces = file_of_trainer(folder, ".spm"); !pieces.empty()) return pieces;
   return inside(folder, "tokenizer.json");
 }
 
@@ -243,7 +263,7 @@ Tokenizer Tokenizer::open(const std::filesystem::path& path) {
   const std::string folder = parent_of(file);
   if (is_folder(path.string())) refuse_links_out(path.string());
   const std::string name = std::filesystem::path(file).filename().string();
-  if (name == kSourceModel) return TranslationTokenizers::open(folder).source;
+  if (name.ends_with(".spm")) return TranslationTokenizers::open(folder).source;
   TokenizerFiles files;
   files.config = with_chat_templates(read_config(folder), folder);
   files.tokenizer = read_file(file, kJsonLimit);
@@ -251,7 +271,13 @@ Tokenizer Tokenizer::open(const std::filesystem::path& path) {
   if (name == "vocab.txt") {
     files.tokenizer =
         tokenizer_json_from_vocab_txt(files.tokenizer, file, files.config, config_path);
-  } else if (name == "vocab.json") {
+  } else if (name == kVocabulary && !is_file(inside(folder, "merges.txt")) &&
+             is_file(inside(folder, kBothModel))) {
+    const std::string pieces = inside(folder, kBothModel);
+    files.originals = {{kVocabulary, files.tokenizer}, {kBothModel, read_file(pieces, kJsonLimit)}};
+    files.tokenizer = tokenizer_json_of_languages(files.originals[1].second, pieces,
+                                                  files.tokenizer, file, files.config, config_path);
+  } else if (name == kVocabulary) {
     const std::string merges = inside(folder, "merges.txt");
     files.tokenizer = tokenizer_json_from_merges(
         files.tokenizer, file, read_file(merges, kJsonLimit), merges, files.config, config_path);
@@ -265,22 +291,37 @@ Tokenizer Tokenizer::open(const std::filesystem::path& path) {
   return Tokenizer(parse_tokenizer(std::move(files), file, config_path));
 }
 
+namespace {
+
+// Returns the contents of one of the files of a translation model, or what takes its place in the
+// directories of CTranslate2 and of trainers. Nothing for target_vocab.json, which is optional.
+std::optional<std::string> original_of(const std::string& folder, const std::string& name) {
+  const std::string file = inside(folder, name), pieces = file_of_trainer(folder, ".spm");
+  if (is_file(file)) return read_file(file, kJsonLimit);
+  if (name == kTargetVocabulary) return std::nullopt;
+  if (name == kVocabulary) {
+    if (const std::string list = token_list_path(folder, "shared_"); is_file(list))
+      return vocabulary_of_list(list);
+    if (const std::string tokens = file_of_trainer(folder, "vocab.yml"); !tokens.empty())
+      return vocabulary_of_yaml(read_file(tokens, kJsonLimit), tokens);
+    if (!pieces.empty()) return vocabulary_of_pieces(read_file(pieces, kJsonLimit), pieces);
+  }
+  return read_file(name != kVocabulary && !pieces.empty() ? pieces : file, kJsonLimit);
+}
+
+}  // namespace
+
 TranslationTokenizers TranslationTokenizers::open(const std::filesystem::path& path) {
   const FloatMode mode;
   const std::string folder = path.string();
-  if (!is_folder(folder) || vocabulary_file(folder) != inside(folder, kSourceModel)) {
+  if (!is_folder(folder) || !vocabulary_file(folder).ends_with(".spm")) {
     const Tokenizer both = Tokenizer::open(path);
     return {both, both};
   }
   TokenizerFiles files;
   files.config = read_config(folder);
   for (const char* name : {kSourceModel, kTargetModel, kVocabulary, kTargetVocabulary}) {
-    const std::string file = inside(folder, name);
-    const std::string list = token_list_path(folder, "shared_");
-    if (name == std::string_view(kVocabulary) && !is_file(file) && is_file(list))
-      files.originals.emplace_back(name, vocabulary_of_list(list));
-    else if (name != kTargetVocabulary || is_file(file))
-      files.originals.emplace_back(name, read_file(file, kJsonLimit));
+    if (const auto bytes = original_of(folder, name)) files.originals.emplace_back(name, *bytes);
   }
   const auto one = [&](size_t model, size_t vocabulary) {
     const auto& [model_name, bytes] = files.originals[model];

@@ -110,13 +110,27 @@ text::Tokenizer with_roles(const text::Tokenizer& trained, const Roles& roles) {
 
 }  // namespace
 
-text::Tokenizer with_token_types(const text::Tokenizer& tokenizer) {
+namespace {
+
+text::Tokenizer with_settings(const text::Tokenizer& tokenizer, const ordered_json& settings) {
   text::TokenizerFiles files = tokenizer.state().files;
   ordered_json config =
       files.config.empty() ? ordered_json::object() : ordered_json::parse(files.config);
-  config["model_input_names"] = {"input_ids", "token_type_ids", "attention_mask"};
+  config.update(settings);
   files.config = pretty(config);
   return text::Tokenizer(text::parse_tokenizer(files, "tokenizer.json", "tokenizer_config.json"));
+}
+
+}  // namespace
+
+text::Tokenizer with_token_types(const text::Tokenizer& tokenizer) {
+  return with_settings(tokenizer,
+                       {{"model_input_names", {"input_ids", "token_type_ids", "attention_mask"}}});
+}
+
+text::Tokenizer with_languages(const text::Tokenizer& tokenizer, const std::string& source,
+                               const std::string& target) {
+  return with_settings(tokenizer, {{"source_lang", source}, {"target_lang", target}});
 }
 
 text::Tokenizer make_task_tokenizer(TokenizerUse use, const EachText& texts,

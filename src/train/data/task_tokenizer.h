@@ -29,4 +29,9 @@ text::Tokenizer make_task_tokenizer(TokenizerUse use, const EachText& texts,
 // transformers needs it for the pairs of a model that has types.
 text::Tokenizer with_token_types(const text::Tokenizer& tokenizer);
 
+// Returns the tokenizer with the languages of a translator in its config, where those of the
+// Hugging Face Hub have them: source_lang and target_lang.
+text::Tokenizer with_languages(const text::Tokenizer& tokenizer, const std::string& source,
+                               const std::string& target);
+
 }  // namespace fovea::train

@@ -1,9 +1,11 @@
 #include "data/text_pairs.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/fields.h"
 #include "base/hash.h"
+#include "fovea/text/languages.h"
 #include "fovea/text/text_lines.h"
 #include "records/json_records.h"
 #include "records/table.h"
@@ -100,6 +102,31 @@ TextPairs read_pairs(const std::vector<std::string>& files, const char* field) {
   if (pairs.sources.empty())
     fail(ErrorKind::BadFile, "{}: contains no pair of texts; expected at least one", files[0]);
   return pairs;
+}
+
+PairLanguages languages_in_names(const std::vector<std::string>& files) {
+  const auto both = [](const std::string& source, const std::string& target) -> PairLanguages {
+    const bool known = text::find_language(source) != nullptr &&
+                       text::find_language(target) != nullptr && source != target;
+    return known ? PairLanguages{source, target} : PairLanguages();
+  };
+  const auto extension = [](const std::string& file) {
+    const std::string dotted = std::filesystem::path(file).extension().string();
+    return dotted.empty() ? dotted : dotted.substr(1);
+  };
+  if (files.size() == 2) return both(extension(files[0]), extension(files[1]));
+  if (files.size() != 1) return {};
+  std::string name = std::filesystem::path(files[0]).filename().string();
+  while (!name.empty()) {
+    const std::string part = name.substr(0, name.find('.'));
+    const size_t dash = part.find('-');
+    if (dash != part.npos)
+      if (PairLanguages found = both(part.substr(0, dash), part.substr(dash + 1));
+          !found.source.empty())
+        return found;
+    name.erase(0, part.size() + 1);
+  }
+  return {};
 }
 
 }  // namespace fovea::train

@@ -23,4 +23,11 @@ void shorten(TextPairs& pairs, int64_t most);  // keeps the first ones
 // lines, a row does not have two columns, or there is no pair.
 TextPairs read_pairs(const std::vector<std::string>& files, const char* field);
 
+// The languages that the names of such files say: train.de and train.en, or corpus.de-en.tsv; empty
+// if the names say no two languages.
+struct PairLanguages {
+  std::string source, target;  // BCP 47 tags
+};
+PairLanguages languages_in_names(const std::vector<std::string>& files);
+
 }  // namespace fovea::train

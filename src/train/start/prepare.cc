@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "data/task_tokenizer.h"
+#include "data/text_pairs.h"
 #include "data/train_tokenizer.h"
 #include "fovea/model/model_path.h"
 #include "loop/adapters.h"
@@ -77,6 +78,19 @@ text::TranslationTokenizers choose_tokenizers(const Job& job, ExamplesTask& task
   // If the checkpoint has no tokenizer, options.tokenizer names a directory that has one.
   if (text::has_vocabulary(o.from)) return text::TranslationTokenizers::open(o.from);
   return text::TranslationTokenizers::open(is_folder(o.tokenizer) ? o.tokenizer : base_of(o.from));
+}
+
+// Writes the languages of the files of a new translator into its tokenizers' settings.
+void name_languages(const TrainOptions& o, text::TranslationTokenizers& tokenizers,
+                    const Say& say) {
+  const PairLanguages its = languages_in_names(o.pairs);
+  if (its.source.empty()) return;
+  const bool both = &tokenizers.source.state() == &tokenizers.target.state();
+  tokenizers.source = with_languages(tokenizers.source, its.source, its.target);
+  tokenizers.target =
+      both ? tokenizers.source : with_languages(tokenizers.target, its.source, its.target);
+  say(fmt::format("the model translates {} to {}, by the names of the files", its.source,
+                  its.target));
 }
 
 // Adapts the Spec to the task and the tokenizer. Returns whether the model needs a new head.
@@ -288,6 +302,13 @@ void check_shares_steps(const TrainOptions& o, Objective objective, const Traini
               o.ranks->size());
 }
 
+void set_origin(const TrainOptions& o, const ExamplesTask& task, const model::Spec& spec,
+                const text::Tokenizer& tokenizer, model::Origin& origin) {
+  if (o.from.empty()) origin = task.origin(spec, tokenizer);
+  if (const auto labels = task.labels(); !labels.empty()) origin.labels = labels;
+  origin.problem = task.problem();
+}
+
 }  // namespace
 
 Job prepare(const model::Spec& given, TrainOptions options, bool read_only, const Say& say,
@@ -326,13 +347,12 @@ Job prepare(const model::Spec& given, TrainOptions options, bool read_only, cons
   beginning.known = tokenizers.source.size();
   if (!task->needed_tokens().empty())
     tokenizers.source = tokenizers.target = with_needed_tokens(tokenizers.source, *task, say);
+  if (!job.snapshot) name_languages(options, tokenizers, say);
   const text::Tokenizer& tokenizer = tokenizers.source;
   beginning.added = tokenizer.size() - beginning.known;
   if (options.lora.rank > 0) refuse_added_tokens(beginning.added);
   beginning.new_head = shape(spec, *task, tokenizer, origin, options.from, say);
-  if (options.from.empty()) origin = task->origin(spec, tokenizer);
-  if (const auto labels = task->labels(); !labels.empty()) origin.labels = labels;
-  origin.problem = task->problem();
+  set_origin(options, *task, spec, tokenizer, origin);
   job.family = &model::family_to_save(spec, origin);
   check_field(options.lora.rank == 0 || job.family == origin.family, "lora",
               "the format of {} has no names for the new head; expected `labels` of another model",

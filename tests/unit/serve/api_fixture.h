@@ -77,8 +77,9 @@ class ApiTest : public testing::Test {
     sixth_->part = ServedMultiVectorEmbedder{*multiple_,
                                              std::make_shared<infer::MultiVectorQueue>(*multiple_)};
     generator.translator =
-        Translator{[](const std::string& line, const std::string& prefix, int64_t hypotheses) {
-                     const std::string text = prefix + line;
+        Translator{[](const std::string& line, const infer::TranslationDirection& direction,
+                      int64_t hypotheses) {
+                     const std::string text = direction.source_prefix + line;
                      infer::TranslationRequest request;
                      request.source.assign(text.begin(), text.end());
                      request.options.generations = hypotheses;

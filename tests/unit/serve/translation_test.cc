@@ -117,8 +117,8 @@ TEST_F(TranslationTest, CancelsWhenTheClientDisconnects) {
 
 TEST_F(TranslationTest, SelectsTheModelByLanguages) {
   EXPECT_EQ(parsed(ask("GET", "/languages")),
-            (Json{{{"code", "de"}, {"name", "de"}, {"targets", {"en"}}},
-                  {{"code", "en"}, {"name", "en"}, {"targets", Json::array()}}}));
+            (Json{{{"code", "de"}, {"name", "German"}, {"targets", {"en"}}},
+                  {{"code", "en"}, {"name", "English"}, {"targets", Json::array()}}}));
   TextGenerator& other = other_->part.emplace<TextGenerator>();
   other.engine = generator().engine;
   other.translator = generator().translator;
@@ -141,7 +141,7 @@ TEST_F(TranslationTest, SelectsTheModelByLanguages) {
 TEST_F(TranslationTest, SupportsManyDirectionsPerModel) {
   generator().translator->directions = {{"en", "de", "to German: "}, {"en", "fr", "to French: "}};
   EXPECT_EQ(parsed(ask("GET", "/languages"))[1],
-            (Json{{"code", "en"}, {"name", "en"}, {"targets", {"de", "fr"}}}));
+            (Json{{"code", "en"}, {"name", "English"}, {"targets", {"de", "fr"}}}));
   translated({{"q", "x"}, {"source", "en"}, {"target", "fr"}});
   translated({{"q", "x\ny"}, {"source", "auto"}, {"target", "de"}});
   EXPECT_EQ(source(0), "to French: x");
@@ -157,7 +157,7 @@ TEST(TranslationDirections, AreReadFromLanguageCodes) {
   const model::Model model = model::Model::create(spec, tokenizer, 1);
   const auto directions = infer::translation_directions(model);
   ASSERT_EQ(directions.size(), 2u);
-  EXPECT_EQ(directions[0].source + directions[0].target, "deu");
+  EXPECT_EQ(directions[0].source + directions[0].target, "engdeu");
   EXPECT_EQ(directions[1].source_prefix, ">>nld<< ");
 }
 

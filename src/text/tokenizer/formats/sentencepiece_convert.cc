@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "tokenizer/formats/language_codes.h"
 #include "tokenizer/formats/sentencepiece_parts.h"
 #include "tokenizer/formats/vocab_files.h"
 #include "tokenizer/models/piece_table.h"
@@ -26,31 +27,6 @@ std::string base64(std::string_view bytes) {
     for (size_t k = 0; k < 4; ++k) text += k <= count ? digits[group >> (18 - 6 * k) & 63] : '=';
   }
   return text;
-}
-
-// Returns all pairs of pieces that together form a piece, by descending score of that piece; with
-// `only_normal`, no pair forms a piece of another type.
-ordered_json merges_of(const std::vector<SentencePieceFile::Entry>& pieces, bool only_normal) {
-  std::vector<std::string> texts;
-  for (const auto& piece : pieces) texts.push_back(piece.text);
-  const PieceTable table(texts);
-  std::vector<size_t> order;
-  for (size_t id = 0; id < pieces.size(); ++id)
-    if (!only_normal || pieces[id].type == SentencePieceFile::Type::normal) order.push_back(id);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return pieces[a].score > pieces[b].score; });
-  ordered_json merges = ordered_json::array();
-  for (const size_t id : order) {
-    const std::string_view text = texts[id];
-    for (size_t cut = utf8::first(text).bytes; cut < text.size();
-         cut += utf8::first(text.substr(cut)).bytes) {
-      const std::string_view left = text.substr(0, cut), right = text.substr(cut);
-      if (table.find(left) == PieceTable::absent || table.find(right) == PieceTable::absent)
-        continue;
-      merges.push_back(ordered_json::array({left, right}));
-    }
-  }
-  return merges;
 }
 
 void refuse_duplicates(const SentencePieceFile& source, const std::string& path) {
@@ -132,14 +108,21 @@ class Converter {
   }
 
   void bpe() {
-    add_marks();
+    ordered_json merges = merges_of(source_.pieces, exact_);
+    const bool languages = config_.tokenizer_class() == "NllbTokenizer";
+    if (languages) {
+      with_sentence_marks(language_codes(LanguageCodes::nllb));
+    } else {
+      add_marks();
+    }
     std::vector<std::string> texts;
     for (const auto& piece : source_.pieces) texts.push_back(piece.text);
     file_.model = bpe_model({.vocabulary = vocabulary_object(texts),
-                             .merges = merges_of(source_.pieces, exact_),
+                             .merges = std::move(merges),
                              .unk_token = source_.unk_piece,
                              .fuse_unk = true,
                              .byte_fallback = source_.byte_fallback});
+    if (languages) return add_spaces(source_, prefix_, file_);
     const bool start =
         source_.bos_id >= 0 && has_piece(config_.token("bos_token", source_.bos_piece));
     file_.post_processor = start_and_end(config_.flag("add_bos_token", start));
@@ -246,15 +229,23 @@ class Converter {
   void unigram() {
     const std::string& name = config_.tokenizer_class();
     const bool sentinels = name == "T5Tokenizer" || name == "MT5Tokenizer";
+    const bool many = name == "MBart50Tokenizer", few = name == "MBartTokenizer";
     if (name == "XLMRobertaTokenizer") {
-      with_sentence_marks();
+      with_sentence_marks({});
+      add_sentence_template();
+    } else if (many || few) {
+      with_sentence_marks(language_codes(many ? LanguageCodes::mbart50 : LanguageCodes::mbart));
+    } else if (name == "PegasusTokenizer") {
+      with_masks();
     } else if (sentinels) {
       with_sentinels();
     } else if (plain_) {
       add_marks();
       file_.post_processor = start_and_end(config_.flag("add_bos_token", false));
     } else {
-      config_.refuse_class(path_, "a T5Tokenizer or XLMRobertaTokenizer");
+      config_.refuse_class(path_,
+                           "a T5Tokenizer, XLMRobertaTokenizer, MBartTokenizer, MBart50Tokenizer "
+                           "or PegasusTokenizer");
     }
     std::vector<std::pair<std::string, double>> pieces;
     for (const auto& piece : source_.pieces)
@@ -296,8 +287,8 @@ class Converter {
   }
 
   // Uses the ids of the original library (fairseq): four special tokens, the pieces without the
-  // first three, and the mask.
-  void with_sentence_marks() {
+  // first three, the codes of languages, and the mask.
+  void with_sentence_marks(const std::vector<std::string>& languages) {
     using Type = SentencePieceFile::Type;
     if (source_.pieces.size() < 3)
       fail(ErrorKind::BadFile, "{}: contains {} pieces; expected at least its three special tokens",
@@ -309,14 +300,44 @@ class Converter {
                                                          {"<unk>", 0, Type::unknown}};
     pieces.erase(pieces.begin(), pieces.begin() + 3);
     pieces.insert(pieces.begin(), marks.begin(), marks.end());
+    for (const std::string& code : languages) pieces.push_back({code, 0, Type::control});
     pieces.push_back({"<mask>", 0, Type::control});
     source_.unk_id = 3;
     add_marks();
     file_.added_tokens.back()["lstrip"] = true;  // the mask absorbs the space before it
+  }
+
+  void add_sentence_template() {
     file_.post_processor = template_processing(
         {{"<s>", 0}, {"$A", 0}, {"</s>", 0}},
         {{"<s>", 0}, {"$A", 0}, {"</s>", 0}, {"</s>", 0}, {"$B", 0}, {"</s>", 0}},
         {{"<s>", 0}, {"</s>", 2}});
+  }
+
+  // Inserts the tokens of the pre-training before the unknown token: two masks, and "<unk_2>" to
+  // "<unk_102>", of which no text has one. With an offset of 0 the pieces have their own ids.
+  void with_masks() {
+    using Type = SentencePieceFile::Type;
+    constexpr int64_t kOffset = 103, kMost = 10000;
+    const int64_t offset = config_.integer("offset", kOffset, kMost);
+    if (source_.pieces.size() < 3 || source_.unk_id != 2)
+      fail(ErrorKind::BadFile,
+           "{}: the unknown token has id {} of {} pieces (trainer_spec.unk_id); expected 2, after "
+           "those of padding and of the end",
+           path_, source_.unk_id, source_.pieces.size());
+    std::vector<SentencePieceFile::Entry> marks;
+    if (offset > 0) {
+      marks = {{config_.token("mask_token_sent", "<mask_1>"), 0, Type::control},
+               {config_.token("mask_token", "<mask_2>"), 0, Type::control}};
+      for (int64_t i = 2; i < offset; ++i)
+        marks.push_back({fmt::format("<unk_{}>", i), 0, Type::control});
+    }
+    source_.pieces.insert(source_.pieces.begin() + 2, marks.begin(), marks.end());
+    source_.unk_id += static_cast<int32_t>(marks.size());
+    add_marks();
+    const std::string end = config_.token("eos_token", source_.eos_piece);
+    file_.post_processor = template_processing(
+        {{"$A", 0}, {end, 0}}, {{"$A", 0}, {"$B", 0}, {end, 0}}, {{end, id_of(end)}});
   }
 
   SentencePieceFile source_;
@@ -329,6 +350,29 @@ class Converter {
 };
 
 }  // namespace
+
+ordered_json merges_of(const std::vector<SentencePieceFile::Entry>& pieces, bool only_normal) {
+  std::vector<std::string> texts;
+  for (const auto& piece : pieces) texts.push_back(piece.text);
+  const PieceTable table(texts);
+  std::vector<size_t> order;
+  for (size_t id = 0; id < pieces.size(); ++id)
+    if (!only_normal || pieces[id].type == SentencePieceFile::Type::normal) order.push_back(id);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return pieces[a].score > pieces[b].score; });
+  ordered_json merges = ordered_json::array();
+  for (const size_t id : order) {
+    const std::string_view text = texts[id];
+    for (size_t cut = utf8::first(text).bytes; cut < text.size();
+         cut += utf8::first(text.substr(cut)).bytes) {
+      const std::string_view left = text.substr(0, cut), right = text.substr(cut);
+      if (table.find(left) == PieceTable::absent || table.find(right) == PieceTable::absent)
+        continue;
+      merges.push_back(ordered_json::array({left, right}));
+    }
+  }
+  return merges;
+}
 
 ordered_json precompiled(const SentencePieceFile& source) {
   return {{"type", "Precompiled"}, {"precompiled_charsmap", base64(source.charsmap)}};

@@ -5,6 +5,11 @@
 
 namespace fovea::text {
 
+// Returns all pairs of pieces that together form a piece, by descending score of that piece; with
+// `only_normal`, no pair forms a piece of another type.
+nlohmann::ordered_json merges_of(const std::vector<SentencePieceFile::Entry>& pieces,
+                                 bool only_normal);
+
 // Returns the compiled normalisation rules as a normalizer.
 nlohmann::ordered_json precompiled(const SentencePieceFile& source);
 

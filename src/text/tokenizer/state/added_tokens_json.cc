@@ -80,6 +80,47 @@ void surround(const Json& config, const std::string& path, TokenizerState& state
   if (around.single.size() > 1) state.post_processors.emplace_back(around);
 }
 
+// A class of tokenizers that adds the token of the source language, src_lang, to a text: before it,
+// with the end token after it, or after the end token.
+struct LanguageClass {
+  const char *name, *language, *format;  // a language's token is `format` of its code
+  bool before;
+};
+constexpr LanguageClass kLanguageClasses[] = {{"NllbTokenizer", "eng_Latn", "{}", true},
+                                              {"MBart50Tokenizer", "en_XX", "{}", true},
+                                              {"MBartTokenizer", "en_XX", "{}", false},
+                                              {"M2M100Tokenizer", "en", "__{}__", true}};
+
+// If the config names one of these classes, replaces the post-processor by that of the class, as
+// transformers does, whatever tokenizer.json has. legacy_behaviour of NLLB moves the language to
+// the end.
+void add_language(const Json& config, const std::string& path, TokenizerState& state) {
+  std::string name = find_string(config, "tokenizer_class", path).value_or("");
+  if (name.ends_with("Fast")) name.resize(name.size() - 4);
+  for (const LanguageClass& its : kLanguageClasses) {
+    if (name != its.name) continue;
+    const std::string language = find_string(config, "src_lang", path).value_or(its.language);
+    const std::string text = fmt::format(fmt::runtime(its.format), language);
+    const int32_t id = state.ids.find(text);
+    const int32_t end = state.eos.value_or(state.ids.find("</s>"));
+    if (id == PieceTable::absent || end == PieceTable::absent) return;
+    const bool before = its.before && !find_bool(config, "legacy_behaviour", path).value_or(false);
+    const TemplateProcessing::Part mark{-1, 0, {{id, text}}},
+        last{-1, 0, {{end, state.texts[static_cast<size_t>(end)]}}};
+    TemplateProcessing around;
+    for (const bool pair : {false, true}) {
+      auto& parts = pair ? around.pair : around.single;
+      if (before) parts.push_back(mark);
+      parts.push_back({0, 0, {}});
+      if (pair) parts.push_back({1, 0, {}});
+      parts.push_back(last);
+      if (!before) parts.push_back(mark);
+    }
+    state.post_processors = {around};
+    return;
+  }
+}
+
 }  // namespace
 
 AddedToken parse_added_token(const JsonPart& part, int32_t id) {
@@ -125,6 +166,7 @@ void apply_config(const std::string& text, const std::string& path, TokenizerSta
   state.bos = named(state, config, path, "bos_token");
   state.eos = named(state, config, path, "eos_token");
   surround(config, path, state);
+  add_language(config, path, state);
 }
 
 }  // namespace fovea::text
