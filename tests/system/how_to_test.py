@@ -18,7 +18,7 @@ from support import ENVIRONMENT, FOVEA, ROOT, FoveaTest, text_of
 GOLDENS = ROOT / "tests/goldens"
 BUILD = pathlib.Path(os.environ.get("FOVEA_BUILD", pathlib.Path(FOVEA).parent))
 # Small models under the names of the pages.
-MODELS = {"SmolLM2-135M-Instruct": "fine_tuning/model", "all-MiniLM-L6-v2": "sentence_model", "ms-marco-MiniLM-L6-v2": "cross_encoder",
+MODELS = {"SmolLM2-135M-Instruct": "fine_tuning/model", "SmolVLM-256M-Instruct": "image_text/smolvlm", "all-MiniLM-L6-v2": "sentence_model", "ms-marco-MiniLM-L6-v2": "cross_encoder",
           "whisper-base": "speech/model", "distilbert-base-uncased": "classifiers/texts", "bert-base-uncased": "sparse_model"}
 FILES = {"nomic-embed-text-v1.5.gguf": "nomic_bert.gguf", "bge-reranker-v2-m3.gguf": "xlm_roberta_reranker.gguf"}
 # Commands that take minutes, or depend on the machine, and what runs instead.
@@ -117,6 +117,10 @@ class HowTo(FoveaTest):
 
     def test_fine_tune_on_chats(self):
         self.file("test.jsonl", '{"messages": [{"role": "user", "content": "the eye"}, {"role": "assistant", "content": "sees"}]}\n')
+        self.how_to()
+
+    def test_fine_tune_on_images(self):
+        shutil.copytree(GOLDENS / "images", self.folder / "photos")
         self.how_to()
 
     def test_align_with_preferences(self):

@@ -84,7 +84,7 @@ class PromptsWithImages(FoveaTest):
         self.ok(fovea("trace", LLAVA, "--text", "hello", "--list"))
         self.ok(fovea("convert", LLAVA, self.folder / "text.gguf"))
         self.ok(fovea("generate", self.folder / "text.gguf", "-p", "hello", *GREEDY))
-        self.refused(fovea("train", self.text, "--from", LLAVA, "--out", self.folder / "out", "--steps", 1), 2, "cannot be trained")
+        self.refused(fovea("train", self.text, "--from", LLAVA, "--out", self.folder / "out", "--steps", 1), 2, "--from", "reads images", "expected chats")
 
     def test_chats_about_images(self):
         talk = f"/image {IMAGES / '005.png'}\nWhat is this?\nAnd now?\n"
@@ -103,6 +103,32 @@ class PromptsWithImages(FoveaTest):
         again = self.ok(fovea("chat", LLAVA, *options, "--json", input=f"/load {file}\nAnd now?\n".encode()))
         whole = self.ok(fovea("chat", LLAVA, *options, "--json", input=(talk + "And now?\n").encode()))
         self.assertEqual(json.loads(again.stdout), json.loads(whole.stdout))
+
+
+class TrainedOnChats(FoveaTest):
+    def train(self, model, chats, *more, out="out"):
+        return fovea("train", chats, "--from", model, "--out", self.folder / out, "--steps", 3, "--batch", 1, "--dtype", "fp32", *more)
+
+    def test_a_trained_model_answers_about_images(self):
+        for model in (LLAVA, IDEFICS):
+            out = f"of-{model.name}"
+            told = self.ok(self.train(model, model / "chats.jsonl", "--validation", 0, out=out)).stdout.decode()
+            self.assertIn("the encoder of images is not", told)
+            found = self.ok(fovea("generate", self.folder / out, "-p", "<image>What?", "--image", IMAGES / "005.png", *GREEDY, "--json"))
+            self.assertTrue(json.loads(found.stdout)["ids"])
+            before, after = (json.loads(self.ok(fovea("eval", folder, model / "chats.jsonl", "--json")).stdout)["loss"]
+                             for folder in (model, self.folder / out))
+            self.assertLess(after, before)
+
+    def test_wrong_chats_are_one_line_before_the_first_step(self):
+        file = self.folder / "chats.jsonl"
+        lines = (LLAVA / "chats.jsonl").read_text().replace("../../images", str(IMAGES)).splitlines()
+        (self.folder / "bad.png").write_bytes(b"\x89PNG\r\n\x1a\n damaged")
+        for path, words in (("none.png", "none.png"), (str(self.folder / "bad.png"), "bad.png"), ("http://127.0.0.1/a.png", "nothing is fetched")):
+            file.write_text("\n".join([lines[0], lines[1].replace(str(IMAGES / "017.webp"), path)]) + "\n")
+            self.refused(self.train(LLAVA, file), 2, "chats.jsonl:2: messages[0].content[3]", words)
+        self.refused(self.train(GOLDENS / "fine_tuning/model", file), 2, "chats.jsonl:1: messages[0].content[0]", "reads no images")
+        self.assertFalse((self.folder / "out").exists())
 
 
 class ConvertedModels(FoveaTest):

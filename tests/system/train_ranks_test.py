@@ -69,6 +69,11 @@ class TrainRanks(FoveaTest):
                         "--head-width", 8, "--encoder-head-width", 8, "--width", 16, "--ffn-width", 16, "--encoder-ffn-width", 16,
                         "--context", 32, *small, ranks=(2, 3))
 
+    def test_chats_with_images_keep_the_bits(self):
+        folder = ROOT / "tests/goldens/image_text/llava"
+        self.check_bits("images", folder / "chats.jsonl", "--from", folder, "--validation", 0, "--steps", 3, "--batch", 3, "--dtype", "fp32",
+                        ranks=(2, 3))
+
     def test_a_run_continues_on_another_number_of_ranks(self):
         arguments = (self.text, *SMALL, "--save-every", 2, "--keep", 9)
         whole = self.trained(1, "whole", *arguments, "--steps", 8)

@@ -6,15 +6,15 @@
 
 #include "base/error.h"
 #include "base/float_mode.h"
+#include "chat/image_messages.h"
 #include "image/tiles.h"
 #include "open/model_parts.h"
 #include "transformer/prompt_images.h"
 #include "vision/expanded_prompt.h"
+#include "vision/image_tokens.h"
 
 namespace fovea::infer {
 namespace {
-
-constexpr std::string_view kGuard = "\xEF\xB7\x90";  // U+FDD0: see Tokenizer::guarded()
 
 const model::ImageEncoder& encoder_of(const model::Model& model) {
   if (model::parts_of(model).images == nullptr)
@@ -23,52 +23,17 @@ const model::ImageEncoder& encoder_of(const model::Model& model) {
   return *model::parts_of(model).images;
 }
 
-// Returns the offsets of the marks that are not guarded.
-std::vector<size_t> offsets_of(const std::string& mark, const std::string& text) {
-  std::vector<size_t> offsets;
-  for (size_t at = 0; (at = text.find(mark, at)) != text.npos; at += mark.size())
-    if (!std::string_view(text).substr(0, at).ends_with(kGuard)) offsets.push_back(at);
-  return offsets;
-}
-
-std::string repeated(const std::string& text, int64_t count) {
-  std::string all;
-  for (int64_t i = 0; i < count; ++i) all += text;
-  return all;
-}
-
-// The text that replaces a mark. Idefics3's is that of Laurençon et al. 2024, 3.3.
-std::string text_of(const media::ImageTiles& tiles, const model::ImageEncoder& encoder,
-                    const std::string& mark) {
-  const std::string tile = repeated(mark, encoder.tokens());
-  if (!encoder.names_tiles) return tile;
-  const std::string frame = "<fake_token_around_image>";
-  std::string text;
-  for (int64_t row = 1; row <= tiles.rows; ++row) {
-    for (int64_t column = 1; column <= tiles.columns; ++column)
-      text += fmt::format("{}<row_{}_col_{}>{}", frame, row, column, tile);
-    text += "\n";
-  }
-  if (tiles.rows > 0) text += "\n";
-  return text + frame + "<global-img>" + tile + frame;
-}
-
 // Finds the tokens of each tile.
 void find_tiles(std::vector<model::PromptImages::Part>& tiles, const std::vector<int32_t>& ids,
                 const model::ImageEncoder& encoder) {
-  const int64_t count = encoder.tokens();
   int64_t next = 0;
   for (model::PromptImages::Part& tile : tiles) {
-    const auto found = std::find(ids.begin() + next, ids.end(), encoder.token);
-    const int64_t first = found - ids.begin();
-    const bool whole =
-        std::ssize(ids) - first >= count &&
-        std::all_of(found, found + count, [&](int32_t id) { return id == encoder.token; });
-    if (!whole)
-      fail(ErrorKind::BadFile, "tokenizer: the text of an image is not {} tokens {}; expected them",
-           count, encoder.token);
-    tile.first = first, tile.count = count;
-    next = first + count;
+    const auto first = next_tile(ids, next, encoder);
+    if (!first)
+      fail(ErrorKind::BadFile, "tokenizer: the text of an image has no token {}; expected {} of it",
+           encoder.token, encoder.tokens());
+    tile.first = *first, tile.count = encoder.tokens();
+    next = tile.first + tile.count;
   }
 }
 
@@ -99,7 +64,7 @@ std::string image_mark(const model::Model& model) {
 }
 
 int64_t image_marks(const model::Model& model, const std::string& text) {
-  return std::ssize(offsets_of(image_mark(model), text));
+  return std::ssize(text::marks_in(text, image_mark(model)));
 }
 
 ExpandedPrompt::ExpandedPrompt(const model::Model& model, const std::string& text, size_t count,
@@ -108,7 +73,7 @@ ExpandedPrompt::ExpandedPrompt(const model::Model& model, const std::string& tex
     : model_(model), special_(special) {
   const model::ImageEncoder& encoder = encoder_of(model);
   const std::string mark = image_mark(model);
-  const std::vector<size_t> offsets = offsets_of(mark, text);
+  const std::vector<size_t> offsets = text::marks_in(text, mark);
   check(offsets.size() == count, "prompt: {} marks {} for {} images; expected one for each",
         offsets.size(), mark, count);
   has_token_ = encoder.token >= 0 || count == 0;
@@ -120,7 +85,7 @@ ExpandedPrompt::ExpandedPrompt(const model::Model& model, const std::string& tex
     media::ImageTiles divided = media::tiles_of(encoder.processor, image(i), name);
     pieces_.back() += text.substr(end, offsets[i] - end);
     if (has_token_)
-      pieces_.back() += text_of(divided, encoder, mark);
+      pieces_.back() += image_text(divided.rows, divided.columns, encoder, mark);
     else
       pieces_.emplace_back();
     end = offsets[i] + mark.size();

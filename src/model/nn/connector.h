@@ -17,7 +17,7 @@ struct Connector {
 
   // Returns the number of tokens for `patches` patches, a square of them.
   int64_t tokens(int64_t patches) const { return patches / (square * square); }
-  // hidden [1, skipped + patches, C] -> f32 [tokens, width of the decoder]
+  // hidden [B, skipped + patches, C] -> f32 [B * tokens, width of the decoder]
   Tensor operator()(const Tensor& hidden) const;
 };
 

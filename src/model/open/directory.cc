@@ -18,6 +18,7 @@
 #include "formats/marian/marian.h"
 #include "formats/peft/config.h"
 #include "formats/timm/timm.h"
+#include "fovea/model/model_path.h"
 #include "fovea/model/spec.h"
 #include "loading/loader.h"
 #include "loading/model_path.h"
@@ -44,8 +45,9 @@ nlohmann::json config_in(const std::string& config_path) {
   return config;
 }
 
-// Opens a directory of config.json and safetensors files.
-ModelFiles open_directory(const std::string& path, const Loading& given) {
+// Opens a directory of config.json and safetensors files. `trains_decoder`: that of a model that
+// reads images may be trained.
+ModelFiles open_directory(const std::string& path, const Loading& given, bool trains_decoder) {
   Loading loading = given;
   refuse_links_out(path);
   const std::string config_path = path + "/config.json";
@@ -59,9 +61,10 @@ ModelFiles open_directory(const std::string& path, const Loading& given) {
   const Family *family = nullptr, *save_as = nullptr;
   std::shared_ptr<const TensorSource> tensors;
   if (is_image_text_config(config)) {
-    if (loading.weights == Weights::owned)
+    if (loading.weights == Weights::owned && !trains_decoder)
       fail(ErrorKind::Unsupported,
-           "{}: a model of texts with images cannot be trained; expected a model of texts", path);
+           "{}: a model of texts with images is trained on chats only; expected a model of texts",
+           path);
     TextConfig text = text_config(config, path);
     tensors = text_tensors(config, path);
     family = text.family;
@@ -126,7 +129,10 @@ constexpr ModelFormat kFormats[] = {
        return open_marian_files(path, loading);
      },
      spec_in_weights},
-    {[](const std::string& path) { return is_file(path + "/config.json"); }, open_directory,
+    {[](const std::string& path) { return is_file(path + "/config.json"); },
+     [](const std::string& path, const Loading& loading) {
+       return open_directory(path, loading, false);
+     },
      spec_in_directory}};
 
 const ModelFormat& format_of(const std::string& path) {
@@ -156,6 +162,14 @@ ModelFiles open_model_files(const std::string& path, Weights weights, const Pack
   add_adapters(files, adapted, weights);
   return files;
 }
+
+ModelFiles open_decoder_to_train(const std::string& path) {
+  if (!reads_images(path)) return open_model_files(path, Weights::owned);
+  ModelFiles files = open_directory(path, {.weights = Weights::owned}, true);
+  files.base = path;
+  return files;
+}
+
 ModelFiles open_with_head(const std::string& path, Weights weights, const Packing& packing,
                           const HeadSpec& head) {
   ModelFiles files = open_files(path, {.weights = weights, .packing = packing, .new_head = &head});

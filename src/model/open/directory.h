@@ -15,6 +15,10 @@ namespace fovea::model {
 ModelFiles open_model_files(const std::string& path, Weights weights, const Packing& packing = {},
                             const std::vector<AdapterUse>& adapters = {});
 
+// Like open_model_files() with Weights::owned, also for the decoder of a directory of a model that
+// reads images: its encoder of images and its connector are opened by open_image_encoder().
+ModelFiles open_decoder_to_train(const std::string& path);
+
 // Returns the memory of the weights of a directory or a .gguf file that is opened with
 // Weights::packed. Reads only the config and the headers of the weights.
 WeightSizes weight_sizes(const std::string& path, const Packing& packing = {});

@@ -4,6 +4,7 @@
 #include "base/files.h"
 #include "base/folder_links.h"
 #include "base/json.h"
+#include "base/ordered_json.h"
 #include "fovea/model/model_path.h"
 #include "loading/nested.h"
 #include "safetensors/safetensors.h"
@@ -228,6 +229,88 @@ std::shared_ptr<ImageEncoder> open_image_encoder(const std::string& folder, cons
   encoder->processor = media::ImageProcessor::open(folder);
   check_fit(*encoder, folder);
   return encoder;
+}
+
+namespace {
+
+std::map<std::string, Tensor> connector_tensors(const Connector& connector, bool llava) {
+  std::map<std::string, Tensor> tensors;
+  const auto add = [&](const std::string& name, const Linear& layer) {
+    if (!layer.weight.value) return;
+    tensors[name + ".weight"] = layer.weight.value.detach().to(cpu_device());
+    if (layer.bias.present()) tensors[name + ".bias"] = layer.bias.value.detach().to(cpu_device());
+  };
+  add(llava ? "linear_1" : "proj", connector.first);
+  add("linear_2", connector.second);
+  return tensors;
+}
+
+// Returns the name of a tensor of a part; empty if it is of another part.
+std::string name_in_part(const std::string& name, const std::vector<Renaming>& renamings) {
+  for (const Renaming& renaming : renamings)
+    if (name.starts_with(renaming.theirs))
+      return renaming.ours + name.substr(renaming.theirs.size());
+  return "";
+}
+
+void set_precision(nlohmann::ordered_json& config) {
+  config["dtype"] = "float32";
+  config.erase("torch_dtype");
+  for (const char* part : {"text_config", "vision_config"})
+    for (const char* key : {"dtype", "torch_dtype"})
+      if (config.contains(part) && config[part].is_object() && config[part].contains(key))
+        config[part][key] = "float32";
+}
+
+// The files of the processor of images.
+constexpr const char* kProcessorFiles[] = {"preprocessor_config.json", "processor_config.json"};
+
+}  // namespace
+
+void save_image_text(const std::string& folder, const std::string& from, Transformer& text,
+                     const Connector& connector, const Origin& origin, std::optional<int32_t> end) {
+  const std::string file = from + "/config.json";
+  nlohmann::ordered_json config = parse_ordered_json(read_file(file), file);
+  const ImageTextKind& kind = *image_text_kind(Json(config));
+  const SafeTensors whole = SafeTensors::open_model(from);
+  std::map<std::string, Tensor> decoder = checkpoint_tensors(text, *origin.family, false),
+                                layers = connector_tensors(connector, !kind.makes_tiles);
+  std::map<std::string, Tensor> tensors;
+  // Takes a tensor of a part. One that the part lacks is a copy of a tied weight.
+  const auto take = [&](std::map<std::string, Tensor>& part, const std::string& ours,
+                        const std::string& theirs) {
+    if (const auto at = part.find(ours); at != part.end()) {
+      tensors[theirs] = at->second;
+      part.erase(at);
+    }
+  };
+  for (const StoredTensor& stored : whole.stored()) {
+    const std::string in_text = name_in_part(stored.name, kind.text),
+                      in_connector = name_in_part(stored.name, kind.connector);
+    if (!in_text.empty())
+      take(decoder, in_text, stored.name);
+    else if (!in_connector.empty())
+      take(layers, in_connector, stored.name);
+    else
+      tensors[stored.name] = whole.tensor(stored.name);
+  }
+  for (const auto* part : {&decoder, &layers})
+    if (!part->empty())
+      fail(ErrorKind::Unsupported, "{}: has no tensor {}; expected one for each weight", from,
+           part->begin()->first);
+  set_precision(config);
+  write_safetensors(folder + "/model.safetensors", tensors);
+  write_file_atomically(folder + "/config.json", pretty(config));
+  write_file_atomically(folder + "/generation_config.json",
+                        generation_config_json(text.spec, origin, end));
+  for (const char* name : kProcessorFiles)
+    if (const std::string path = from + "/" + name; is_file(path))
+      write_file_atomically(folder + "/" + name, read_file(path));
+}
+
+std::string decoder_module(const std::string& folder) {
+  const Json config = read_json(folder + "/config.json");
+  return image_text_kind(config)->makes_tiles ? "model.text_model" : "model.language_model";
 }
 
 }  // namespace fovea::model

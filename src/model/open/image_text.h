@@ -5,6 +5,7 @@
 // 2025). config.json has a text_config and a vision_config.
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "loading/image_encoder.h"
@@ -28,5 +29,16 @@ std::shared_ptr<const TensorSource> text_tensors(const nlohmann::json& config,
 // open_model_files() and of ImageProcessor::open().
 std::shared_ptr<ImageEncoder> open_image_encoder(const std::string& folder, const Spec& text,
                                                  Weights weights, const Packing& packing);
+
+// Writes such a model into an existing folder, without its tokenizer: that of the folder `from`
+// with the weights of the decoder and of the connector, in fp32. The encoder and the names of the
+// tensors stay as they are. `end` ends texts. Throws Unsupported if `from` has no tensor for a
+// weight.
+void save_image_text(const std::string& folder, const std::string& from, Transformer& text,
+                     const Connector& connector, const Origin& origin, std::optional<int32_t> end);
+
+// Returns the name of the decoder's part in the modules of transformers 5, in the place of "model":
+// "model.language_model" in LLaVA.
+std::string decoder_module(const std::string& folder);
 
 }  // namespace fovea::model

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/math.h"
 #include "fovea/core/random.h"
+#include "ops/units.h"
 #include "transformer/token_vectors.h"
 
 namespace fovea::model {
@@ -19,6 +20,7 @@ Shape table(int64_t rows, int64_t width, bool present) {
 // x [B, T, C] with rows[i] of its B * T rows replaced by vectors[i]   -> [B, T, C]
 Tensor with_vectors(const Tensor& x, const Tensor& vectors, const Tensor& rows) {
   const int64_t R = x.dim(0) * x.dim(1), C = x.dim(2), N = vectors.dim(0);
+  const UnitScope none({});  // the rows of both are no equal units
   const Tensor all = concat_tokens(x.view({1, R, C}), vectors.view({1, N, C}).to(x.device()));
   const Tensor indices = empty({x.dim(0), x.dim(1)}, DType::i32);
   std::iota(indices.data_as<int32_t>(), indices.data_as<int32_t>() + R, 0);

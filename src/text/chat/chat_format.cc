@@ -1,4 +1,5 @@
 #include "base/error.h"
+#include "chat/image_messages.h"
 #include "chat/template_probe.h"
 #include "fovea/core/excerpt.h"
 #include "fovea/text/chat.h"
@@ -42,7 +43,7 @@ std::optional<ChatFormat> chat_format(const std::string& folder, const std::stri
       throw Error(error.kind(), without_path(error.what(), path));
     }
   };
-  const bool parts = names(source, "'image'") || names(source, "\"image\"");
+  const bool parts = knows_parts(source);
   const TemplateHabits habits = probe_template(render, parts);
   // Many templates write the name of any role, which the model then does not know.
   const bool developer = names(source, "developer") && habits.shows_developer;

@@ -1,3 +1,5 @@
+#include "chat/image_messages.h"
+
 #include "base/error.h"
 #include "base/float_mode.h"
 #include "chat/values.h"
@@ -9,8 +11,7 @@ namespace {
 
 using jinja::Dict, jinja::Kind, jinja::Runtime, jinja::Value;
 
-// Stands for an image in texts until special tokens in them are guarded: the noncharacter U+FDD1.
-constexpr std::string_view kImage = "\xEF\xB7\x91";
+constexpr std::string_view kGuard = "\xEF\xB7\x90";  // U+FDD0: see Tokenizer::guarded()
 
 // Returns a text of an object; empty if it has no such text.
 std::string_view text_of(const Value& object, std::string_view key) {
@@ -31,11 +32,11 @@ std::string joined(const jinja::Values& parts) {
   std::string text;
   for (const Value& part : parts) {
     if (text_of(part, "type") == "image") {
-      text += std::string(kImage) + "\n";
+      text += std::string(kShownImage) + "\n";
       continue;
     }
     std::string own(text_of(part, "text"));
-    replace_all(own, kImage, "");
+    replace_all(own, kShownImage, "");
     text += own;
   }
   return text;
@@ -65,9 +66,11 @@ Value shown_content(Runtime& runtime, const Value& content, bool knows_parts) {
 
 }  // namespace
 
-std::string render_with_images(const ChatFormat& format, const ChatRequest& request,
-                               const Tokenizer& tokenizer, const std::string& mark) {
-  const FloatMode mode;
+bool knows_parts(const std::string& source) {
+  return source.find("'image'") != source.npos || source.find("\"image\"") != source.npos;
+}
+
+ChatRequest with_shown_images(const ChatRequest& request, bool as_parts) {
   Runtime runtime = unlimited();
   const Value& messages = value_of(request.messages);
   check(is_list(messages), "messages: not a list; expected a list of objects");
@@ -76,13 +79,27 @@ std::string render_with_images(const ChatFormat& format, const ChatRequest& requ
     check(message.is(Kind::dict), "messages: not objects; expected objects with role and content");
     const auto changed = std::make_shared<Dict>(message.dict());
     if (const Value* content = message.dict().find("content"))
-      changed->set(runtime, Value("content"), shown_content(runtime, *content, format.knows_parts));
+      changed->set(runtime, Value("content"), shown_content(runtime, *content, as_parts));
     shown.emplace_back(std::shared_ptr<const Dict>(changed));
   }
   ChatRequest changed = request;
   changed.messages = chat_value(new_sequence(runtime, std::move(shown)));
-  std::string text = format.render(guarded(changed, tokenizer));
-  replace_all(text, kImage, mark);
+  return changed;
+}
+
+std::vector<size_t> marks_in(const std::string& text, const std::string& mark) {
+  std::vector<size_t> offsets;
+  for (size_t at = 0; (at = text.find(mark, at)) != text.npos; at += mark.size())
+    if (!std::string_view(text).substr(0, at).ends_with(kGuard)) offsets.push_back(at);
+  return offsets;
+}
+
+std::string render_with_images(const ChatFormat& format, const ChatRequest& request,
+                               const Tokenizer& tokenizer, const std::string& mark) {
+  const FloatMode mode;
+  std::string text =
+      format.render(guarded(with_shown_images(request, format.knows_parts), tokenizer));
+  replace_all(text, kShownImage, mark);
   return text;
 }
 

@@ -95,6 +95,12 @@ class RecordReader {
   RecordReader(const Record& record, std::string location) : record_(record) {
     made_.location = std::move(location);
   }
+  // For a model that reads images, which are relative to the folder.
+  RecordReader(const Record& record, const std::string& location, const std::string& folder)
+      : RecordReader(record, location) {
+    images_in_ = {folder, location};
+    if (record.is_object()) listed_ = listed_images(record, *images_in_);
+  }
 
   Conversation read_messages(const char* key) && {
     add_messages(key);
@@ -125,6 +131,9 @@ class RecordReader {
              "a conversation: \"messages\", \"conversations\", \"prompt\" and \"completion\", or "
              "\"instruction\" and \"output\"");
     }
+    if (marks_ != listed_.size())
+      fail(ErrorKind::BadFile, "{}: {} images for {} marks <image>; expected one for each",
+           made_.location, listed_.size(), marks_);
     return std::move(made_);
   }
 
@@ -159,13 +168,15 @@ class RecordReader {
     made.answer = message["role"].get<std::string>() == "assistant";
     const Record* const weight = found(message, "weight");
     const Record* const content = found(message, "content");
-    const bool parts = content != nullptr && content->is_array();
-    if (weight == nullptr && !parts) {
+    const bool marked = !listed_.empty() && content != nullptr && content->is_string(),
+               parts = content != nullptr && content->is_array();
+    if (weight == nullptr && !parts && !marked) {
       made.json = json_line(message);
       return;
     }
     Record plain = message;
-    if (parts) plain["content"] = joined_parts(*content, path + ".content");
+    if (parts) plain["content"] = shown_parts(*content, path + ".content");
+    if (marked) plain["content"] = with_listed_images(content->get<std::string>());
     if (weight != nullptr) {
       if (!weight->is_number() || (weight->get<double>() != 0 && weight->get<double>() != 1))
         refuse(made_.location, path + ".weight", weight, "0 or 1");
@@ -175,19 +186,43 @@ class RecordReader {
     made.json = json_line(plain);
   }
 
-  // Most templates expect a text; its parts are joined as the server does.
-  std::string joined_parts(const Record& parts, const std::string& path) const {
+  // Most templates expect a text, so parts without an image are joined as the server does.
+  Record shown_parts(const Record& parts, const std::string& path) {
+    Record shown = Record::array();
     std::string text;
+    std::vector<ImagePart>& images = made_.messages.back().images;
     for (size_t i = 0; i < parts.size(); ++i) {
+      const std::string key = fmt::format("{}[{}]", path, i);
+      if (images_in_) {
+        if (const auto image = image_part(parts[i], *images_in_, key)) {
+          images.push_back(*image);
+          shown.push_back({{"type", "image"}});
+          continue;
+        }
+      }
       const bool has_text = parts[i].is_object() && parts[i].contains("text") &&
                             parts[i]["text"].is_string() &&
                             (!parts[i].contains("type") || parts[i]["type"] == Record("text"));
       if (!has_text)
-        refuse(made_.location, fmt::format("{}[{}]", path, i), &parts[i],
-               "a part of the type text, with \"text\"");
+        refuse(made_.location, key, &parts[i],
+               images_in_
+                   ? "a part of the type text or image"
+                   : "a part of the type text, with \"text\", since the model reads no images");
+      shown.push_back({{"type", "text"}, {"text", parts[i]["text"]}});
       text += (i == 0 ? "" : "\n") + parts[i]["text"].get<std::string>();
     }
-    return text;
+    return images.empty() ? Record(text) : shown;
+  }
+
+  Record with_listed_images(const std::string& text) {
+    Record parts = parts_of_marked(text);
+    std::vector<ImagePart>& images = made_.messages.back().images;
+    for (const Record& part : parts) {
+      if (part["type"] != Record("image")) continue;
+      if (marks_ < listed_.size()) images.push_back(listed_[marks_]);
+      ++marks_;
+    }
+    return images.empty() ? Record(text) : parts;
   }
 
   void add_text(const std::string& role, const std::string& content) {
@@ -284,6 +319,9 @@ class RecordReader {
 
   const Record& record_;
   Conversation made_;
+  std::optional<ImageFolder> images_in_;  // unset: the model reads no images
+  std::vector<ImagePart> listed_;         // under "image" or "images"
+  size_t marks_ = 0;                      // which stand for them, so far
 };
 
 Record parsed_line(std::string_view line, const std::string& location) try {
@@ -377,13 +415,16 @@ Conversation read_completion(const Record& record, const std::string& location,
   return RecordReader(record, location).read_completion(prompt, completion);
 }
 
-Conversations read_conversations(const std::vector<std::string>& files) {
+Conversations read_conversations(const std::vector<std::string>& files, bool images) {
   Conversations all;
   for (const std::string& given : files) {
     all.files.push_back(weighted_file(given));
     text::each_json_record(
         all.files.back().path, [&](std::string_view line, const std::string& location) {
-          all.records.push_back(RecordReader(parsed_line(line, location), location).read());
+          const Record record = parsed_line(line, location);
+          all.records.push_back(
+              images ? RecordReader(record, location, parent_of(all.files.back().path)).read()
+                     : RecordReader(record, location).read());
           all.records.back().file = all.files.size() - 1;
         });
   }

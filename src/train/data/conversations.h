@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "data/image_parts.h"
 #include "data/text_pairs.h"
 #include "data/weighted_order.h"
 
@@ -14,9 +15,10 @@ namespace fovea::train {
 // One record of a file of conversations.
 struct Conversation {
   struct Message {
-    std::string json;     // an object in one line; its keys keep their order
-    bool answer = false;  // whether its role is "assistant"
-    bool trained = true;  // false: an answer with "weight" 0, which is only context
+    std::string json;                    // an object in one line; its keys keep their order
+    bool answer = false;                 // whether its role is "assistant"
+    bool trained = true;                 // false: an answer with "weight" 0, which is only context
+    std::vector<ImagePart> images = {};  // of the parts {"type": "image"} of its content
   };
   std::vector<Message> messages;
   std::string tools;         // a JSON array of function schemas; empty = none
@@ -38,7 +40,7 @@ struct Conversations {
   };
   std::vector<File> files;
   std::vector<Conversation> records;
-  uint64_t hash = 0;  // hash of the content and of the weights
+  uint64_t hash = 0;  // hash of the content, without images, and of the weights
 };
 
 // Returns the group of each file; `file_of`: the index of the file of each item, in ascending
@@ -63,10 +65,13 @@ Conversations::File weighted_file(const std::string& given);
 //   "conversations": objects with "from" (human, gpt, system, tool, or one of their other names, or
 //     function_call, whose value is the JSON text of a call) and "value", or messages; optionally
 //     "system" and "tools"
+// With `images`, contents may have images (see image_part()), or a record has "image" or "images",
+// which the marks "<image>" in its texts stand for; without, an image is an error. Paths are
+// relative to the file. The images are not read.
 // A file may be given as "path:weight", such as "chats.jsonl:0.5". Throws BadFile, naming the line
 // and the key, if a line has another form or if there is no record, and InvalidArgument if a weight
 // is out of range.
-Conversations read_conversations(const std::vector<std::string>& files);
+Conversations read_conversations(const std::vector<std::string>& files, bool images = false);
 
 // Returns the messages of a list of objects with "from" and "value", or of messages. Throws
 // BadFile, naming `key` of the record at `location`, if an element has another form.

@@ -7,6 +7,8 @@
 #include "base/fields.h"
 #include "formats/peft/adapters.h"
 #include "formats/peft/config.h"
+#include "fovea/model/model_path.h"
+#include "open/image_text.h"
 #include "open/open_adapters.h"
 #include "tensor/host_values.h"
 #include "transformer/adapters.h"
@@ -261,7 +263,8 @@ model::AdapterFacts facts_of(const AdapterOptions& options, const std::string& b
           .rank = options.rank,
           .alpha = alpha_or_default(options),
           .rslora = options.rslora,
-          .dropout = static_cast<float>(options.dropout)};
+          .dropout = static_cast<float>(options.dropout),
+          .decoder = model::reads_images(base) ? model::decoder_module(base) : ""};
 }
 
 }  // namespace fovea::train

@@ -6,6 +6,7 @@
 #include "base/fields.h"
 #include "base/files.h"
 #include "chat/builtin_templates.h"
+#include "chat/image_messages.h"
 #include "fovea/text/text_lines.h"
 #include "loop/special_tokens.h"
 
@@ -123,12 +124,22 @@ ConversationText::ConversationText(std::optional<text::ModelChat> chat, text::To
                                    TrainOn train_on)
     : chat_(std::move(chat)), tokenizer_(std::move(tokenizer)), train_on_(train_on) {}
 
+void ConversationText::show(ShownImages images) {
+  images_ = std::move(images);
+  as_parts_ = chat_ && text::knows_parts(chat_->choose({}).source());
+}
+
 std::vector<TrainedText> ConversationText::texts(const Conversation& conversation) const {
   if (!chat_) {
     check_field(conversation.plain.has_value(), "chat_template",
                 "not given, but {} is a conversation and the model has no template; expected {}, "
                 "or a file",
                 conversation.location, text::builtin_template_names());
+    check_field(std::ranges::all_of(conversation.messages,
+                                    [](const auto& message) { return message.images.empty(); }),
+                "chat_template",
+                "not given, but {} has images and the model has no template; expected a file",
+                conversation.location);
     return {plain(conversation)};
   }
   const std::vector<size_t> trained = answers(conversation);
@@ -208,11 +219,46 @@ std::vector<size_t> ConversationText::answers(const Conversation& conversation) 
 text::ChatTemplate::Result ConversationText::render(const Conversation& conversation, size_t count,
                                                     bool prompt) const {
   try {
-    return chat_->render(text::guarded(request_of(conversation, count, prompt), tokenizer_), {},
-                         template_time);
+    text::ChatRequest request = request_of(conversation, count, prompt);
+    if (images_) request = text::with_shown_images(request, as_parts_);
+    text::ChatTemplate::Result rendered =
+        chat_->render(text::guarded(request, tokenizer_), {}, template_time);
+    if (images_) insert_images(conversation, count, rendered);
+    return rendered;
   } catch (const Error& error) {
     throw Error(error.kind(), conversation.location + ": " + error.what());
   }
+}
+
+// Replaces the marks of the images in the first `count` messages by their texts.
+void ConversationText::insert_images(const Conversation& conversation, size_t count,
+                                     text::ChatTemplate::Result& rendered) const {
+  std::vector<const ImagePart*> images;
+  for (size_t i = 0; i < count; ++i)
+    for (const ImagePart& image : conversation.messages[i].images) images.push_back(&image);
+  const std::string mark(as_parts_ ? images_->mark : text::kShownImage);
+  const std::vector<size_t> marks = text::marks_in(rendered.text, mark);
+  if (marks.size() != images.size())
+    fail(ErrorKind::BadFile, "the chat template shows {} images of {}; expected each of them once",
+         marks.size(), images.size());
+  std::string text;
+  size_t end = 0;                                // of the last mark
+  std::vector<std::pair<size_t, size_t>> moved;  // the end of each mark, and how far it moves
+  for (size_t i = 0; i < marks.size(); ++i) {
+    text += rendered.text.substr(end, marks[i] - end) + images_->text(*images[i]);
+    end = marks[i] + mark.size();
+    moved.emplace_back(end, text.size() - end);
+  }
+  rendered.text = text + rendered.text.substr(end);
+  const auto moved_offset = [&](size_t before) {
+    size_t by = 0;
+    for (const auto& [from, distance] : moved)
+      if (from <= before) by = distance;
+    return before + by;
+  };
+  if (!rendered.assistant) return;
+  for (TextSpan& span : *rendered.assistant)
+    span = {moved_offset(span.begin), moved_offset(span.end)};
 }
 
 TrainedText ConversationText::plain(const Conversation& conversation) const {

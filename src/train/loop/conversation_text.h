@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,6 +24,13 @@ struct TrainedText {
   std::vector<bool> trained;  // of the same size; empty: a text without marks
 };
 
+// How texts show the images of a conversation: `mark` is the token of an image, and text(image)
+// takes the place of a mark that the template writes for an image.
+struct ShownImages {
+  std::string mark;
+  std::function<std::string(const ImagePart& image)> text;
+};
+
 // Returns the label of each token: the next token if that is trained, else -1.
 std::vector<int32_t> labels_of_text(const TrainedText& text);
 
@@ -35,6 +43,9 @@ class ConversationText {
   ConversationText(std::optional<text::ModelChat> chat, text::Tokenizer tokenizer,
                    TrainOn train_on);
 
+  // Shows the images of conversations; without a call of it, they have none.
+  void show(ShownImages images);
+
   // Returns the texts of a conversation.
   //   A template with {% generation %} blocks: one text, of which the tokens of the blocks are
   //     trained, as in transformers' apply_chat_template(return_assistant_tokens_mask=True).
@@ -44,8 +55,9 @@ class ConversationText {
   //     which ends with this answer.
   //   No template: the prompt and the completion, surrounded by the tokenizer's special tokens, of
   //     which the completion and the end-of-text token are trained.
-  // Throws the errors of the template, with the location of the record, and InvalidArgument if the
-  // template renders an answer and the prompt before it differently.
+  // Throws the errors of the template, with the location of the record, InvalidArgument if the
+  // template renders an answer and the prompt before it differently, and BadFile if it does not
+  // show each image once.
   std::vector<TrainedText> texts(const Conversation& conversation) const;
 
   // Returns the prompt of the first trained answer, from which a model generates an answer; empty
@@ -63,6 +75,8 @@ class ConversationText {
   std::vector<size_t> answers(const Conversation& conversation) const;
   text::ChatTemplate::Result render(const Conversation& conversation, size_t count,
                                     bool prompt) const;
+  void insert_images(const Conversation& conversation, size_t count,
+                     text::ChatTemplate::Result& rendered) const;
   TrainedText plain(const Conversation& conversation) const;
   TrainedText by_blocks(const Conversation& conversation, const std::vector<size_t>& answers,
                         const text::ChatTemplate::Result& whole) const;
@@ -72,6 +86,8 @@ class ConversationText {
   std::optional<text::ModelChat> chat_;
   text::Tokenizer tokenizer_;
   TrainOn train_on_;
+  std::optional<ShownImages> images_;
+  bool as_parts_ = false;  // the template takes contents that are lists of parts
 };
 
 }  // namespace fovea::train

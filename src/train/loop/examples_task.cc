@@ -222,11 +222,13 @@ std::string ExamplesTask::sample(const model::Transformer& model, int64_t step) 
   infer::GenerationRules rules;
   rules.ends = prompt.ends;
   const infer::Generator generator{model, &setting_->tokenizers.source, rules, setting_->compute};
-  return infer::generate(generator, prompt.ids, options, {}, available_memory() / 2)[0].text;
+  return infer::generate(generator, infer::ImagePrompt{prompt.ids, prompt.images}, options, {},
+                         available_memory() / 2)[0]
+      .text;
 }
 
 ExamplesTask::SamplePrompt ExamplesTask::sample_prompt(const model::Transformer& model) const {
-  return {infer::prompt_ids(setting_->tokenizers.source, model.spec, ""), {}};
+  return {.ids = infer::prompt_ids(setting_->tokenizers.source, model.spec, ""), .ends = {}};
 }
 
 void ExamplesTask::write_fixed_files(const std::string& folder) const {

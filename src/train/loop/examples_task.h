@@ -11,6 +11,7 @@
 #include "loop/passes.h"
 #include "loop/task.h"
 #include "loop/teacher.h"
+#include "transformer/prompt_images.h"
 
 namespace fovea::train {
 
@@ -59,6 +60,11 @@ struct PlannedWork {
   double passes_per_step = 1;     // as a multiple of mean_passes()
   uint64_t other_bytes = 0;       // of weights besides those of the model
   uint64_t generation_bytes = 0;  // of generating answers, before a step reads them
+  // Besides those of the model: parameters, those that are trained (each 16 bytes: the weight, its
+  // gradient and two moments), the operations of a pass, and the bytes of its tensors.
+  int64_t other_parameters = 0, other_trained = 0;
+  double other_flops = 0;
+  uint64_t other_activation_bytes = 0;
 };
 
 // A task on batches of examples: texts, pairs of texts, labelled texts or conversations. The loss
@@ -128,6 +134,7 @@ class ExamplesTask : public TrainingTask, public ExampleData {
   // sample. The default begins a new text, which no token ends.
   struct SamplePrompt {
     std::vector<int32_t> ids, ends;
+    std::shared_ptr<const model::PromptImages> images = nullptr;  // null = none
   };
   virtual SamplePrompt sample_prompt(const model::Transformer& model) const;
 

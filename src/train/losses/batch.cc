@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "losses/batch_images.h"
 #include "losses/target_loss.h"
 #include "tensor/host_values.h"
 
@@ -23,7 +24,7 @@ Tensor hidden_of(const model::Transformer& model, const Batch& batch, model::Pas
     pass.memory_valid = batch.source_valid;
   }
   pass.mask.valid = batch.target_valid;
-  return model.decode(batch.target, pass);
+  return model.decode(batch.images ? with_image_vectors(batch, pass) : batch.target, pass);
 }
 
 // Returns the tokens of each row that the head reads.
@@ -119,6 +120,7 @@ Batch units_of(const Batch& batch, int64_t begin, int64_t end) {
   part.target_valid = part_of(batch.target_valid, first, past);
   if (batch.documents)
     part.documents = std::make_shared<const DocumentStarts>(part_of(*batch.documents, first, past));
+  if (batch.images) part.images = images_in_rows(*batch.images, first, past);
   part.labels = part_of(batch.labels, first, past);
   part.meaning = part_of(batch.meaning, first, past);
   for (const int32_t label : HostValues<int32_t>(part.labels)) part.predictions += label >= 0;

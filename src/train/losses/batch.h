@@ -49,6 +49,8 @@ struct WholeTexts {
 using Meaning = std::variant<std::monostate, WeightedLabels, LabelSets, Numbers, AnswerSpans,
                              MixedLabels, DrawnTokens, WholeTexts>;
 
+struct BatchImages;
+
 // The inputs of one forward pass, and its labels.
 struct Batch {
   // Inputs of the encoder and of the decoder; unset if the model has no such stack.
@@ -57,6 +59,8 @@ struct Batch {
   std::vector<Interval> source_valid, target_valid;
   // The documents of each row of a model with one stack, as in Mask; null = one per row.
   std::shared_ptr<const DocumentStarts> documents = nullptr;
+  // Whose vectors replace the embeddings of some tokens of `target`; null = none.
+  std::shared_ptr<const BatchImages> images = nullptr;
   // i32: [B, T] if the head has an output for each token, [B] if it has one for each sequence, [B,
   // 2] (the first and the last token of the answer) for a span; below 0 = no prediction.
   Tensor labels;

@@ -16,6 +16,23 @@ std::vector<int64_t> snapshots(const std::string& folder) {
   return steps;
 }
 
+namespace {
+
+// Sets the weights of a connector that was trained.
+void restore_connector(const model::Snapshot& snapshot, model::ModelParts& parts) {
+  if (!parts.images || snapshot.tensors.find("weight.connector.first.weight") == nullptr) return;
+  auto encoder = std::make_shared<model::ImageEncoder>(*parts.images);
+  const auto set = [&](const std::string& name, model::Parameter& p) {
+    const std::string stored = "weight." + name;
+    if (snapshot.tensors.find(stored) != nullptr) p.value = snapshot.tensors.tensor(stored);
+  };
+  encoder->connector.first.each(set, "connector.first");
+  encoder->connector.second.each(set, "connector.second");
+  parts.images = std::move(encoder);
+}
+
+}  // namespace
+
 // The model in the directory defines the shapes and the names; the weights are the snapshot's. A
 // snapshot of a run that trains an adapter has only the trained weights.
 model::Model open_snapshot(const std::string& folder, int64_t step) {
@@ -35,6 +52,7 @@ model::Model open_snapshot(const std::string& folder, int64_t step) {
            weight.shape(), p.shape);
     p.value = weight;
   });
+  restore_connector(snapshot, model::parts_of(model));
   return model;
 }
 

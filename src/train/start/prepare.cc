@@ -133,10 +133,11 @@ void begin_model(Job& job, const model::Spec& spec, Beginning& beginning, const 
   }
   const auto [weights, packing] = base_weights(o.lora);
   const std::string base = base_of(o.from);
-  model::ModelFiles files = beginning.new_head
-                                ? model::open_with_head(base, weights, packing, spec.head)
-                            : beginning.opened ? *std::exchange(beginning.opened, {})
-                                               : model::open_model_files(base, weights, packing);
+  model::ModelFiles files =
+      beginning.new_head                 ? model::open_with_head(base, weights, packing, spec.head)
+      : beginning.opened                 ? *std::exchange(beginning.opened, {})
+      : weights == model::Weights::owned ? model::open_decoder_to_train(base)
+                                         : model::open_model_files(base, weights, packing);
   for (std::string& warning : files.warnings) say(std::move(warning));
   job.model = std::move(files.model);
   if (!files.missing.empty()) initialise_missing(job.model, o.seed);
@@ -205,7 +206,13 @@ void add_own_cost(Job& job, const ExamplesTask& task) {
   const PlannedWork work = task.planned_work();
   job.plan.flops_per_step *=
       work.passes_per_step * mean_passes(job.options) / static_cast<double>(job.options.accumulate);
-  job.plan.weight_bytes += work.other_bytes;
+  job.plan.flops_per_step += work.other_flops * mean_passes(job.options);
+  job.plan.parameters += work.other_parameters;
+  job.plan.trained_parameters += work.other_trained;
+  const auto trained = static_cast<uint64_t>(work.other_trained) * sizeof(float);
+  job.plan.weight_bytes += work.other_bytes + 2 * trained;
+  job.plan.optimizer_bytes += 2 * trained;
+  job.plan.activation_bytes += work.other_activation_bytes;
   if (job.options.ranks != nullptr)  // the sums of all ranks, beside those of this one
     job.plan.weight_bytes += static_cast<uint64_t>(job.plan.trained_parameters) * sizeof(float);
   // Keys and values of answers are freed before the first pass of a step.
@@ -295,7 +302,14 @@ void settle(Job& job, const model::Spec& spec, const text::Tokenizer& tokenizer,
   if (const std::string change = change_of_class(job); !change.empty()) say(change);
 }
 
-void check_shares_steps(const TrainOptions& o, Objective objective, const TrainingTask& task) {
+// Throws InvalidArgument if the task does not train the model, or not on several ranks.
+void check_suits(const TrainOptions& o, Objective objective, const TrainingTask& task) {
+  // The other objectives write a model that reads images as one of texts.
+  const std::string base = base_of(o.from);
+  check_field(objective == Objective::chats || o.lora.rank > 0 || base.empty() ||
+                  !model::reads_images(base),
+              objective_field(o), "{} does not train a model that reads images; expected chats",
+              name_of(objective));
   if (o.ranks == nullptr) return;
   check_field(task.traits().shares_steps, objective_field(o),
               "{} cannot be trained on {} ranks; expected one process", name_of(objective),
@@ -315,7 +329,7 @@ Job prepare(const model::Spec& given, TrainOptions options, bool read_only, cons
             const std::function<bool(double fraction)>& reading) {
   if (trains_towers(given, options)) {
     Job towers = prepare_towers(given, options, say);
-    check_shares_steps(options, Objective::contrastive, *towers.task);
+    check_suits(options, Objective::contrastive, *towers.task);
     return towers;
   }
   Job job;
@@ -339,7 +353,7 @@ Job prepare(const model::Spec& given, TrainOptions options, bool read_only, cons
   check_teacher(options.distillation.teacher, spec);
   std::unique_ptr<ExamplesTask> opened = open_task(options, spec);
   ExamplesTask* const task = opened.get();
-  check_shares_steps(options, objective_of(options, spec), *task);
+  check_suits(options, objective_of(options, spec), *task);
   job.task = std::move(opened);
   task->watch(reading);
   job.options.best_by = choose_best_by(options.best_by, task->evaluation());

@@ -51,12 +51,12 @@ void ConversationsTask::write_model(const std::string& folder, model::Transforme
     written = all;
     if (all.size() == 1) written = all[0];
   }
-  model::save_model_files(folder, model, end, origin);
+  write_weights(folder, model, origin, end);
 }
 
 ExamplesTask::SamplePrompt ConversationsTask::sample_prompt(const model::Transformer& model) const {
   if (std::ssize(prompt_) >= model.spec.context) return {};
-  return {prompt_, ends(setting().origin)};
+  return {.ids = prompt_, .ends = ends(setting().origin)};
 }
 
 std::optional<text::ModelChat> ConversationsTask::open_chat(

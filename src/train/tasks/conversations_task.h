@@ -37,6 +37,12 @@ class ConversationsTask : public ExamplesTask {
   // Throws InvalidArgument, naming the objective, if texts cannot share a row of the model.
   void check_shares_rows(const model::Spec& spec, Objective objective) const;
 
+  // Writes a model that is not an adapter, of which `end` ends texts.
+  virtual void write_weights(const std::string& folder, model::Transformer& model,
+                             const model::Origin& origin, std::optional<int32_t> end) const {
+    model::save_model_files(folder, model, end, origin);
+  }
+
   // Adds the special tokens that end the trained parts of a text to ends_.
   void find_ends(const TrainedText& text, const text::Tokenizer& tokenizer);
   // Divides a text into its trained and its other parts.

@@ -36,6 +36,15 @@ int64_t tokens_of(const LabelledSequences& texts, const std::vector<PackedRows::
   return std::llround(tokens);
 }
 
+// Adds the images of a text that begins at `start` of a row.
+void add_images(const std::vector<TextImage>& of_text, int64_t row, int64_t start,
+                BatchImages& all) {
+  for (const TextImage& image : of_text) {
+    BatchImages::Placed& placed = all.images.emplace_back(image.number, row, image.tokens);
+    for (int64_t& token : placed.tokens) token += start;
+  }
+}
+
 }  // namespace
 
 Batch packed_batch(const LabelledSequences& texts, const std::vector<std::vector<int64_t>>& rows,
@@ -44,6 +53,7 @@ Batch packed_batch(const LabelledSequences& texts, const std::vector<std::vector
   Batch batch;
   TokenRows ids(count, L, padding), labels(count, L, -1);
   DocumentStarts starts(rows.size());
+  BatchImages images = texts.images ? texts.images->of_batch() : BatchImages();
   for (size_t r = 0; r < rows.size(); ++r) {
     int64_t used = 0;
     const auto row = static_cast<int64_t>(r);
@@ -51,6 +61,7 @@ Batch packed_batch(const LabelledSequences& texts, const std::vector<std::vector
       const int64_t start = PackedRows::next_start(used), tokens = texts.ids.length(text);
       std::copy_n(texts.ids[text], tokens, ids.row(row) + start);
       std::copy_n(texts.labels[text], tokens, labels.row(row) + start);
+      if (texts.images) add_images(texts.images_of[static_cast<size_t>(text)], row, start, images);
       batch.predictions += count_labels(texts.labels[text], tokens);
       batch.tokens += tokens;
       starts[r].push_back(start);
@@ -62,6 +73,7 @@ Batch packed_batch(const LabelledSequences& texts, const std::vector<std::vector
   }
   batch.target.ids = ids.tensor();
   batch.labels = labels.tensor();
+  if (!images.images.empty()) batch.images = std::make_shared<const BatchImages>(std::move(images));
   batch.documents = std::make_shared<const DocumentStarts>(std::move(starts));
   return batch;
 }

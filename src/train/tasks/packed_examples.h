@@ -2,6 +2,7 @@
 
 #include "data/packed_rows.h"
 #include "loop/examples.h"
+#include "tasks/chat_images.h"
 #include "tasks/sequences.h"
 
 namespace fovea::train {
@@ -9,6 +10,9 @@ namespace fovea::train {
 // Texts as ids, with the label of each token: the next token if that is trained, else -1.
 struct LabelledSequences {
   Sequences ids, labels;
+  // For a model that reads images: those of each text.
+  std::shared_ptr<const ChatImages> images = nullptr;
+  std::vector<std::vector<TextImage>> images_of = {};
 };
 
 // Returns the batch of rows of texts, each of which begins at a multiple of PackedRows::kTile.

@@ -20,6 +20,9 @@ constexpr std::string_view kPeftDown = ".lora_A.weight", kPeftUp = ".lora_B.weig
                            kRows = ".token_adapter.trainable_tokens_delta",
                            kBaseLayer = ".base_layer.weight";
 constexpr const char* kHeadMatrix = "head.output.weight";
+// The names of the decoder in models that read images, in transformers 5 and 4.
+constexpr std::string_view kDecoders[] = {"model.language_model.", "model.text_model.",
+                                          "language_model.model."};
 
 std::string stem_of(const std::string& name, std::string_view ending) {
   return name.substr(0, name.size() - ending.size());
@@ -127,7 +130,8 @@ class PeftReader {
     return stored.name.substr(prefix.size());
   }
 
-  // Finds an entry by its name in the file, with or without the family's prefix.
+  // Finds an entry by its name in the file, with or without the family's prefix, or as a part of a
+  // model that reads images.
   template <class Map>
   auto find(Map& map, const std::string& name) const {
     const std::string prefix = family_->prefix;
@@ -135,6 +139,9 @@ class PeftReader {
     if (at == map.end()) at = map.find(prefix + name);
     if (at == map.end() && !prefix.empty() && name.starts_with(prefix))
       at = map.find(name.substr(prefix.size()));
+    for (const std::string_view decoder : kDecoders)
+      if (at == map.end() && name.starts_with(decoder))
+        at = map.find("model." + name.substr(decoder.size()));
     return at;
   }
 

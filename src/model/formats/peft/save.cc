@@ -102,6 +102,44 @@ Json target_names(const std::vector<StoredAdapter>& adapters, Transformer& model
   return ends;
 }
 
+// Returns the name of a module of a decoder that is a part of a larger model.
+std::string name_in_whole(const std::string& name, const std::string& decoder) {
+  constexpr std::string_view kModel = "model.";
+  if (decoder.empty() || !name.starts_with(kModel)) return name;
+  return decoder + "." + name.substr(kModel.size());
+}
+
+// Returns target_modules of such a decoder, since other parts have modules with the same last
+// names: an expression for last names, and complete names as they are in the whole.
+Json targets_in_whole(const Json& targets, const std::string& decoder) {
+  if (decoder.empty() || targets.is_null()) return targets;
+  const std::vector<std::string> names = targets;
+  if (names[0].find('.') == std::string::npos) {
+    std::string expression;
+    for (const char letter : decoder) expression += letter == '.' ? "\\." : std::string(1, letter);
+    return fmt::format("{}\\..*\\.({})", expression, fmt::join(names, "|"));
+  }
+  Json whole = Json::array();
+  for (const std::string& name : names) whole.push_back(name_in_whole(name, decoder));
+  return whole;
+}
+
+// Returns a pattern by modules with their names in the whole.
+Json pattern_in_whole(const Json& pattern, const std::string& decoder) {
+  Json whole = Json::object();
+  for (const auto& [name, value] : pattern.items()) whole[name_in_whole(name, decoder)] = value;
+  return whole;
+}
+
+std::map<std::string, Tensor> tensors_in_whole(const std::map<std::string, Tensor>& tensors,
+                                               const std::string& decoder) {
+  std::map<std::string, Tensor> whole;
+  const std::string prefix = kPeftPrefix;
+  for (const auto& [name, tensor] : tensors)
+    whole[prefix + name_in_whole(name.substr(prefix.size()), decoder)] = tensor;
+  return whole;
+}
+
 Json number(double value) {
   if (value == std::round(value)) return static_cast<int64_t>(value);
   return value;
@@ -162,13 +200,15 @@ Json config_of(const std::vector<StoredAdapter>& adapters,
       {"fan_in_fan_out", std::any_of(adapters.begin(), adapters.end(), is_transposed)},
       {"bias", "none"},
       {"init_lora_weights", true},
-      {"target_modules", target_names(adapters, model, family, false)},
+      {"target_modules",
+       targets_in_whole(target_names(adapters, model, family, false), facts.decoder)},
       {"target_parameters", target_names(adapters, model, family, true)},
       {"exclude_modules", Json()},
       {"layers_to_transform", Json()},
       {"layers_pattern", Json()},
-      {"rank_pattern", pattern_of(adapters, static_cast<double>(facts.rank), rank)},
-      {"alpha_pattern", pattern_of(adapters, facts.alpha, alpha)},
+      {"rank_pattern", pattern_in_whole(pattern_of(adapters, static_cast<double>(facts.rank), rank),
+                                        facts.decoder)},
+      {"alpha_pattern", pattern_in_whole(pattern_of(adapters, facts.alpha, alpha), facts.decoder)},
       {"modules_to_save", modules.empty() ? Json() : Json(modules)}};
 }
 
@@ -257,7 +297,8 @@ std::map<std::string, std::string> adapter_files(Transformer& given, const Origi
                                                  const AdapterFacts& facts) {
   Transformer model = with_adapter_on_host(given);
   std::map<std::string, std::string> files = description_of(model, origin, facts);
-  const SafeTensorsImage image(adapter_tensors(model, family_to_save(model.spec, origin)));
+  const SafeTensorsImage image(
+      tensors_in_whole(adapter_tensors(model, family_to_save(model.spec, origin)), facts.decoder));
   std::string& content = files[kAdapterTensors];
   for (const std::string_view piece : image.pieces()) content += piece;
   return files;
@@ -267,8 +308,9 @@ void save_adapter(const std::string& folder, Transformer& given, const Origin& o
                   const AdapterFacts& facts) {
   Transformer model = with_adapter_on_host(given);
   const auto files = description_of(model, origin, facts);
-  write_safetensors(folder + "/" + kAdapterTensors,
-                    adapter_tensors(model, family_to_save(model.spec, origin)));
+  write_safetensors(
+      folder + "/" + kAdapterTensors,
+      tensors_in_whole(adapter_tensors(model, family_to_save(model.spec, origin)), facts.decoder));
   for (const auto& [name, content] : files) write_file_atomically(folder + "/" + name, content);
 }
 

@@ -14,6 +14,9 @@ struct AdapterFacts {
   double alpha = 0;  // of most modules; others are in alpha_pattern
   bool rslora = false;
   float dropout = 0;
+  // What takes the place of "model" in the names of modules: "model.language_model" for the decoder
+  // of a model that reads images; empty = nothing.
+  std::string decoder = {};
 };
 
 // Returns lora_alpha for a scale, without the scale's rounding error in fp32.
