@@ -83,7 +83,7 @@ int EmbedderTrainRequest::run(const std::string& model, const std::string& out,
         line.step(now);
         return !stop_requested();
       },
-      [&](train::Pause kind, double seconds) { line.pause(kind, seconds); });
+      [&](train::Pause pause, double seconds) { line.pause(pause, seconds); });
   line.end();
   report(result, seen, json);
   if (training_.learn_pooling != train::LearnedPooling::none && !json)

@@ -37,7 +37,7 @@ std::string zip_of(const std::map<std::string, std::string>& entries, uint16_t m
 }
 
 // The instructions of pickles.
-std::string text(const std::string& of) {
+std::string text_of(const std::string& of) {
   return "X" + little(static_cast<uint32_t>(of.size())) + of;
 }
 std::string integer(int32_t of) { return "J" + little(of); }
@@ -52,13 +52,13 @@ struct Stored {
 };
 std::string tensor(const Stored& s = {}) {
   return "ctorch._utils\n_rebuild_tensor_v2\n" +
-         tuple(tuple(text("storage") + "ctorch\n" + s.type + "\n" + text(s.key) + text("cpu") +
-                     integer(s.elements)) +
+         tuple(tuple(text_of("storage") + "ctorch\n" + s.type + "\n" + text_of(s.key) +
+                     text_of("cpu") + integer(s.elements)) +
                "Q" + integer(s.offset) + tuple(s.shape) + tuple(s.strides) + "\x89" + kDictionary) +
          "R";
 }
 std::string state(const std::string& value) {
-  return kBegin + kDictionary + "(" + text("weight") + value + "u.";
+  return kBegin + kDictionary + "(" + text_of("weight") + value + "u.";
 }
 
 class TorchFile : public testing::Test {
@@ -106,16 +106,16 @@ TEST_F(TorchFile, HasThePartOfAStorage) {
 }
 
 TEST_F(TorchFile, RunsNothing) {
-  refused(kBegin + "cos\nsystem\n" + tuple(text("true")) + "R.", {"the name os.system"},
+  refused(kBegin + "cos\nsystem\n" + tuple(text_of("true")) + "R.", {"the name os.system"},
           ErrorKind::Unsupported);
-  refused(state("cbuiltins\neval\n" + tuple(text("1")) + "R"), {"the name builtins.eval"},
+  refused(state("cbuiltins\neval\n" + tuple(text_of("1")) + "R"), {"the name builtins.eval"},
           ErrorKind::Unsupported);
   refused(kBegin + "ctorch\nFloatStorage\n)R.", {"a call of torch.FloatStorage"},
           ErrorKind::Unsupported);
   for (const char code : {'i', 'o', '\x81', '\x92', '\x93', 'P', 'I', 'S', ']', 'G', '\x95'})
     refused(kBegin + code, {"the instruction 0x"}, ErrorKind::Unsupported);
   refused(state(integer(1)), {"an element that is not a tensor"}, ErrorKind::Unsupported);
-  refused(kBegin + tuple(text("module") + "N") + "Q.", {"a reference that is no storage"},
+  refused(kBegin + tuple(text_of("module") + "N") + "Q.", {"a reference that is no storage"},
           ErrorKind::Unsupported);
 }
 
@@ -137,8 +137,8 @@ TEST_F(TorchFile, RefusesTensorsBeyondTheirStorage) {
   // Many tensors of one storage would take more memory than the file.
   std::string large(4096, '\0');
   Stored all{.elements = 1024, .shape = integer(1024), .strides = integer(1)};
-  std::string shared = kBegin + kDictionary + "(" + text("a") + tensor(all) + "q\1";
-  for (int i = 0; i < 3; ++i) shared += text(std::to_string(i)) + "h\1";
+  std::string shared = kBegin + kDictionary + "(" + text_of("a") + tensor(all) + "q\1";
+  for (int i = 0; i < 3; ++i) shared += text_of(std::to_string(i)) + "h\1";
   expect_error(ErrorKind::Unsupported, {"shares its elements"},
                [&] { read(zip_of({{"a/data.pkl", shared + "u."}, {"a/data/0", large}})); });
 }
@@ -155,7 +155,7 @@ TEST_F(TorchFile, RefusesDamagedPickles) {
   bad(kBegin + "u.");
   bad(kBegin + "h\5.");
   bad(kBegin + "q\1.");
-  bad(kBegin + text("a") + "s.");
+  bad(kBegin + text_of("a") + "s.");
   bad(kBegin + "X\xff\xff\xff\xff.");
   bad(kBegin + std::string(150'000, '('));
   std::string nested = kBegin + ")";

@@ -8,7 +8,7 @@
 namespace fovea::infer {
 namespace {
 
-const std::string kModel = "tests/goldens/bge_m3";
+const std::string kBgeM3 = "tests/goldens/bge_m3";
 
 class IndexedKinds : public testing::Test {
  protected:
@@ -18,7 +18,7 @@ class IndexedKinds : public testing::Test {
                           "the fox sees the bird in the night\n\nlight never sleeps\n");
     write_file_atomically(folder_ / "texts/day.txt", "the eye hears on the day ?\n");
   }
-  std::string build(IndexedKind kind, const std::string& model = kModel) {
+  std::string build(IndexedKind kind, const std::string& model = kBgeM3) {
     SearchBuildOptions options;
     options.kind = kind;
     options.passage_tokens = 9;
@@ -33,7 +33,7 @@ TEST_F(IndexedKinds, OfOneModelFindTexts) {
   for (const auto& [kind, found] :
        {std::pair{IndexedKind::automatic, 3}, {IndexedKind::dense, 3}, {IndexedKind::tokens, 3}}) {
     const std::string path = build(kind);
-    const SearchIndex index = SearchIndex::open(path, kModel);
+    const SearchIndex index = SearchIndex::open(path, kBgeM3);
     EXPECT_EQ(index.search("the fox sees the bird in the night", 9).size(), found);
     EXPECT_EQ(index.search("the fox sees the bird in the night", 1).at(0).file, "night.txt");
   }
@@ -57,7 +57,7 @@ TEST_F(IndexedKinds, RefuseModelsThatComputeOtherVectors) {
     SearchBuildOptions options;
     options.kind = IndexedKind::sparse;
     options.vectors = VectorPrecision::int8;
-    build_search_index(folder_ / "texts", kModel, folder_ / "other", options);
+    build_search_index(folder_ / "texts", kBgeM3, folder_ / "other", options);
   });
 }
 
