@@ -148,8 +148,10 @@ Spellings spellings_of(bool distils) {
                  .placeholder = "[N]",
                  .implied = "-1",
                  .values = {"-1|true", "0|false"}});
-  for (const Spelling& each : reinforcement_spellings())
-    all.push_back(distils ? Spelling{.field = each.field, .omitted = true} : each);
+  for (const Spelling& each : reinforcement_spellings()) {
+    const bool omitted = distils && each.field != "answer_tokens";
+    all.push_back(omitted ? Spelling{.field = each.field, .omitted = true} : each);
+  }
   const auto omit = [&](std::initializer_list<const char*> fields) {
     for (const char* field : fields) {
       std::erase_if(all, [&](const Spelling& each) { return each.field == field; });
@@ -158,7 +160,8 @@ Spellings spellings_of(bool distils) {
   };
   omit({"teacher"});  // the verb itself declares it
   if (!distils) {
-    omit({"temperature", "distillation_alpha", "teacher_top_k", "teacher_cache"});
+    omit({"temperature", "distillation_alpha", "teacher_top_k", "teacher_cache", "on_policy",
+          "divergence_beta"});
     for (const Spellings* more : {&image_spellings(), &preference_spellings()})
       all.insert(all.end(), more->begin(), more->end());
     return all;
@@ -171,6 +174,9 @@ Spellings spellings_of(bool distils) {
   all.push_back({"distillation_alpha", {"--kd-ratio"}, "--alpha"});
   all.push_back({"teacher_top_k", {}, "--top-k"});
   all.push_back({"teacher_cache", {}, "--cache", "DIR"});
+  all.push_back(
+      {.field = "on_policy", .aliases = {"--lmbda"}, .placeholder = "[SHARE]", .implied = "0.5"});
+  all.push_back({.field = "divergence_beta", .name = "--beta"});
   return all;
 }
 
@@ -313,8 +319,8 @@ void TrainRequest::declare(OptionTable& table) {
                                     "--lora",    "--steps", "--batch",  "--learning-rate", "--seed",
                                     "--context", "--width", "--layers", "--dry-run"};
   const auto also =
-      distils ? std::vector<std::string>{"TEACHER", "STUDENT", "--temperature",
-                                         "--alpha", "--top-k", "--cache"}
+      distils ? std::vector<std::string>{"TEACHER", "STUDENT", "--temperature", "--alpha",
+                                         "--top-k", "--cache", "--on-policy"}
               : std::vector<std::string>{"--from", "--tokenizer", "--preset", "--inspect"};
   shown.insert(shown.end(), also.begin(), also.end());
   table.show_only(shown);

@@ -57,6 +57,23 @@ class Distil(FoveaTest):
         self.ok(fovea("distil", encoder, encoder, "--labels", labelled, "--out", out, "--steps", 3, "--dtype", "fp32"))
         self.assertEqual(json.loads((out / "config.json").read_text())["id2label"], {"0": "0", "1": "1"})
 
+    def test_a_student_writes_answers(self):
+        chats = self.file("chats.jsonl", "".join(json.dumps({"messages": [{"role": "user", "content": f"What is {i}?"}, {
+            "role": "assistant", "content": "a fox " * (i % 4 + 1)}]}) + "\n" for i in range(30)))
+        base, out = self.chatml_base(), self.folder / "student"
+        options = ("--chat-template", "chatml", "--batch", 3, "--sample-every", 0, "--answer-tokens", 8)
+        self.ok(fovea("distil", base, base, chats, *options, "--on-policy", "--steps", 8, "--out", out))
+        log = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
+        written = [line["answer_tokens"] for line in log if "answer_tokens" in line]
+        self.assertTrue(0 < len(written) < 8 and all(0 <= tokens <= 8 for tokens in written), written)
+        self.ok(fovea("generate", out, "-p", "What", "-n", 3))
+        refused = {("--on-policy", "--alpha", "0.5"): "--alpha: has no effect in this run; expected", ("--beta", "0.5"): "--beta: has no effect",
+                   ("--on-policy", "2"): "--on-policy"}
+        for more, error in refused.items():
+            self.refused(fovea("distil", base, base, chats, *(options if "--on-policy" in more else options[:-2]), *more, "--out", self.folder / "new"), 2,
+                         error)
+        self.refused(self.distil(self.teacher(), "new", "--on-policy"), 2, "--on-policy: has no effect in this run; expected")
+
     def test_wrong_models_and_options_are_refused(self):
         teacher, other = self.teacher(), self.folder / "other"
         self.ok(fovea("train", self.file("other.txt", "zyx" * 400), "--out", other, *SMALL, "--steps", 1))

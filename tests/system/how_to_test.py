@@ -115,6 +115,10 @@ class HowTo(FoveaTest):
     def test_install(self):
         self.how_to()
 
+    def test_distil_a_chat_model(self):
+        self.file("test.jsonl", '{"messages": [{"role": "user", "content": "the eye"}, {"role": "assistant", "content": "sees"}]}\n')
+        self.how_to()
+
     def test_fine_tune_on_chats(self):
         self.file("test.jsonl", '{"messages": [{"role": "user", "content": "the eye"}, {"role": "assistant", "content": "sees"}]}\n')
         self.how_to()

@@ -98,6 +98,21 @@ class Retrieval(FoveaTest):
         arrays = arrays_of(out)
         self.assertEqual(len(arrays["values"]), arrays["starts"][-1] * 8)
 
+    def test_one_model_computes_three_kinds_of_vectors(self):
+        model, copy = ROOT / "tests/goldens/bge_m3", self.folder / "copy"
+        self.ok(fovea("convert", model, copy))
+        lines = "".join(text + "\n" for text in json.loads((model / "texts.json").read_text())).encode()
+        for folder in (model, copy):
+            self.close([list(map(float, line.split())) for line in self.embed(folder, text=lines).decode().splitlines()], expected("dense", model))
+            self.assertEqual(self.embed(folder, "--kind", "dense", text=lines), self.embed(folder, text=lines))
+            rows = [json.loads(line) for line in self.embed(folder, "--kind", "sparse", "--json", text=lines).splitlines()]
+            self.close([dense(zip(o["indices"], o["values"]), 19) for o in rows], expected("sparse", model))
+            rows = [json.loads(line) for line in self.embed(folder, "--kind", "tokens", "--json", text=lines).splitlines()]
+            self.close([row for o in rows for row in o["embedding"]], expected("tokens", model))
+        self.refused(fovea("embed", model, "--kind", "scores", input=b"x"), 2, "--kind: scores requires --train")
+        self.refused(fovea("embed", model, "--kind", "sparse", "--sparse", input=b"x"), 2, "--sparse: cannot be combined with --kind")
+        self.refused(fovea("embed", model, "--kind", "tokens", "--explain", "x", input=b"x"), 2, "--kind: cannot be combined with --explain")
+
     def test_a_late_interaction_model_ranks_lines(self):
         scores = [row[0] for row in expected("scores", MULTI)]
         found = json.loads(self.ok(fovea("rerank", MULTI, "--query", TEXTS[0], "--json", input=LINES)).stdout)["results"]

@@ -100,6 +100,20 @@ class TrainRanks(FoveaTest):
         self.assertTrue(folders[0])
         self.assertEqual(folders[1:], folders[:1] * 2)
 
+    def test_a_student_that_writes_answers_keeps_the_bits(self):
+        chats = self.file("chats.jsonl", "".join(chat(f"What is {i}?", "a fox " * (i % 5 + 1)) + "\n" for i in range(40)))
+        base, folders, losses = self.chatml_base(), [], []
+        for ranks in (1, 2, 3):
+            out = self.folder / f"student-{ranks}"
+            self.ok(self.on_ranks(ranks, "distil", base, base, chats, "--chat-template", "chatml", "--on-policy", "0.6", "--answer-tokens", 12,
+                                  "--batch", 3, "--accumulate", 2, "--steps", 6, "--sample-every", 0, "--learning-rate", "0.001", "--out", out))
+            folders.append({name: digest for name, digest in digests(out).items() if not name.startswith("teacher")})
+            losses.append(self.losses(out))
+        self.assertTrue(folders[0])
+        self.assertEqual(folders[1:], folders[:1] * 2)
+        self.assertEqual(losses[1:], losses[:1] * 2)
+        self.assertIn("answer_tokens", (self.folder / "student-1/log.jsonl").read_text())
+
     def test_labels_keep_the_bits(self):
         labels = self.file("labels.tsv", "".join(f"{' '.join(text_of(20 + i % 7, i).split())}\t{'ab'[i % 2]}\n" for i in range(60)))
         alone = self.check_bits("labels", "--labels", labels, *ENCODER, "--batch", 12, "--steps", 4, "--dropout", "0.1")

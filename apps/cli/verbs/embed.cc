@@ -70,6 +70,14 @@ class EmbedCommand : public Command {
                      "what the lines are in a search, by which a model may choose a prompt or a "
                      "treatment; automatic = no prompt, or documents",
                      role_, {"automatic|auto", "document|passage", "query"}));
+    Option kind =
+        choice("--kind", {},
+               "what the model computes: a dense or a sparse vector of a text, vectors of "
+               "its tokens, or, with --train, scores of pairs of texts (a "
+               "cross-encoder); automatic = by its files",
+               kind_, {"automatic|auto", "dense", "sparse", "tokens", "scores"});
+    kind.field = "kind";
+    table.add(kind);
     table.add(flag("--sparse", {},
                    "sparse vectors by a masked language model: the maxima of log(1 + relu(logits))",
                    sparse_));
@@ -98,11 +106,10 @@ class EmbedCommand : public Command {
   int run(const OptionTable& table) override {
     if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
     if (table.given("--train")) {
-      allow_only(table, "--train", {"MODEL", "--out", "--sparse"});
-      if (sparse_ && table.given("--kind"))
-        throw UsageError("--sparse: cannot be combined with --kind");
+      allow_only(table, "--train", {"MODEL", "--out", "--sparse", "--kind"});
+      choose_kind(table);
       if (strict) show_warnings();
-      return training_.run(model_, out_, sparse_, json, arguments);
+      return training_.run(model_, out_, kind(), json, arguments);
     }
     if (table.given("--mine")) {
       allow_only(table, "--mine",
@@ -115,6 +122,9 @@ class EmbedCommand : public Command {
     }
     table.refuse_without("--mine");
     table.refuse_without("--train");
+    choose_kind(table);
+    if (kind() == train::TrainedKind::scores)
+      throw UsageError("--kind: scores requires --train; see fovea rerank");
     if (table.given("--pooling") && !table.given("--evaluate"))
       throw UsageError("--pooling: requires --evaluate");
     if (table.given("--prompt") && table.given("--prompt-name"))
@@ -126,12 +136,12 @@ class EmbedCommand : public Command {
       throw UsageError("--evaluate: cannot be combined with FILE arguments");
     check_explain_options(table);
     explaining_ = table.given("--explain");
-    for (const char* option : {"--evaluate", "--precision", "--sparse"})
+    for (const char* option : {"--evaluate", "--precision", "--sparse", "--kind"})
       if (explaining_ && table.given(option))
         throw UsageError(fmt::format("{}: cannot be combined with --explain", option));
     if (explaining_ && format() == VectorFormat::npy)
       throw UsageError("--format: npy cannot hold explanations; expected text or jsonl");
-    const ModelUse use = model_use(model_);
+    const ModelUse use = chosen_use();
     if (use == ModelUse::images) return run_on_images(table);
     if (sparse_ || use == ModelUse::sparse || use == ModelUse::multi_vector)
       return embed_for_retrieval(table, use);
@@ -158,6 +168,22 @@ class EmbedCommand : public Command {
   // rank. An explanation takes as long as hundreds of vectors.
   static constexpr size_t kLinesAtOnce = 512, kExplainedAtOnce = 8;
 
+  train::TrainedKind kind() const { return static_cast<train::TrainedKind>(kind_); }
+  // --sparse is --kind sparse.
+  void choose_kind(const OptionTable& table) {
+    if (sparse_ && table.given("--kind"))
+      throw UsageError("--sparse: cannot be combined with --kind");
+    if (sparse_) kind_ = static_cast<int>(train::TrainedKind::sparse);
+    sparse_ = kind() == train::TrainedKind::sparse;
+  }
+  // Returns what the model computes: what its files say, or what --kind chooses.
+  ModelUse chosen_use() const {
+    const ModelUse use = model_use(model_);
+    if (use == ModelUse::images) return use;
+    if (kind() == train::TrainedKind::tokens) return ModelUse::multi_vector;
+    return kind() == train::TrainedKind::dense ? ModelUse::vectors : use;
+  }
+
   infer::Embedder open() const {
     return open_embedder(model_, weight_precision(weights_), adapters_of(adapters_));
   }
@@ -173,8 +199,8 @@ class EmbedCommand : public Command {
   }
 
   int run_on_images(const OptionTable& table) {
-    for (const char* option : {"--evaluate", "--explain", "--sparse", "--top", "--task", "--prompt",
-                               "--prompt-name", "--dimensions", "--no-truncate"})
+    for (const char* option : {"--evaluate", "--explain", "--sparse", "--kind", "--top", "--task",
+                               "--prompt", "--prompt-name", "--dimensions", "--no-truncate"})
       if (table.given(option))
         throw UsageError(
             fmt::format("{}: {} is a model of images; expected a model of texts", option, model_));
@@ -305,7 +331,7 @@ class EmbedCommand : public Command {
   EmbedderTrainRequest training_;
   MiningRequest mining_;
   study::ExplainOptions explain_;
-  int format_ = 0, precision_ = 0, weights_ = 0, role_ = 0, poolings_ = 0;
+  int format_ = 0, precision_ = 0, weights_ = 0, role_ = 0, kind_ = 0, poolings_ = 0;
   int64_t top_ = 0;
   bool whole_ = false, sparse_ = false, explaining_ = false;
 };

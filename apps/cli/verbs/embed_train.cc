@@ -29,8 +29,9 @@ std::optional<double> spearman(const std::vector<std::pair<std::string, double>>
 void EmbedderTrainRequest::declare(OptionTable& table) {
   table.section("Training an embedder");
   add_fields(table, training_,
-             {{.field = "model", .omitted = true},  // the verb itself declares these two
+             {{.field = "model", .omitted = true},  // the verb itself declares these three
               {.field = "out", .omitted = true},
+              {.field = "kind", .omitted = true},
               {"data", {}, "--train", "FILE"},
               {"validation", {}, "", "FILE"},
               {"batch", {"-b", "--batch-size"}},
@@ -50,13 +51,14 @@ void EmbedderTrainRequest::declare(OptionTable& table) {
   table.add(flag("--dry-run", {}, "only print the plan of the training", dry_run_));
 }
 
-int EmbedderTrainRequest::run(const std::string& model, const std::string& out, bool sparse,
-                              bool json, const std::vector<std::string>& arguments) {
+int EmbedderTrainRequest::run(const std::string& model, const std::string& out,
+                              train::TrainedKind kind, bool json,
+                              const std::vector<std::string>& arguments) {
   if (out.empty() && !dry_run_)
     throw UsageError("--out: not given; expected a directory for the new model");
   training_.model = model;
   training_.out = out;
-  if (sparse) training_.kind = train::TrainedKind::sparse;
+  training_.kind = kind;
   if (dry_run_) {
     if (jobs::Ranks::only_helps()) return 0;
     const train::TrainPlan plan = train::plan_embedder_training(training_);
@@ -81,7 +83,7 @@ int EmbedderTrainRequest::run(const std::string& model, const std::string& out, 
         line.step(now);
         return !stop_requested();
       },
-      [&](train::Pause kind, double seconds) { line.pause(kind, seconds); });
+      [&](train::Pause pause, double seconds) { line.pause(pause, seconds); });
   line.end();
   report(result, seen, json);
   if (training_.learn_pooling != train::LearnedPooling::none && !json)

@@ -10,9 +10,9 @@ namespace fovea::cli {
 class EmbedderTrainRequest {
  public:
   void declare(OptionTable& table);
-  // `sparse`: trains a sparse encoder. `arguments` are those typed after the verb; they are printed
-  // in the command that resumes the run.
-  int run(const std::string& model, const std::string& out, bool sparse, bool json,
+  // `arguments` are those typed after the verb; they are printed in the command that resumes the
+  // run.
+  int run(const std::string& model, const std::string& out, train::TrainedKind kind, bool json,
           const std::vector<std::string>& arguments);
   // The options that mining has too.
   infer::MiningOptions mining() const;

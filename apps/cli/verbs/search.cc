@@ -100,13 +100,14 @@ class SearchCommand : public Command {
 
   int run(const OptionTable& table) override {
     if (table.given("--build")) {
-      allow_only(
-          table, "--build",
-          {"--model", "--out", "--passage-tokens", "--overlap-tokens", "--vectors", "--graph"});
+      allow_only(table, "--build",
+                 {"--model", "--out", "--passage-tokens", "--overlap-tokens", "--kind", "--vectors",
+                  "--graph"});
       return build();
     }
-    refuse_without(table, "--build",
-                   {"--out", "--passage-tokens", "--overlap-tokens", "--vectors", "--graph"});
+    refuse_without(
+        table, "--build",
+        {"--out", "--passage-tokens", "--overlap-tokens", "--kind", "--vectors", "--graph"});
     refuse_without(table, "--rerank", {"--candidates"});
     refuse_without(table, "--answer", {"--least-similarity", "--predict", "--temperature"});
     refuse_without(table, "--cluster", {"--typical", "--seed"});

@@ -15,10 +15,15 @@ class Communicator;
 
 namespace fovea::infer {
 
+// The vectors of an index. automatic: those that the model's files say. A model with several, such
+// as BGE-M3, has dense ones by default.
+enum class IndexedKind { automatic, dense, sparse, tokens };
+
 struct SearchBuildOptions {
   int64_t passage_tokens = 0;  // maximum per passage; 0 = 256, or what fits into the model
   // Maximum tokens that adjacent passages of a long paragraph share; -1 = an eighth of a passage.
   int64_t overlap_tokens = -1;
+  IndexedKind kind = IndexedKind::automatic;
   // The form of dense vectors: float32, int8 (a byte for each element, a quarter of the size), or
   // binary (a bit for each, by which the best passages are found, and the bytes, by which they are
   // compared again). The last two need a model that compares by cosine or dot product.

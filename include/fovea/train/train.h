@@ -92,6 +92,14 @@ struct DistillationOptions {
   // Directory of the teacher's outputs, which several runs may use one after another; empty =
   // "teacher" in the output directory. Each output is computed once.
   std::string cache;
+  // Generalised distillation (Agarwal et al. 2024) of conversations: the student writes the answers
+  // of this fraction of the passes, and the loss is the generalised Jensen-Shannon divergence
+  // alone,
+  //   beta KL(teacher || m) + (1 - beta) KL(model || m) with m = beta teacher + (1 - beta) model,
+  // for beta = 0 KL(teacher || model) and for beta = 1 KL(model || teacher). -1 = off. The student
+  // writes at `temperature`, at most ReinforcementOptions::answer_tokens.
+  double on_policy = -1;
+  double divergence_beta = 0.5;
 };
 
 // Random changes of the images of training, which depend on the seed and the pass.

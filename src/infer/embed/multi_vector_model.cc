@@ -132,10 +132,37 @@ void apply_settings(MultiVectorModel& model, MultiVectorSettings settings,
 
 }  // namespace
 
+namespace {
+
+// BGE-M3 has a projection with a bias and vectors of unit length, for all tokens but the first; the
+// similarity is the mean over those of the query (Chen et al. 2024, arXiv:2402.03216, 3.2).
+MultiVectorModel open_projection(const std::string& inner, const std::string& folder,
+                                 model::Weights weights, const model::Packing& packing,
+                                 const std::vector<model::AdapterUse>& adapters) {
+  MultiVectorModel model = open_transformer(inner, folder, weights, packing, adapters);
+  const model::TokenHead head = model::read_token_head(folder, model::kTokensHead, model.width);
+  DenseModule dense;
+  dense.linear.weight = {head.weight.shape(), model::Role::matrix, head.weight};
+  dense.linear.bias = {head.bias.shape(), model::Role::bias, head.bias};
+  model.after = {std::move(dense), NormalizeModule{}};
+  model.width = head.weight.dim(0);
+  model.hash = head.hash;
+  MultiVectorSettings settings;
+  settings.prompts = read_prompts(folder);
+  settings.mean = settings.skip_in_queries = true;
+  apply_settings(model, std::move(settings), folder);
+  if (model.format.leading() > 0) model.skipped.insert(model.format.framed({}).ids.front());
+  return model;
+}
+
+}  // namespace
+
 MultiVectorModel MultiVectorModel::open(const std::string& folder, model::Weights weights,
                                         const model::Packing& packing,
                                         const std::vector<model::AdapterUse>& adapters) {
   const std::string inner = fovea::model::transformer_folder(folder);
+  if (model::has_token_head(folder, model::kTokensHead))
+    return open_projection(inner, folder, weights, packing, adapters);
   MultiVectorSettings settings = read_multi_vector_settings(folder, inner);
   MultiVectorModel model = open_transformer(inner, folder, weights, packing, adapters);
   if (model::has_modules(folder)) {

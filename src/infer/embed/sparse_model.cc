@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <numeric>
 
 #include "base/error.h"
@@ -111,6 +112,37 @@ LogitEncoder open_encoder(SparseModel& model, const std::string& folder, SpladeP
   return {std::move(files.model), std::move(format), pooling, std::move(files.origin)};
 }
 
+// Opens the Transformer of dense vectors with the layer for the weights of tokens beside it.
+LogitEncoder open_scores(SparseModel& model, const std::string& folder, model::Weights weights,
+                         const model::Packing& packing,
+                         const std::vector<model::AdapterUse>& adapters) {
+  const std::string inner = model::transformer_folder(folder);
+  model::ModelFiles files = model::open_model_files(inner, weights, packing, adapters);
+  const model::Spec& spec = files.model.spec;
+  if (spec.input.kind != model::InputKind::tokens || (spec.encoder && spec.decoder))
+    fail(ErrorKind::Unsupported,
+         "{}: the model is not one encoder or decoder of text; expected one", folder);
+  const model::TokenHead head = model::read_token_head(folder, model::kSparseHead, spec.width, 1);
+  TokenScores scores;
+  scores.linear = model::Linear(spec.width, 1, true);
+  scores.linear.weight.value = head.weight.to(default_device());
+  scores.linear.bias.value = head.bias.to(default_device());
+  TextFormat format = TextFormat::open(inner, spec);
+  const std::pair<const char*, std::initializer_list<const char*>> special[] = {
+      {"cls_token", {"<s>", "[CLS]"}},
+      {"eos_token", {"</s>", "[SEP]"}},
+      {"pad_token", {"<pad>", "[PAD]"}},
+      {"unk_token", {"<unk>", "[UNK]"}}};
+  for (const auto& [key, names] : special)
+    if (const auto id = special_token(format.tokenizer(), key, names)) scores.skipped.insert(*id);
+  model.transformer_folder = inner;
+  model.hash = head.hash;
+  model.warnings = std::move(files.warnings);
+  move_to(default_device(), files.model);
+  return {
+      std::move(files.model), std::move(format), {}, std::move(files.origin), std::move(scores)};
+}
+
 [[noreturn]] void refuse_modules(const std::string& folder, const std::string& kind) {
   fail(ErrorKind::Unsupported,
        "{}/modules.json: module {} is not supported for sparse vectors; expected a Transformer and "
@@ -186,6 +218,7 @@ SparseRow row_of(const std::vector<float>& pooled, const SpladePooling& pooling)
 std::vector<SparseRow> LogitEncoder::rows(const TokenBatch& batch,
                                           const std::function<std::string(size_t)>& name) const {
   const Tensor states = head_states(transformer, batch, std::nullopt, DType::f32);  // [B, T, C]
+  if (scores) return rows_of_scores(batch, states, name);
   const int64_t T = states.dim(1), C = states.dim(2), V = transformer.spec.vocabulary;
   std::vector<std::pair<size_t, int64_t>> tokens;  // text and position of each token
   for (size_t b = 0; b < batch.valid.size(); ++b)
@@ -220,6 +253,33 @@ std::vector<SparseRow> LogitEncoder::rows(const TokenBatch& batch,
   return rows;
 }
 
+std::vector<SparseRow> LogitEncoder::rows_of_scores(
+    const TokenBatch& batch, const Tensor& states,
+    const std::function<std::string(size_t)>& name) const {
+  const int64_t T = states.dim(1), C = states.dim(2);
+  const HostValues<float> found(scores->linear(states.view({states.dim(0) * T, C})));
+  const HostValues<int32_t> ids(batch.sequence.ids);
+  std::vector<SparseRow> rows;
+  for (size_t b = 0; b < batch.valid.size(); ++b) {
+    std::map<int32_t, float> weights;
+    for (int64_t t = batch.valid[b].begin; t < batch.valid[b].end; ++t) {
+      const int64_t at = static_cast<int64_t>(b) * T + t;
+      if (!std::isfinite(found[at]))
+        fail(ErrorKind::Failed,
+             "{}: its vector is not finite; expected a model with finite weights", name(b));
+      if (found[at] <= 0 || scores->skipped.contains(ids[at])) continue;
+      float& weight = weights[ids[at]];
+      weight = std::max(weight, found[at]);
+    }
+    SparseRow& row = rows.emplace_back();
+    for (const auto& [id, weight] : weights) {
+      row.indices.push_back(id);
+      row.values.push_back(weight);
+    }
+  }
+  return rows;
+}
+
 SparseRow TokenWeights::row(const TokenizedText& text) const {
   std::vector<int32_t> ids = text.ids;
   std::sort(ids.begin(), ids.end());
@@ -238,7 +298,10 @@ SparseModel SparseModel::open(const std::string& folder, model::Weights weights,
                               const model::Packing& packing,
                               const std::vector<model::AdapterUse>& adapters) {
   SparseModel model;
-  if (!model::has_modules(folder)) {
+  if (model::has_token_head(folder, model::kSparseHead)) {
+    static_cast<NamedPrompts&>(model) = read_prompts(folder);
+    model.encoder = open_scores(model, folder, weights, packing, adapters);
+  } else if (!model::has_modules(folder)) {
     model.encoder = open_encoder(model, folder, {}, weights, packing, adapters);
   } else {
     read_sparse_settings(model, folder);

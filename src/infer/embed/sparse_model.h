@@ -3,6 +3,7 @@
 // Models that compute sparse vectors over the vocabulary.
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,17 +26,29 @@ struct SpladePooling {
   bool sum = false, twice = false;
 };
 
-// A language model whose logits are pooled.
+// Weights of the tokens of a text, w_v = max over the places of v of relu(w . h_t + b), by a linear
+// layer that reads the states h (BGE-M3: Chen et al. 2024, arXiv:2402.03216, 3.2).
+struct TokenScores {
+  model::Linear linear;       // [1, C]
+  std::set<int32_t> skipped;  // special tokens, which have no weight
+};
+
+// A language model whose logits are pooled, or a model whose tokens have weights.
 struct LogitEncoder {
   model::Transformer transformer;
   TextFormat format;
   SpladePooling pooling;
   model::Origin origin;
+  std::optional<TokenScores> scores = {};  // instead of the logits
 
   // Returns the vectors of the texts of a batch. Throws Failed if a logit is not finite, with
   // name(b) for the text.
   std::vector<SparseRow> rows(const TokenBatch& batch,
                               const std::function<std::string(size_t)>& name) const;
+
+ private:
+  std::vector<SparseRow> rows_of_scores(const TokenBatch& batch, const Tensor& states,
+                                        const std::function<std::string(size_t)>& name) const;
 };
 
 // Returns the vectors of the texts of a batch, with all of their elements, f32 [B, V], for poolings

@@ -46,6 +46,15 @@ IndexSettings settings_for(const std::string& folder, const std::string& model_f
   return s;
 }
 
+PassageModel open_for(IndexedKind kind, const std::string& folder) {
+  if (kind == IndexedKind::automatic) return PassageModel::open(folder);
+  const auto wanted = static_cast<VectorKind>(static_cast<int>(kind) - 1);
+  PassageModel model = PassageModel::open(folder, wanted);
+  check_field(model.kind() == wanted, "kind",
+              "does not suit {}, which computes other vectors; expected automatic", folder);
+  return model;
+}
+
 }  // namespace
 
 void visit(SearchBuildOptions& o, OptionVisitor& v) {
@@ -56,6 +65,10 @@ void visit(SearchBuildOptions& o, OptionVisitor& v) {
              "tokens shared by neighbouring passages of a long paragraph; -1 = an eighth of a "
              "passage"},
             o.overlap_tokens, -1, kMostTokens);
+  v.choice({"kind",
+            "vectors of the index: dense, sparse, or one for each of the tokens, for models that "
+            "compute several; automatic = by the model's files"},
+           o.kind, {"automatic", "dense", "sparse", "tokens"});
   // The index of a precision among those of an index.
   constexpr VectorPrecision kPrecisions[] = {VectorPrecision::float32, VectorPrecision::int8,
                                              VectorPrecision::binary};
@@ -74,7 +87,7 @@ SearchBuild build_search_index(const std::string& folder, const std::string& mod
                                const std::string& index, const SearchBuildOptions& options) {
   const FloatMode mode;
   check_fields(options);
-  const PassageModel model = PassageModel::open(model_folder);
+  const PassageModel model = open_for(options.kind, model_folder);
   const IndexSettings settings = settings_for(folder, model_folder, model, options);
   if (options.ranks != nullptr) {
     check(options.ranks->gather(settings.fingerprint).front() == settings.fingerprint,

@@ -117,7 +117,7 @@ SearchBuild add_to_search_index(const std::string& path, const std::vector<std::
   const IndexContents index(path);
   const IndexSettings& settings = index.settings();
   const PassageModel model =
-      PassageModel::open(model_folder.empty() ? settings.model : model_folder);
+      PassageModel::open(model_folder.empty() ? settings.model : model_folder, settings.kind);
   check(model.fingerprint() == settings.fingerprint && model.kind() == settings.kind &&
             model.width() == settings.width,
         "{}: was built with another model than {}; expected the same model, or a new index", path,

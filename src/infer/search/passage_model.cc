@@ -28,8 +28,9 @@ PassageModel::PassageModel(AnyEmbedder model) : model_(std::move(model)) {
          name_of(similarity()));
 }
 
-PassageModel PassageModel::open(const std::string& folder) {
-  switch (vector_kind(folder)) {
+PassageModel PassageModel::open(const std::string& folder, VectorKind kind) {
+  const VectorKind own = vector_kind(folder);
+  switch (own == VectorKind::dense ? kind : own) {
     case VectorKind::dense: return PassageModel(Embedder::open(folder));
     case VectorKind::sparse: return PassageModel(SparseEmbedder::open(folder));
     case VectorKind::multiple: break;

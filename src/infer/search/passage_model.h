@@ -19,8 +19,9 @@ class PassageModel {
   using AnyEmbedder = std::variant<Embedder, SparseEmbedder, MultiVectorEmbedder>;
   // Throws Unsupported if the model compares sparse vectors by a distance.
   explicit PassageModel(AnyEmbedder model);
-  // Throws also the errors of Embedder::open().
-  static PassageModel open(const std::string& folder);
+  // Throws also the errors of Embedder::open(). `kind` chooses the vectors of a model whose files
+  // say that it computes dense ones.
+  static PassageModel open(const std::string& folder, VectorKind kind = VectorKind::dense);
 
   VectorKind kind() const { return static_cast<VectorKind>(model_.index()); }
   // Throw std::bad_variant_access for the other kinds.

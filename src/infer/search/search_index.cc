@@ -178,7 +178,7 @@ SearchIndex SearchIndex::open(const std::string& path, const std::string& model_
   IndexContents index(path);
   const IndexSettings& s = index.settings();
   const std::string& folder = model_folder.empty() ? s.model : model_folder;
-  PassageModel model = PassageModel::open(folder);
+  PassageModel model = PassageModel::open(folder, s.kind);
   // A forged index can have any fingerprint; the width determines how many elements of a vector are
   // read.
   check(s.fingerprint == model.fingerprint() && s.width == model.width() && s.kind == model.kind(),

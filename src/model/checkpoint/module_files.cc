@@ -2,8 +2,11 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/hash.h"
 #include "base/json.h"
 #include "fovea/core/excerpt.h"
+#include "safetensors/safetensors.h"
+#include "safetensors/torch_file.h"
 
 namespace fovea::model {
 namespace {
@@ -116,7 +119,66 @@ void write_pooling(const std::string& folder, const std::string& mode, int64_t w
   write_file_atomically(folder + "/1_Pooling/config.json", pretty(config));
 }
 
+namespace {
+
+// Returns the file of a head; empty if there is none.
+std::string head_file(const std::string& folder, const std::string& name) {
+  for (const char* ending : {".safetensors", ".pt"})
+    if (std::string file = folder + "/" + name + ending; is_file(file)) return file;
+  return {};
+}
+
+std::map<std::string, Tensor> head_tensors(const std::string& file) {
+  if (file.ends_with(".pt")) return read_torch_file(file);
+  const SafeTensors stored(file);
+  std::map<std::string, Tensor> found;
+  for (const StoredTensor& each : stored.stored()) found[each.name] = stored.tensor(each.name);
+  return found;
+}
+
+Tensor head_floats(const Tensor& x) {
+  return x.dtype() == DType::f16 ? widen_halves(x) : convert(x, DType::f32);
+}
+
+}  // namespace
+
+bool has_token_head(const std::string& folder, const std::string& name) {
+  return !head_file(folder, name).empty();
+}
+
+TokenHead read_token_head(const std::string& folder, const std::string& name, int64_t width,
+                          int64_t outputs) {
+  const std::string file = head_file(folder, name);
+  const std::map<std::string, Tensor> tensors = head_tensors(file);
+  const auto weight = tensors.find("weight"), bias = tensors.find("bias");
+  const bool present = weight != tensors.end() && bias != tensors.end() && tensors.size() == 2;
+  if (!present)
+    fail(ErrorKind::BadFile, "{}: has {} tensors; expected weight and bias", file, tensors.size());
+  const Shape &of_weight = weight->second.shape(), &of_bias = bias->second.shape();
+  const bool fits = of_weight.size() == 2 && of_weight[0] > 0 && of_weight[1] == width &&
+                    of_bias == Shape{of_weight[0]} && (outputs == 0 || of_weight[0] == outputs);
+  if (!fits)
+    fail(ErrorKind::BadFile, "{}: weight is {} and bias {}; expected [{}, {}] and one number each",
+         file, describe(of_weight), describe(of_bias), outputs == 0 ? "N" : std::to_string(outputs),
+         width);
+  TokenHead head{head_floats(weight->second), head_floats(bias->second),
+                 hash_bytes(MappedFile(file).bytes())};
+  if (count_nonfinite(head.weight) + count_nonfinite(head.bias) > 0)
+    fail(ErrorKind::BadFile, "{}: has numbers that are not finite; expected finite weights", file);
+  return head;
+}
+
+void copy_token_heads(const std::string& from, const std::string& to, int64_t width) {
+  for (const char* name : {kSparseHead, kTokensHead}) {
+    const std::string file = head_file(from, name);
+    if (file.empty()) continue;
+    read_token_head(from, name, width);
+    write_file_atomically(to + file.substr(from.size()), MappedFile(file).bytes());
+  }
+}
+
 void copy_modules(const std::string& from, const std::string& to, int64_t width) {
+  copy_token_heads(from, to, width);
   if (!has_modules(from)) {
     write_module_list(to, {"Transformer", "Pooling"});
     return write_pooling(to, "mean", width);

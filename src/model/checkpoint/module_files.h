@@ -13,6 +13,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tensor/tensor.h"
+
 namespace fovea::model {
 
 struct ListedModule {
@@ -69,9 +71,29 @@ void write_module_list(const std::string& folder, const std::vector<std::string>
 // Writes 1_Pooling/config.json, for vectors of tokens of this width.
 void write_pooling(const std::string& folder, const std::string& mode, int64_t width);
 
+// The linear layers of BGE-M3 (Chen et al. 2024, arXiv:2402.03216), which read the states of tokens
+// beside the pooling of dense vectors: each is a file of torch.save() beside the model,
+// sparse_linear.pt or colbert_linear.pt, or has the same name with .safetensors.
+inline constexpr const char *kSparseHead = "sparse_linear", *kTokensHead = "colbert_linear";
+
+struct TokenHead {
+  Tensor weight, bias;  // f32 [N, width], [N]
+  uint64_t hash = 0;    // of its file
+};
+
+// Whether the folder has the head of this name.
+bool has_token_head(const std::string& folder, const std::string& name);
+// Reads it. `outputs`: N; 0 = any. Throws BadFile if it does not fit, and the errors of
+// read_torch_file().
+TokenHead read_token_head(const std::string& folder, const std::string& name, int64_t width,
+                          int64_t outputs = 0);
+// Copies the files of both heads, if there are any, after they were read.
+void copy_token_heads(const std::string& from, const std::string& to, int64_t width);
+
 // Writes the files of a sentence-transformers directory, except the model and the tokenizer of its
 // Transformer: copies of the files in `from`, or, if `from` has no modules.json, files that
-// describe mean pooling. `width` is the width of the Transformer.
+// describe mean pooling. Heads for tokens are copied too. `width` is the width of the
+// Transformer.
 void copy_modules(const std::string& from, const std::string& to, int64_t width);
 
 }  // namespace fovea::model

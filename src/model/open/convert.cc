@@ -455,7 +455,10 @@ Conversion convert_model(const std::string& from, const std::string& to,
   const auto end = files.end_ids.empty() ? std::nullopt : std::optional(files.end_ids[0]);
   save_model_files(folder.path(), files.model, end, files.origin);
   if (const auto tokenizer = tokenizer_of(from, files)) tokenizer->save(folder.path());
-  if (has_modules(from)) copy_modules(from, folder.path(), files.model.spec.width);
+  if (has_modules(from))
+    copy_modules(from, folder.path(), files.model.spec.width);
+  else
+    copy_token_heads(from, folder.path(), files.model.spec.width);
   if (is_gguf(from)) write_modules(folder.path(), modules_of_gguf(from), files.model.spec.width);
   folder.commit("config.json");
 

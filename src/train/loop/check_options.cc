@@ -121,6 +121,9 @@ void check_options(const TrainOptions& o) {
   check_adapter_options(o.lora, o.from);
   check_growth(o);
   check_reinforcement(o);
+  const double written = o.distillation.on_policy;
+  check_field(written >= 0 || written == -1, "on_policy",
+              "{}; expected 0 to 1, or -1 for a loss with labels", written);
   check_field(
       o.freeze.empty() || o.lora.rank == 0, "freeze",
       "given with `lora`, which trains only the adapters of `lora_targets`; expected one of "

@@ -11,6 +11,7 @@
 #include "loop/adapters.h"
 #include "loop/check_options.h"
 #include "loop/evaluation.h"
+#include "losses/generalised_divergence.h"
 #include "tokenizer/more_tokens.h"
 
 namespace fovea::train {
@@ -160,9 +161,19 @@ Tensor ExamplesTask::loss(const model::Transformer& model, const Batch& batch,
   const auto smoothing = static_cast<float>(options_.label_smoothing);
   if (!teacher_) return label_loss(model, batch, pass, divisor, smoothing);
   const DistillationOptions& o = options_.distillation;
+  if (o.on_policy >= 0) return divergence_loss(model, batch, pass, divisor);
   const Distillation distillation{(*teacher_)(batch), static_cast<float>(o.temperature),
                                   static_cast<float>(o.alpha)};
   return label_loss(model, batch, pass, divisor, smoothing, &distillation);
+}
+
+Tensor ExamplesTask::divergence_loss(const model::Transformer& model, const Batch& batch,
+                                     const model::Pass& pass, double divisor) const {
+  const DistillationOptions& o = options_.distillation;
+  const TopProbabilities taught = (*teacher_)(batch);
+  return label_loss(model, batch, pass, divisor, [&](const Tensor& logits, const Tensor&) {
+    return generalised_divergence(logits, taught, {o.divergence_beta, o.temperature});
+  });
 }
 
 TrainingTask::StepLoss ExamplesTask::backward(const model::Transformer& model, int64_t step) const {

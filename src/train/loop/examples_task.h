@@ -148,6 +148,10 @@ class ExamplesTask : public TrainingTask, public ExampleData {
   const Setting& setting() const { return *setting_; }
 
  private:
+  // The loss with `on_policy`.
+  Tensor divergence_loss(const model::Transformer& model, const Batch& batch,
+                         const model::Pass& pass, double divisor) const;
+
   std::optional<Setting> setting_;
   std::unique_ptr<Examples> examples_;
   std::unique_ptr<Teacher> teacher_;

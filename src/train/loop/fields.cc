@@ -413,7 +413,7 @@ void visit(AdapterOptions& o, OptionVisitor& v) {
 }
 
 void visit(DistillationOptions& o, OptionVisitor& v) {
-  const bool used = !o.teacher.empty();
+  const bool used = !o.teacher.empty(), written = used && o.on_policy >= 0;
   v.text({"teacher", "directory of the model whose predictions are learnt"}, o.teacher);
   v.number({"temperature", "distillation: divisor of the logits of the teacher and of the student",
             used},
@@ -421,7 +421,7 @@ void visit(DistillationOptions& o, OptionVisitor& v) {
   v.number({"distillation_alpha",
             "distillation: weight of the divergence from the teacher in the loss; the labels have "
             "the rest",
-            used},
+            used && !written},
            o.alpha, 0, 1);
   v.integer({"teacher_top_k",
              "distillation: most likely tokens of the teacher to compare, besides all others "
@@ -432,6 +432,16 @@ void visit(DistillationOptions& o, OptionVisitor& v) {
           "distillation: directory of the teacher's outputs, for several runs; empty = in the "
           "output directory"},
          o.cache);
+  v.number({"on_policy",
+            "distillation, conversations: fraction of the passes whose answers the student writes, "
+            "by generalised knowledge distillation; -1 = off",
+            used},
+           o.on_policy, -1, 1);
+  v.number({"divergence_beta",
+            "on_policy: divergence from the teacher: 0 = KL(teacher || student), 1 = KL(student || "
+            "teacher), between them Jensen-Shannon",
+            written},
+           o.divergence_beta, 0, 1);
 }
 
 void visit(TrainOptions& o, OptionVisitor& v) {
@@ -444,7 +454,7 @@ void visit(TrainOptions& o, OptionVisitor& v) {
   visit(o.lora, v);
   visit(o.distillation, v);
   visit_preferences(o.preferences, o.objective, v);
-  visit_reinforcement(o.reinforcement, o.objective, v);
+  visit_reinforcement(o.reinforcement, o.objective, o.distillation.on_policy > 0, v);
   visit_cadence(o, v);
   visit_machine(o, v);
 }

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/machine.h"
+#include "fovea/core/random.h"
 #include "generate/scheduler.h"
 #include "plan/memory.h"
 
@@ -91,6 +92,12 @@ std::vector<infer::Generation> generate_answers(const model::Transformer& model,
       generate_all(model, tokenizer, rules, prompts, settings);
   release_cached_memory();  // the keys and values, before training needs memory
   return generated;
+}
+
+uint64_t seed_of_answers(uint64_t seed, uint64_t n) {
+  constexpr uint32_t kSubstream = 1u << 31;  // of no answer
+  const auto words = philox(seed, Stream::sampling, kSubstream, n);
+  return static_cast<uint64_t>(words[0]) << 32 | words[1];
 }
 
 uint64_t generation_bytes(const model::Transformer& model, int64_t prompts, int64_t longest,

@@ -13,7 +13,7 @@ struct AnswerPrompt {
   int64_t tokens = 256;  // maximum of an answer
 };
 
-// How a model answers prompts in reinforcement.
+// How a model answers prompts in training.
 struct AnswerSettings {
   int64_t generations = 1;  // answers to each prompt
   double temperature = 1;
@@ -28,6 +28,9 @@ std::vector<infer::Generation> generate_answers(const model::Transformer& model,
                                                 const infer::GenerationRules& rules,
                                                 const std::vector<AnswerPrompt>& prompts,
                                                 const AnswerSettings& settings);
+
+// Returns the seed of the answers to the n-th use of a prompt in a run with this seed.
+uint64_t seed_of_answers(uint64_t seed, uint64_t n);
 
 // Returns the most memory that generation takes, if no prompt has more than `longest` tokens and no
 // answer more than `tokens`: keys and values, and the tensors of one step.

@@ -4,7 +4,8 @@ namespace fovea::train {
 
 namespace {
 
-void visit_answers_and_rewards(ReinforcementOptions& o, bool used, OptionVisitor& v) {
+void visit_answers_and_rewards(ReinforcementOptions& o, bool used, bool student_writes,
+                               OptionVisitor& v) {
   constexpr int64_t kMost = 1'000'000;
   v.texts({"validation_prompts", "ppo, grpo: validation prompts, in the format of the data"},
           o.validation_prompts);
@@ -12,8 +13,9 @@ void visit_answers_and_rewards(ReinforcementOptions& o, bool used, OptionVisitor
             o.evaluation_prompts, 0, kMost);
   v.integer({"prompts", "ppo, grpo: prompts per batch of answers", used}, o.prompts, 1, kMost);
   v.integer({"generations", "ppo, grpo: answers to each prompt", used}, o.generations, 1, 4096);
-  v.integer({"answer_tokens", "ppo, grpo: maximum tokens of an answer", used}, o.answer_tokens, 1,
-            kMost);
+  v.integer({"answer_tokens", "ppo, grpo, on_policy: maximum tokens of an answer",
+             used || student_writes},
+            o.answer_tokens, 1, kMost);
   v.number({"sampling_temperature",
             "ppo, grpo: divisor of the logits, in generation and in training", used},
            o.sampling_temperature, 0.01, 100);
@@ -40,10 +42,11 @@ void visit_answers_and_rewards(ReinforcementOptions& o, bool used, OptionVisitor
 
 }  // namespace
 
-void visit_reinforcement(ReinforcementOptions& o, Objective objective, OptionVisitor& v) {
+void visit_reinforcement(ReinforcementOptions& o, Objective objective, bool student_writes,
+                         OptionVisitor& v) {
   const bool ppo = objective == Objective::ppo, grpo = objective == Objective::grpo,
              used = ppo || grpo;
-  visit_answers_and_rewards(o, used, v);
+  visit_answers_and_rewards(o, used, student_writes, v);
   v.choice({"advantage", "grpo: advantage of an answer among those to its prompt", grpo},
            o.advantage, {"grpo", "dr_grpo", "rloo"});
   v.choice({"policy_average", "grpo: how the losses of tokens are averaged", grpo},
@@ -75,7 +78,7 @@ void visit_reinforcement(ReinforcementOptions& o, Objective objective, OptionVis
 }
 
 void visit(ReinforcementOptions& options, OptionVisitor& visitor) {
-  visit_reinforcement(options, Objective::ppo, visitor);
+  visit_reinforcement(options, Objective::ppo, false, visitor);
 }
 
 }  // namespace fovea::train

@@ -34,7 +34,7 @@ class Teacher {
   Teacher(TeacherOptions options, const model::Spec& student);
 
   // Returns the probabilities for the rows of HeadInputs. They have the same bits if they are
-  // computed and if they are found.
+  // computed and if they are found. Those for WrittenAnswers are not kept.
   TopProbabilities operator()(const Batch& batch);
 
   // Writes the outputs to the cache from now on. Without this call they are not kept beyond this

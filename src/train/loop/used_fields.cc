@@ -30,6 +30,10 @@ struct Run {
     return std::find(kinds.begin(), kinds.end(), options.optimizer.kind) != kinds.end();
   }
   bool talks() const { return objective == Objective::chats || learns_preferences(objective); }
+  // Whether the loss is the divergence of generalised distillation.
+  bool generalises() const {
+    return !options.distillation.teacher.empty() && options.distillation.on_policy >= 0;
+  }
   bool reads_windows() const {
     using enum Objective;
     return is({next_token, masked, spans, skip_gram, replaced_tokens});
@@ -116,8 +120,10 @@ const std::vector<FieldRule>& pass_rules() {
        [](const Run& r) { return !r.is({contrastive, skip_gram, ppo, grpo}); },
        "an objective of given texts or images"},
       {{"label_smoothing"},
-       [](const Run& r) { return !r.is({contrastive, skip_gram, replaced_tokens, ppo, grpo}); },
-       "an objective that predicts tokens or labels"},
+       [](const Run& r) {
+         return !r.is({contrastive, skip_gram, replaced_tokens, ppo, grpo}) && !r.generalises();
+       },
+       "an objective that predicts tokens or labels, without `on_policy`"},
       {{"precision"},
        [](const Run& r) {
          return !r.is({contrastive, skip_gram}) || r.options.precision != Precision::bf16;
@@ -159,7 +165,12 @@ const std::vector<FieldRule>& objective_rules() {
          return r.is({kto}) || (r.is({dpo}) && !r.options.preferences.reference_free);
        },
        "`objective` dpo or kto with a reference"},
-      {{"validation_prompts", "evaluation_prompts", "prompts", "generations", "answer_tokens",
+      {{"answer_tokens"},
+       [](const Run& r) {
+         return is_reinforcement(r.objective) || r.options.distillation.on_policy > 0;
+       },
+       "`objective` ppo or grpo, or `on_policy` above 0"},
+      {{"validation_prompts", "evaluation_prompts", "prompts", "generations",
         "sampling_temperature", "batch_epochs", "minibatches", "mask_truncated", "rewards",
         "reward_command", "kl_weight"},
        [](const Run& r) { return is_reinforcement(r.objective); },
@@ -180,9 +191,24 @@ const std::vector<FieldRule>& objective_rules() {
       {{"kl_horizon"},
        [](const Run& r) { return r.is({ppo}) && r.options.reinforcement.kl_target > 0; },
        "`objective` ppo with `kl_target`"},
-      {{"temperature", "distillation_alpha", "teacher_top_k", "teacher_cache"},
+  };
+  return all;
+}
+
+const std::vector<FieldRule>& distillation_rules() {
+  static const std::vector<FieldRule> all = {
+      {{"temperature", "teacher_top_k", "teacher_cache"},
        [](const Run& r) { return !r.options.distillation.teacher.empty(); },
        "`teacher`"},
+      {{"distillation_alpha"},
+       [](const Run& r) { return !r.options.distillation.teacher.empty() && !r.generalises(); },
+       "`teacher`, without `on_policy`"},
+      {{"on_policy"},
+       [](const Run& r) {
+         return r.objective == Objective::chats && !r.options.distillation.teacher.empty();
+       },
+       "`teacher` and conversations"},
+      {{"divergence_beta"}, [](const Run& r) { return r.generalises(); }, "`on_policy`"},
   };
   return all;
 }
@@ -221,9 +247,10 @@ const std::vector<FieldRule>& optimizer_rules() {
        [](const Run& r) {
          using enum Objective;
          return r.options.ranks != nullptr &&
-                r.is({next_token, masked, spans, pairs, labels, chats});
+                r.is({next_token, masked, spans, pairs, labels, chats}) &&
+                r.options.distillation.on_policy <= 0;
        },
-       "several processes, and text, pairs, labels or conversations"},
+       "several processes, and text, pairs, labels or conversations that are given"},
       {{"outer_rate", "outer_momentum"},
        [](const Run& r) { return r.options.sharing.sync_every > 1; },
        "`sync_every` above 1"},
@@ -283,7 +310,8 @@ std::vector<std::string> fields_set(const TrainOptions& o) {
 
 // Returns what the field needs to be used; empty if the run uses it.
 std::string needed_for(const std::string& field, const Run& run) {
-  for (const auto* rules : {&data_rules(), &pass_rules(), &objective_rules(), &optimizer_rules()})
+  for (const auto* rules : {&data_rules(), &pass_rules(), &objective_rules(), &distillation_rules(),
+                            &optimizer_rules()})
     for (const FieldRule& rule : *rules)
       if (std::find(rule.fields.begin(), rule.fields.end(), field) != rule.fields.end())
         return rule.uses(run) ? "" : rule.needed;

@@ -46,8 +46,10 @@ struct WholeTexts {
   };
   std::vector<Text> texts;
 };
+// Answers that the model has written: no other pass has them.
+struct WrittenAnswers {};
 using Meaning = std::variant<std::monostate, WeightedLabels, LabelSets, Numbers, AnswerSpans,
-                             MixedLabels, DrawnTokens, WholeTexts>;
+                             MixedLabels, DrawnTokens, WholeTexts, WrittenAnswers>;
 
 struct BatchImages;
 

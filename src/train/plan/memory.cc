@@ -40,17 +40,26 @@ Hidden hidden_of(const model::StackSpec& stack) {
   return {without * dense + (layers - without) * chosen, std::max(without > 0 ? dense : 0, chosen)};
 }
 
+// Returns the bytes of a matrix of all scores [H, T, T] of one sequence in a layer that stores
+// them: in disentangled attention.
+double score_bytes(const model::StackSpec& stack, double tokens) {
+  if (stack.position.bias != model::DistanceBias::disentangled) return 0;
+  return 4 * static_cast<double>(stack.attention.heads) * tokens * tokens;
+}
+
 // Returns the bytes kept for the backward pass of one sequence. Per layer and token: two states of
 // the residual stream and the statistics of their norms; what its mixer keeps; the hidden elements
 // of the feed-forward layer before and after the activation, or the two factors of a gated one.
-// Norms are computed again.
+// Norms are computed again. Stored scores are kept as weights, before and after their dropout.
 double kept(const model::Spec& s, const model::StackSpec& stack, double tokens, double element) {
   const auto width = static_cast<double>(s.width);
   double mixers = 0;
   for (int64_t layer = 0; layer < stack.layers; ++layer)
     mixers += model::mixer_facts(model::mixer_of(stack, layer)).kept_bytes(stack, layer, element);
   const double streams = static_cast<double>(stack.layers) * (8 * width + 16);
-  return tokens * (streams + mixers + 2 * element * hidden_of(stack).all + 4 * width);
+  const double weights = (s.dropout.attention > 0 ? 2 : 1) * static_cast<double>(stack.layers);
+  return tokens * (streams + mixers + 2 * element * hidden_of(stack).all + 4 * width) +
+         weights * score_bytes(stack, tokens);
 }
 
 // Returns the bytes that cross-attention keeps for the backward pass of one sequence.
@@ -62,9 +71,16 @@ double kept_across(const model::Spec& s, const Lengths& lengths, double element)
           static_cast<double>(lengths.source) * element * (w.keys + w.values));
 }
 
-// Returns the bytes of temporaries in the backward pass of the widest feed-forward layer.
+// Returns the bytes of temporaries in a layer: in the backward pass of the widest feed-forward
+// layer, or of stored scores and their two terms, which are sums over the buckets of distances.
 double passing(const model::Spec& s, const model::StackSpec& stack, double tokens, double element) {
-  return tokens * (3 * element * hidden_of(stack).widest + 12 * static_cast<double>(s.width));
+  constexpr double kScores = 4;
+  const double scores = score_bytes(stack, tokens),
+               buckets = static_cast<double>(stack.position.buckets),
+               terms = scores > 0 ? 2 * scores / tokens * buckets : 0;
+  return std::max(
+      tokens * (3 * element * hidden_of(stack).widest + 12 * static_cast<double>(s.width)),
+      kScores * scores + terms);
 }
 
 // Returns the bytes of the logits of `rows` tokens and of their gradients. If they are computed in

@@ -20,6 +20,7 @@
 #include "loop/recommended.h"
 #include "loop/settings.h"
 #include "loop/used_fields.h"
+#include "losses/generalised_divergence.h"
 #include "open/directory.h"
 #include "optim/schedule.h"
 #include "tasks/towers_task.h"
@@ -178,7 +179,9 @@ void add_teacher(Job& job, ExamplesTask& task, const model::Spec& spec,
       spec);
   for (const std::string& warning : teacher->warnings()) say(warning);
   say(fmt::format("the teacher {} takes {} MB", d.teacher, teacher->weight_bytes() >> 20));
-  const int64_t longest = longest_sequence(task.loaded(), spec);
+  const PassSize largest = task.loaded_size(spec);
+  const int64_t longest = std::max(longest_sequence(task.loaded(), spec),
+                                   d.on_policy > 0 ? largest.length : int64_t{0});
   check_field(longest <= teacher->spec().context, "length",
               "sequences of up to {} tokens; expected at most {}, the context of the teacher",
               longest, teacher->spec().context);
@@ -197,6 +200,9 @@ void add_teacher(Job& job, ExamplesTask& task, const model::Spec& spec,
   job.plan.weight_bytes += teacher->weight_bytes();
   job.plan.activation_bytes += cost.activation_bytes / static_cast<uint64_t>(layers) +
                                static_cast<uint64_t>(logits) * sizeof(float);
+  if (d.on_policy >= 0)
+    job.plan.activation_bytes +=
+        divergence_bytes(largest.outputs, spec.vocabulary, std::min(d.top_k, spec.vocabulary));
   job.teacher_hash = teacher->hash();
   task.learn_from(std::move(teacher));
 }

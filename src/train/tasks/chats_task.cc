@@ -12,6 +12,7 @@
 #include "tasks/chat_images.h"
 #include "tasks/conversations_task.h"
 #include "tasks/packed_examples.h"
+#include "tasks/student_answers.h"
 #include "transformer/pack.h"
 
 namespace fovea::train {
@@ -32,6 +33,7 @@ class ChatsTask : public ConversationsTask {
     if (!base.empty() && model::reads_images(base)) images_from_ = base;
     refuse_with_images();
     const bool images = !images_from_.empty();
+    traits_.losses_fall = traits_.measures_steps = !writes();
     data_ = read_conversations(options.data, images);
     if (!options.validation_chats.empty()) {
       validation_ = read_conversations(options.validation_chats, images);
@@ -65,10 +67,19 @@ class ChatsTask : public ConversationsTask {
   PlannedWork planned_work() const override;
 
   PassSize pass_size(const model::Spec&) const override { return {options_.batch, row_}; }
+  // With the answers of the student, whose lengths are known when they are written.
+  PassSize loaded_size(const model::Spec& spec) const override {
+    PassSize size = ConversationsTask::loaded_size(spec);
+    if (!student_) return size;
+    size.length = std::max(size.length, student_->longest());
+    size.outputs = std::max(size.outputs, options_.batch * options_.reinforcement.answer_tokens);
+    size.varies = true;
+    return size;
+  }
 
   std::unique_ptr<Examples> examples(const model::Spec& spec,
                                      const text::TranslationTokenizers& tokenizers,
-                                     const model::Origin&, bool, const Say&) override {
+                                     const model::Origin& origin, bool, const Say&) override {
     const int32_t padding = static_cast<int32_t>(
         spec.padding >= 0 ? spec.padding : end_id(tokenizers.source).value_or(0));
     auto examples = std::make_unique<PackedExamples>(
@@ -76,12 +87,68 @@ class ChatsTask : public ConversationsTask {
         PackedOptions{
             .length = row_, .batch = options_.batch, .seed = options_.seed, .padding = padding});
     examples->hash = data_.hash ^ hash_bytes(source()) ^ (images_ ? images_->hash() : 0);
+    if (writes()) add_student(spec, origin, padding);
     return examples;
+  }
+
+  StepLoss backward(const model::Transformer& model, int64_t step) const override {
+    if (!student_) return ConversationsTask::backward(model, step);
+    const PassOptions options = pass_options();
+    const StudentAnswers::Written written = student_->write(
+        model, setting().tokenizers.source, options.passes.sum(step), options.passes.at(step));
+    StepLoss found =
+        backward_by_passes(WithWritten(loaded(), written.batches), step, options,
+                           [&](const Batch& batch, const model::Pass& pass, double divisor) {
+                             return loss(model, batch, pass, divisor);
+                           });
+    found.metrics = written.metrics;
+    return found;
+  }
+  std::string first_bad_tensor(model::Transformer& model, int64_t step) const override {
+    // The batches of a student are not those of examples.
+    // NOLINTNEXTLINE(bugprone-parent-virtual-call)
+    return student_ ? TrainingTask::first_bad_tensor(model, step)
+                    : ConversationsTask::first_bad_tensor(model, step);
   }
 
   infer::EvaluationTask evaluation() const override { return infer::evaluation_task("chats"); }
 
  private:
+  // Whether the student writes answers.
+  bool writes() const {
+    return !options_.distillation.teacher.empty() && options_.distillation.on_policy > 0;
+  }
+
+  void add_student(const model::Spec& spec, const model::Origin& origin, int32_t padding) {
+    if (prompts_.empty())
+      fail(ErrorKind::BadFile,
+           "{}: contains no prompt that leaves room for an answer; expected at least one",
+           data_.files.front().path);
+    infer::GenerationRules rules = infer::rules_of(origin, ends(origin));
+    rules.forced_first = rules.forced_last = {};
+    student_.emplace(std::move(prompts_), groups_of(data_.files, prompt_files_), std::move(rules),
+                     StudentAnswers::Options{.share = options_.distillation.on_policy,
+                                             .temperature = options_.distillation.temperature,
+                                             .tokens = options_.reinforcement.answer_tokens,
+                                             .batch = options_.batch,
+                                             .context = spec.context,
+                                             .padding = padding,
+                                             .seed = options_.seed,
+                                             .compute = compute(),
+                                             .ranks = options_.ranks});
+    generation_bytes_ = student_->bytes(model::Transformer(spec), options_.accumulate);
+  }
+
+  // Keeps the part of a training text before its last answer as a prompt.
+  void add_prompt(const TrainedText& text, size_t file, int64_t context) {
+    size_t begin = text.ids.size();
+    while (begin > 0 && !text.trained[begin - 1]) --begin;
+    while (begin > 0 && text.trained[begin - 1]) --begin;
+    if (begin == 0 || static_cast<int64_t>(begin) >= context) return;
+    prompts_.emplace_back(text.ids.begin(), text.ids.begin() + static_cast<int64_t>(begin));
+    prompt_files_.push_back(file);
+  }
+
   // The texts of a part, before they are packed.
   struct Rendered {
     std::vector<TrainedText> texts;
@@ -120,6 +187,7 @@ class ChatsTask : public ConversationsTask {
       bool kept = false;
       for (TrainedText& made : text.texts(record)) {
         find_ends(made, tokenizer);
+        if (writes() && !held) add_prompt(made, record.file, spec.context);
         kept |= keep(std::move(made), record, limit(spec), held ? held_out : training);
       }
       if (!kept || !(prompt_.empty() || (held && !prompted_held_out))) return;
@@ -261,6 +329,11 @@ class ChatsTask : public ConversationsTask {
   int64_t row_ = 0;  // tokens of a row
   int64_t long_ = 0, untrained_ = 0, cut_images_ = 0;
   int64_t tiles_ = 0;  // of the images in training
+  // If the student writes answers: the prompts until it exists, and the file of each.
+  std::vector<std::vector<int32_t>> prompts_;
+  std::vector<size_t> prompt_files_;
+  std::optional<StudentAnswers> student_;
+  uint64_t generation_bytes_ = 0;
 };
 
 void ChatsTask::refuse_with_images() const {
@@ -289,6 +362,10 @@ void ChatsTask::open_images(const model::Spec& spec, const text::Tokenizer& toke
 
 // The encoder computes each tile forward only.
 PlannedWork ChatsTask::planned_work() const {
+  constexpr double kForward = 1.0 / 3;  // of the time of a pass: writing it
+  if (student_)
+    return {.passes_per_step = 1 + kForward * options_.distillation.on_policy,
+            .generation_bytes = generation_bytes_};
   if (!encoder_) return {};
   const model::Spec& spec = encoder_->model.spec;
   const int64_t tokens = model::Input(spec.input, spec.width).length();

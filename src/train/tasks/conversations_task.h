@@ -49,15 +49,16 @@ class ConversationsTask : public ExamplesTask {
   static std::vector<ExamplePart> parts_of(const TrainedText& text,
                                            const text::Tokenizer& tokenizer, int64_t number = 0);
 
+  // Returns the tokens at which generation stops: those of the checkpoint, and those that end
+  // trained answers.
+  std::vector<int32_t> ends(const model::Origin& origin) const;
+
   std::optional<text::ModelChat> chat_;
   std::vector<int32_t> ends_;    // special tokens that end trained answers
   std::vector<int32_t> prompt_;  // of the samples
   std::vector<ExamplePart> example_;
 
  private:
-  // Returns the tokens at which generation stops: those of the checkpoint, and those that end
-  // trained answers.
-  std::vector<int32_t> ends(const model::Origin& origin) const;
   std::string ends_json() const;  // generation_config.json of adapters
 };
 

@@ -28,13 +28,6 @@
 namespace fovea::train {
 namespace {
 
-// The seed of the answers to the n-th use of a prompt in the run.
-uint64_t seed_of_answers(uint64_t seed, uint64_t n) {
-  constexpr uint32_t kSubstream = 1u << 31;  // of no answer
-  const auto words = philox(seed, Stream::sampling, kSubstream, n);
-  return static_cast<uint64_t>(words[0]) << 32 | words[1];
-}
-
 // What changes from step to step besides the weights.
 struct ReinforcementState {
   RolloutBatch batch;

@@ -111,6 +111,12 @@ std::unique_ptr<RetrieverModel> open_sparse_retriever(const EmbedderTraining& tr
          "{}: has a table of the weights of tokens; expected a Transformer and SpladePooling for "
          "queries and documents",
          training.model);
+  if (model.encoder->scores)
+    fail(
+        ErrorKind::Unsupported,
+        "{}: the layer for the weights of its tokens cannot be trained; expected a masked language "
+        "model, or SpladePooling",
+        training.model);
   if (model.encoder->pooling.sum)
     fail(ErrorKind::Unsupported, "{}: pooling_strategy is sum; expected max, which can be trained",
          training.model);

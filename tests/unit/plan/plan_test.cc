@@ -108,6 +108,31 @@ TEST(Cost, CountsBlocksOfLargeLogits) {
   }
 }
 
+// Disentangled attention stores its scores; their memory was not planned.
+TEST(Cost, CountsTheScoresOfDisentangledAttention) {
+  for (const float dropout : {0.0f, 0.1f})
+    for (const DType compute : {DType::f32, DType::bf16}) {
+      model::Spec spec = test::scaled_down(
+          model::preset("bert-base"),
+          {.vocabulary = 65, .context = 128, .width = 32, .layers = 4, .heads = 4}, 64);
+      spec.encoder->position = {.kind = model::PositionKind::none,
+                                .bias = model::DistanceBias::disentangled,
+                                .buckets = 64,
+                                .distance = 128};
+      spec.head = {.bias = true};
+      spec.dropout = {0, dropout, 0};
+      spec = model::validated(spec);
+      constexpr int64_t kBatch = 6;
+      const auto before = static_cast<double>(tensor_memory().live);
+      const auto measured = static_cast<double>(measured_peak(spec, kBatch, compute, 1)) - before;
+      const Cost cost = training_cost(spec, kBatch, spec.context, 1, compute);
+      const auto planned =
+          static_cast<double>(cost.weight_bytes + cost.optimizer_bytes + cost.activation_bytes);
+      EXPECT_GT(planned, 0.8 * measured) << "measured " << measured << ", planned " << planned;
+      EXPECT_LT(planned, 1.25 * measured) << "measured " << measured << ", planned " << planned;
+    }
+}
+
 TEST(Cost, CountsTheInputsOfLayersThatAreComputedAgain) {
   for (const DType compute : {DType::f32, DType::bf16}) {
     model::Spec spec = test::small_llama(
