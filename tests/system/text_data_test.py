@@ -1,4 +1,4 @@
-"""Text data at its real size: bounded memory, compressed files and mixtures."""
+"""Text data at its real size: bounded memory, compressed files, mixtures, and `fovea dedup`."""
 import gzip
 import json
 import shutil
@@ -70,6 +70,25 @@ class TextData(FoveaTest):
         self.assertEqual(plan["training_tokens"], 9000 + 2 * 8100)  # of 18,000 and, with the separator, of floor(0.9 * 9,001) tokens
         short = self.file("short.txt", "short")
         self.refused(fovea("train", f"{self.text}:0.5", short, "--out", self.folder / "new", *SMALL), 2, "short.txt: too short: ")
+
+    def test_repeated_documents_are_left_out(self):
+        documents = [" ".join(f"word{i * j % 997}" for j in range(100)) for i in range(1, 9)]
+        documents += [documents[0] + "\n", documents[1] + " and more"]
+        data = self.file("a.jsonl", "".join(json.dumps({"text": text}) + "\n" for text in documents))
+        out = self.folder / "b.jsonl"
+        said = self.ok(fovea("dedup", data, "--out", out)).stdout.decode()
+        self.assertIn("left out:", said)
+        self.assertEqual([json.loads(line)["text"] for line in out.read_text().splitlines()], documents[:8] + documents[9:])
+        report = json.loads(self.ok(fovea("dedup", data, "--near", 0.8, "--out", out, "--json")).stdout)
+        self.assertEqual([report[key]["number"] for key in ("read", "equal", "similar", "kept")], [10, 1, 1, 8])
+        self.assertEqual(report["examples"][1]["kept"], f"{data}, document 2")
+        self.assertEqual([json.loads(line)["text"] for line in out.read_text().splitlines()], documents[:8])
+        self.ok(fovea("dedup", data, data, "--lines", "--out", out))
+        self.assertEqual(len(out.read_text().splitlines()), 9)
+        self.refused(fovea("dedup", data), 2, "--out: not given; expected the output file")
+        self.refused(fovea("dedup", "--out", out), 2, "DATA: not given; expected text files")
+        self.refused(fovea("dedup", data, "--out", data), 2, "--out: ", "is one of the files of the data")
+        self.refused(fovea("dedup", data, "--lines", "--near", 0.8, "--out", out), 2, "--near: given with ")
 
 
 if __name__ == "__main__":
