@@ -59,6 +59,7 @@ std::unique_ptr<Command> make_doctor();
 std::unique_ptr<Command> make_bench();
 std::unique_ptr<Command> make_lab();
 std::unique_ptr<Command> make_scale();
+std::unique_ptr<Command> make_dedup();
 std::unique_ptr<Command> make_convert();
 std::unique_ptr<Command> make_pull();
 std::unique_ptr<Command> make_models();

@@ -41,6 +41,7 @@ const std::vector<Verb>& verbs() {
       {"runs", "list, compare and plot training runs", make_runs},
       {"plan", "estimate parameters, compute, memory and cost of a model", make_plan},
       {"scale", "fit a scaling law to a text", make_scale},
+      {"dedup", "leave out repeated texts of training data", make_dedup},
       {"generate", "generate text with a model", make_generate, "Use a model"},
       {"chat", "chat with a model", make_chat},
       {"translate", "translate lines of text", make_translate},

@@ -19,7 +19,9 @@ namespace {
 namespace fs = std::filesystem;
 
 bool is_json_lines(const fs::path& path) {
-  return path.extension() == ".jsonl" || path.extension() == ".json";
+  const std::string name = path.string();
+  const std::string_view plain = text::without_compression(name);
+  return plain.ends_with(".jsonl") || plain.ends_with(".json");
 }
 
 // Returns the files of text that train_tokenizer() reads, in its order.
@@ -31,7 +33,8 @@ std::vector<fs::path> files_of(const std::vector<std::string>& paths) {
       continue;
     }
     for (const fs::path& file : files_below(path).files)
-      if ((file.extension() == ".txt" || is_json_lines(file)) && fs::file_size(file) > 0)
+      if ((text::without_compression(file.string()).ends_with(".txt") || is_json_lines(file)) &&
+          fs::file_size(file) > 0)
         files.push_back(file);
   }
   return files;

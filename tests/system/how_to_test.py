@@ -3,6 +3,8 @@
 The blocks `sh` of a page run in one shell, in a folder with small data and small models under the names of the page. A block `text` has
 lines of the output of the block before it, in order: numbers stand for any numbers, and `...` for any text. A block of data, C, C++ or
 CMake is the file that the sentence before it names."""
+import gzip
+import json
 import os
 import pathlib
 import re
@@ -26,6 +28,7 @@ INSTEAD = {
     "fovea train book.txt --out model\n": "fovea train book.txt --out model --preset tiny --steps 100\n",
     "--pairs train.de train.en": "--preset translate-tiny --steps 250 --pairs train.de train.en",
     "mpirun ": "mpirun --allow-run-as-root --oversubscribe ",
+    "--tokenizer tokenizer --out model\n": "--tokenizer tokenizer --out model --preset tiny --steps 20\n",
     "8080": "PORT",
     "build/release": "BUILD",
 }
@@ -125,6 +128,14 @@ class HowTo(FoveaTest):
 
     def test_fine_tune_on_images(self):
         shutil.copytree(GOLDENS / "images", self.folder / "photos")
+        self.how_to()
+
+    def test_train_on_a_large_text(self):
+        for name, text in {"books": text_of(60000), "test": text_of(20000, 2)}.items():
+            (self.folder / f"{name}.txt.gz").write_bytes(gzip.compress(text.encode()))
+        documents = [" ".join(f"word{i * j % 997}" for j in range(400)) for i in range(1, 23)]
+        documents += [documents[0] + "\n", documents[1] + " and more"]
+        (self.folder / "web.jsonl.gz").write_bytes(gzip.compress("".join(json.dumps({"text": text}) + "\n" for text in documents).encode()))
         self.how_to()
 
     def test_align_with_preferences(self):

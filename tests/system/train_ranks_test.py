@@ -53,6 +53,14 @@ class TrainRanks(FoveaTest):
         self.check_evaluation(alone, self.text)
         self.check_evaluation(alone, self.text, "--context", 24, "--limit", 5)
 
+    def test_a_mixture_of_texts_is_learnt_with_the_same_bits(self):
+        other = self.file("other.txt", text_of(9000, 3).upper())
+        data = (f"{self.text}:0.5", f"{other}:3")
+        alone = self.check_bits("mixture", *data, *SMALL, "--steps", 6, "--evaluate-every", 3, "--save-every", 4, ranks=(2, 3))
+        on_file = self.check_bits("file", *data, *SMALL, "--steps", 6, "--evaluate-every", 3, "--save-every", 4, "--token-cache", 0, ranks=(2,))
+        self.assertEqual(digests(on_file), digests(alone))
+        self.assertTrue((on_file / "tokens.bin").exists())
+
     def test_precisions_and_odd_batches_keep_the_bits(self):
         small = ("--steps", 3, "--sample-every", 0, "--layers", 1, "--heads", 2, "--width", 32, "--context", 16, "--preset", "tiny")
         self.check_bits("bf16", self.text, *small, "--dtype", "bf16", "--batch", 5, ranks=(2, 3))

@@ -39,7 +39,7 @@ OWNED = {r"dnnl|oneapi": ("bench/",),
          r"cld2/": ("src/text/languages/cld2/",),
          r"curl/|openssl": ("src/model/hub/curl/",), r"histedit\.h": ("apps/terminal/line_editor.cc",),
          r"png\.h|jpeglib\.h|jerror\.h|webp": ("src/media/image/",),
-         r"snappy\.h|zstd\.h": ("src/text/records/parquet_pages.cc",), r"hnswlib": ("src/infer/search/vector_graph.cc",),
+         r"snappy\.h": ("src/text/records/parquet_pages.cc",), r"zstd\.h": ("src/text/records/parquet_pages.cc", "src/text/records/decompressor.cc", "tests/support/compressed.h"), r"hnswlib": ("src/infer/search/vector_graph.cc",),
          r"cuda|cublas": ("src/core/kernels/cuda/",), r"boost": ("apps/http/",)}
 # Functions whose last bits differ between C libraries, and classes that differ between C++ libraries. base/math.h and base/random.h
 # replace them.

@@ -22,8 +22,9 @@ using Json = nlohmann::ordered_json;
 
 InputLines kind_of(const std::string& file, InputLines lines) {
   if (lines != InputLines::automatic) return lines;
-  if (file.ends_with(".jsonl") || file.ends_with(".json")) return InputLines::json;
-  return file.ends_with(".tsv") ? InputLines::pairs : InputLines::text;
+  const std::string_view name = text::without_compression(file);
+  if (name.ends_with(".jsonl") || name.ends_with(".json")) return InputLines::json;
+  return name.ends_with(".tsv") ? InputLines::pairs : InputLines::text;
 }
 
 infer::TextInput pair_in(const std::string& line, const std::string& name) {

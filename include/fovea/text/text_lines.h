@@ -1,9 +1,9 @@
 #pragma once
 
 // Text files. One set of rules holds for all of them, whoever reads them:
+//   - Files that gzip or Zstandard compressed are decompressed while they are read.
 //   - The text is UTF-8. A byte order mark at its beginning is not part of it. UTF-16 and UTF-32,
-//     NUL, invalid UTF-8 and files that gzip compressed are refused (BadFile), with the file, the
-//     line and the byte.
+//     NUL and invalid UTF-8 are refused (BadFile), with the file, the line and the byte.
 //   - A line ends with "\n" or "\r\n"; the last line may end with the file. Any other "\r" is a
 //     character of its line, but a file whose lines all end with "\r" alone is refused.
 
@@ -17,9 +17,14 @@
 
 namespace fovea::text {
 
+class Decompressor;
+
 // Returns whether a text consists of white space: " \t\r\n\v\f", no-break spaces, the other spaces
 // of Unicode and byte order marks. It has no words, so that a model has nothing to read.
 bool is_blank(std::string_view text);
+
+// Returns the path without an ending .gz or .zst: it tells what a file holds.
+std::string_view without_compression(std::string_view path);
 
 // Checks the bytes of a text that arrive in blocks of any size.
 class TextCheck {
@@ -65,6 +70,7 @@ class LineReader {
 
   int file_;
   std::string name_, buffer_, piece_;
+  std::unique_ptr<Decompressor> decompressor_;
   TextCheck check_;
   size_t at_ = 0;  // start of the next line in the buffer
   size_t lines_read_ = 0;

@@ -121,7 +121,7 @@ struct ImageAugmentation {
 struct TrainOptions {
   // Text files, directories, JSON lines; or files of conversations (docs/training.md), preferences
   // or prompts (docs/align.md), each optionally as "path:weight", where an epoch contains each
-  // record `weight` times.
+  // record, or the text, `weight` times.
   std::vector<std::string> data;
   // Files of conversations for validation; empty = hold out evenly spaced conversations of `data`.
   std::vector<std::string> validation_chats;
@@ -254,11 +254,11 @@ struct TrainOptions {
   // Do not stop if the losses after the warm-up stay above those of the first steps.
   bool keep_going = false;
 
-  uint64_t memory_limit = 0;         // bytes; 0 = the free memory of the machine or the cgroup
-  uint64_t token_cache = 256 << 20;  // bytes; a larger text is tokenised into a memory-mapped file
-  bool allow_change = false;         // resume even if data or options differ from the snapshot's
-  bool tensorboard = false;          // also write event files of TensorBoard, in `out`/tensorboard
-  bool csv = false;                  // also write the numbers of log.jsonl to `out`/metrics.csv
+  uint64_t memory_limit = 0;        // bytes; 0 = the free memory of the machine or the cgroup
+  uint64_t token_cache = 32 << 20;  // bytes; a larger text is tokenised into a memory-mapped file
+  bool allow_change = false;        // resume even if data or options differ from the snapshot's
+  bool tensorboard = false;         // also write event files of TensorBoard, in `out`/tensorboard
+  bool csv = false;                 // also write the numbers of log.jsonl to `out`/metrics.csv
   // The fields of these options and of the Spec that the caller sets, by name ("momentum"): one
   // that the run does not use is refused, and with `from` a given dropout of the Spec replaces that
   // of the model, whose files keep theirs. Unset: all fields that differ from the defaults and from

@@ -107,7 +107,7 @@ struct BenchExamples {
     tokens = random_tokens(spec.vocabulary);
     const train::TokenSpan all{tokens.data(), 4, kTokens, kTokens};
     examples = std::make_unique<train::NextTokenExamples>(
-        all, train::TokenSpan{},
+        train::TextMixture{{all}}, train::TextMixture{},
         train::WindowOptions{spec.context, options.batch, 0, options.seed});
   }
 };

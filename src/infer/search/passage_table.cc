@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/ordered_json.h"
+#include "records/text_hash.h"
 
 namespace fovea::infer {
 namespace {
@@ -27,8 +28,6 @@ TextRows rows_by(const std::vector<IndexedPassage>& passages, bool distinct) {
   return rows;
 }
 
-bool is_white(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
-
 }  // namespace
 
 TextRows distinct_texts(const std::vector<IndexedPassage>& passages) {
@@ -38,17 +37,7 @@ TextRows separate_texts(const std::vector<IndexedPassage>& passages) {
   return rows_by(passages, false);
 }
 
-uint64_t group_of(std::string_view text) {
-  std::string normal;
-  for (const char c : text) {
-    if (!is_white(c))
-      normal += c;
-    else if (!normal.empty() && normal.back() != ' ')
-      normal += ' ';
-  }
-  if (normal.ends_with(' ')) normal.pop_back();
-  return hash_bytes(normal);
-}
+uint64_t group_of(std::string_view text) { return text::hash_of_words(text); }
 
 PassageLines lines_of(const std::vector<IndexedPassage>& passages) {
   PassageLines lines;

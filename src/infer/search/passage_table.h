@@ -28,8 +28,7 @@ struct TextRows {
 TextRows distinct_texts(const std::vector<IndexedPassage>& passages);
 TextRows separate_texts(const std::vector<IndexedPassage>& passages);  // a row for each
 
-// Returns the hash of a text whose white space is normalised: that of passages which count as
-// equal. Among ten million texts, two that differ have the same hash with a probability of 3e-6.
+// Returns text::hash_of_words(): that of passages which count as equal.
 uint64_t group_of(std::string_view text);
 
 // The lines of passages.jsonl.

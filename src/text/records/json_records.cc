@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "fovea/text/text_lines.h"
+#include "records/decompressor.h"
 #include "records/file_reader.h"
 #include "records/parquet.h"
 
@@ -111,18 +112,35 @@ void JsonRecords::refuse_element() const {
 }
 
 bool has_records(const std::string& path) {
-  return path.ends_with(".jsonl") || path.ends_with(".json") || path.ends_with(".parquet");
+  const std::string_view name = without_compression(path);
+  return name.ends_with(".jsonl") || name.ends_with(".json") || path.ends_with(".parquet");
 }
+
+namespace {
+
+// Passes the text of a file to `use` until it returns false.
+void each_text(const std::string& path, const std::function<bool(std::string_view text)>& use) {
+  FileReader reader(path, static_cast<int64_t>(MappedFile(path).size()));
+  Decompressor decompressor(path);
+  TextCheck check(path);
+  bool more = true;
+  do {
+    const std::string_view block = reader.next();
+    decompressor.pass(block, reader.at_end(), [&](std::string_view bytes, bool last) {
+      more = more && use(check.add(bytes, last));
+    });
+  } while (more && !reader.at_end());
+}
+
+}  // namespace
 
 void each_json_record(const std::string& path, const JsonUse& use) {
   if (is_parquet(path)) return each_parquet_record(path, use);
-  FileReader reader(path, static_cast<int64_t>(MappedFile(path).size()));
-  TextCheck check(path);
   JsonRecords records(path, use);
-  do {
-    const std::string_view block = reader.next();
-    records.add(check.add(block, reader.at_end()));
-  } while (!reader.at_end());
+  each_text(path, [&](std::string_view text) {
+    records.add(text);
+    return true;
+  });
   records.end();
 }
 
@@ -137,13 +155,11 @@ std::string first_json_record(const std::string& path) {
     each_parquet_record(path, keep, 1);
     return first;
   }
-  FileReader reader(path, static_cast<int64_t>(MappedFile(path).size()));
-  TextCheck check(path);
   JsonRecords records(path, keep);
-  do {
-    const std::string_view block = reader.next(), text = check.add(block, reader.at_end());
+  each_text(path, [&](std::string_view text) {
     for (size_t i = 0; i < text.size() && !found; ++i) records.add(text.substr(i, 1));
-  } while (!reader.at_end() && !found);
+    return !found;
+  });
   if (!found) records.end();
   return first;
 }

@@ -42,7 +42,8 @@ class JsonRecords {
   int64_t depth_ = 0, line_ = 1, record_line_ = 1;
 };
 
-// Returns whether a file with this name has records: .jsonl, .json or .parquet.
+// Returns whether a file with this name has records: .jsonl or .json, compressed or not, or
+// .parquet.
 bool has_records(const std::string& path);
 
 // Calls `use` with each record of a file, also of Parquet (each_parquet_record()). Throws BadFile

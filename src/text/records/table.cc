@@ -144,8 +144,9 @@ std::string_view first_line(std::string_view text) {
 
 char separator_of(const std::string& text, const std::string& path, const AreNames& are_names) {
   const std::string_view first = first_line(text);
-  const bool csv = path.ends_with(".csv");
-  if (path.ends_with(".tsv") || (!csv && first.find('\t') != first.npos)) return '\t';
+  const std::string_view name = without_compression(path);
+  const bool csv = name.ends_with(".csv");
+  if (name.ends_with(".tsv") || (!csv && first.find('\t') != first.npos)) return '\t';
   char found = ',';
   size_t columns = 1;
   for (const char separator : {',', ';', '\t'}) {

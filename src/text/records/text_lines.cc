@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "records/decompressor.h"
 #include "unicode/unicode.h"
 #include "unicode/utf8.h"
 
@@ -21,7 +22,7 @@ constexpr size_t kLongestLine = size_t{64} << 20;
 constexpr size_t kLineBlockBytes = size_t{4} << 20;  // a block ends when its lines have so many
 constexpr size_t kTextPiece = size_t{1} << 16;
 
-constexpr std::string_view kMark = "\xEF\xBB\xBF", kGzip = "\x1F\x8B";
+constexpr std::string_view kMark = "\xEF\xBB\xBF";
 
 std::string name_of_text(const std::string& path) { return path == "-" ? "standard input" : path; }
 
@@ -66,6 +67,12 @@ bool is_blank(std::string_view text) {
   return true;
 }
 
+std::string_view without_compression(std::string_view path) {
+  for (const std::string_view ending : {".gz", ".zst"})
+    if (path.ends_with(ending)) return path.substr(0, path.size() - ending.size());
+  return path;
+}
+
 std::string_view TextCheck::add(std::string_view block, bool last) {
   pass(std::string_view(buffer_).substr(0, given_));
   buffer_.erase(0, given_);
@@ -85,9 +92,6 @@ std::string_view TextCheck::add(std::string_view block, bool last) {
 
 void TextCheck::begin() {
   begun_ = true;
-  if (buffer_.starts_with(kGzip))
-    fail(ErrorKind::BadFile,
-         "{}: is compressed by gzip (byte 1); expected plain text: gunzip it first", name_);
   if (buffer_.starts_with("\xFF\xFE") || buffer_.starts_with("\xFE\xFF") ||
       buffer_.starts_with(std::string_view("\0\0\xFE\xFF", 4)))
     fail(ErrorKind::BadFile,
@@ -117,19 +121,25 @@ std::string read_text(const std::string& path, size_t most) {
     int file;
     ~Opened() { close_text(file); }
   } const opened{open_text(path)};
+  Decompressor decompressor(name);
   TextCheck check(name);
   std::string text, piece;
   for (bool last = false; !last;) {
     last = read_piece(opened.file, name, piece) == 0;
-    text += check.add(piece, last);
-    if (text.size() > most)
-      fail(ErrorKind::BadFile, "{}: too large; expected at most {} bytes", name, most);
+    decompressor.pass(piece, last, [&](std::string_view bytes, bool all) {
+      text += check.add(bytes, all);
+      if (text.size() > most)
+        fail(ErrorKind::BadFile, "{}: too large; expected at most {} bytes", name, most);
+    });
   }
   return text;
 }
 
 LineReader::LineReader(const std::string& path)
-    : file_(open_text(path)), name_(name_of_text(path)), check_(name_) {}
+    : file_(open_text(path)),
+      name_(name_of_text(path)),
+      decompressor_(std::make_unique<Decompressor>(name_)),
+      check_(name_) {}
 
 LineReader::~LineReader() { close_text(file_); }
 
@@ -141,8 +151,15 @@ bool LineReader::fill() {
   if (before > kLongestLine)
     fail(ErrorKind::BadFile, "{}:{}: the line is too long; expected at most {} bytes", name_,
          lines_read_ + 1, kLongestLine);
-  ended_ = read_piece(file_, name_, piece_) == 0;
-  buffer_ += check_.add(piece_, ended_);
+  std::string_view bytes = decompressor_->next();
+  bool last = false;
+  if (bytes.empty()) {
+    last = read_piece(file_, name_, piece_) == 0;
+    decompressor_->add(piece_, last);
+    bytes = decompressor_->next();
+  }
+  ended_ = last && bytes.empty();
+  buffer_ += check_.add(bytes, ended_);
   return !ended_ || buffer_.size() > before;
 }
 

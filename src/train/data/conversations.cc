@@ -352,7 +352,7 @@ uint64_t hash_of(const Conversations& conversations) {
 
 Conversations::File weighted_file(const std::string& given) {
   const auto [path, weight] = split_weight(given);
-  if (!weight || is_file(given)) return {given};
+  if (!weight || is_file(given) || is_folder(given)) return {given};
   check_field(*weight > 0 && *weight <= kMostWeight, "data",
               "{} has the weight {}; expected more than 0, at most {}", given, *weight,
               kMostWeight);

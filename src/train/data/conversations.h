@@ -50,7 +50,7 @@ std::vector<WeightedGroup> groups_of(const std::vector<Conversations::File>& fil
 // Throws InvalidArgument, naming the field, if a file of validation data has a weight.
 void check_unweighted(const std::vector<Conversations::File>& files, const char* field);
 
-// Returns the path and the weight in "path:weight". A file whose name has this form takes
+// Returns the path and the weight in "path:weight". A file or folder whose name has this form takes
 // precedence. Throws InvalidArgument if the weight is out of range.
 Conversations::File weighted_file(const std::string& given);
 

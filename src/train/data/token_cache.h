@@ -5,25 +5,31 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/files.h"
 #include "base/hash.h"
 
 namespace fovea::train {
 
-// The contents of a cache file of token ids, and the corpus and the tokenizer of these ids.
-struct TokenCacheContents {
+// The ids of a corpus, and the corpus and the tokenizer of these ids.
+struct TokenCounts {
+  struct Part {  // of a mixture; else there is one
+    int64_t tokens = 0, training_tokens = 0;
+    int64_t bytes = 0, training_bytes = 0;  // bytes of UTF-8 text
+
+    bool operator==(const Part&) const = default;
+  };
   uint64_t corpus = 0, tokenizer = 0;  // hashes
   uint64_t width = 2;                  // bytes of one id: 2 or 4
-  int64_t tokens = 0, training_tokens = 0;
-  int64_t bytes = 0, training_bytes = 0;  // bytes of UTF-8 text
+  std::vector<Part> parts;
 
-  bool operator==(const TokenCacheContents&) const = default;
+  bool operator==(const TokenCounts&) const = default;
 };
 
-// Writes a cache file in one pass: the ids, then a footer with the counts, the XXH3 hash of the
-// ids, the version, the magic bytes and the XXH3 hash of these fields. All integers are
-// little-endian.
+// Writes a cache file in one pass: the ids, the counts of each part, then a footer with the other
+// counts, the XXH3 hash of the ids, the version, the magic bytes and the XXH3 hash of the counts
+// and these fields. All integers are little-endian.
 class TokenCacheWriter {
  public:
   explicit TokenCacheWriter(const std::string& path);
@@ -32,13 +38,9 @@ class TokenCacheWriter {
   TokenCacheWriter& operator=(const TokenCacheWriter&) = delete;
 
   void append(std::string_view ids);
-  void commit(const TokenCacheContents& counts);  // replaces an older file
+  void commit(const TokenCounts& counts);  // replaces an older file
 
  private:
-  void write(std::string_view bytes);
-  // Throws Failed, with the reason, unless `fine`.
-  void require(bool fine, const char* call) const;
-
   std::string path_, temporary_;
   int file_;
   Hasher hasher_;
@@ -46,7 +48,22 @@ class TokenCacheWriter {
 
 struct TokenCache {
   std::shared_ptr<const MappedFile> file;  // its first bytes are the ids
-  TokenCacheContents counts;
+  TokenCounts counts;
+};
+
+// Token ids in a temporary file without a name (unnamed_file()).
+class TemporaryTokens {
+ public:
+  TemporaryTokens();
+  ~TemporaryTokens();
+  TemporaryTokens(const TemporaryTokens&) = delete;
+  TemporaryTokens& operator=(const TemporaryTokens&) = delete;
+
+  void append(std::string_view ids);
+  std::shared_ptr<const MappedFile> mapped() const;
+
+ private:
+  int file_;
 };
 
 // Opens a cache file. Returns nothing if the file is missing, is damaged or has a different

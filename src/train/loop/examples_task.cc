@@ -7,6 +7,7 @@
 #include "data/answers.h"
 #include "data/conversations.h"
 #include "data/preferences.h"
+#include "fovea/text/text_lines.h"
 #include "generate/generate.h"
 #include "loop/adapters.h"
 #include "loop/check_options.h"
@@ -38,8 +39,9 @@ Objective automatic_objective(const TrainOptions& o, const model::Spec& spec) {
            : *form == PreferenceForm::pairs ? Objective::dpo
                                             : Objective::kto;
   // With a template, a first line that is no conversation is an error, which names the line.
-  const bool templated = !o.chat_template.empty() && !o.data.empty() &&
-                         weighted_file(o.data.front()).path.ends_with(".jsonl");
+  const bool templated =
+      !o.chat_template.empty() && !o.data.empty() &&
+      text::without_compression(weighted_file(o.data.front()).path).ends_with(".jsonl");
   if (templated || holds_conversations(o.data)) return Objective::chats;
   if (!spec.encoder) return Objective::next_token;
   return spec.decoder ? Objective::spans : Objective::masked;

@@ -48,8 +48,8 @@ void visit_freeze(std::vector<std::string>& freeze, OptionVisitor& v) {
 
 void visit_data(TrainOptions& o, OptionVisitor& v) {
   v.texts({"data",
-           "text files, directories, JSON lines, or conversations, preferences or prompts: FILE or "
-           "FILE:WEIGHT"},
+           "text files, directories, JSON lines, or conversations, preferences or prompts, also as "
+           ".gz or .zst: FILE or FILE:WEIGHT"},
           o.data);
   v.texts({"validation_chats", "validation conversations, in the same formats as in the data"},
           o.validation_chats);

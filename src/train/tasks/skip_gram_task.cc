@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "base/fields.h"
 #include "data/skip_gram.h"
@@ -11,23 +12,30 @@
 namespace fovea::train {
 namespace {
 
-std::vector<int64_t> counts_of(const TokenSpan& text, int64_t vocabulary) {
+// Returns how often each token occurs in an epoch, if each text is read as a whole.
+std::vector<int64_t> counts_of(const TextMixture& texts, int64_t vocabulary) {
   constexpr int64_t kAtOnce = 1 << 16;
-  std::vector<int64_t> counts(static_cast<size_t>(vocabulary));
+  std::vector<int64_t> all(static_cast<size_t>(vocabulary));
   std::vector<int32_t> ids(kAtOnce);
-  for (int64_t first = 0; first < text.count; first += kAtOnce) {
-    const int64_t length = std::min(kAtOnce, text.count - first);
-    text.copy(first, length, ids.data());
-    for (int64_t i = 0; i < length; ++i) ++counts[static_cast<size_t>(ids[static_cast<size_t>(i)])];
+  for (const auto& [text, weight] : texts) {
+    std::vector<int64_t> counts(all.size());
+    for (int64_t first = 0; first < text.count; first += kAtOnce) {
+      const int64_t length = std::min(kAtOnce, text.count - first);
+      text.copy(first, length, ids.data());
+      for (int64_t i = 0; i < length; ++i)
+        ++counts[static_cast<size_t>(ids[static_cast<size_t>(i)])];
+    }
+    for (size_t id = 0; id < all.size(); ++id)
+      all[id] += std::llround(weight * static_cast<double>(counts[id]));
   }
-  return counts;
+  return all;
 }
 
 // Pairs of the tokens in windows of a text. Batch::source has the tokens [N], `labels` the
 // neighbours and random tokens [N, 1 + negatives].
 class SkipGramExamples : public WindowExamples {
  public:
-  SkipGramExamples(const TokenSpan& training, const TokenSpan& validation,
+  SkipGramExamples(const TextMixture& training, const TextMixture& validation,
                    const WindowOptions& options, SkipGram pairs)
       : WindowExamples(training, validation, options), pairs_(std::move(pairs)) {
     held_out.bytes = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/fields.h"
+#include "data/conversations.h"
 #include "data/task_tokenizer.h"
 #include "data/train_tokenizer.h"
 #include "fovea/core/excerpt.h"
@@ -31,13 +32,27 @@ void check_shape(Objective objective, const TrainOptions& options, const model::
   }
 }
 
+// Returns the files of the options, of which only those for training may have weights.
+Corpus corpus_of(const TrainOptions& options, ExamplesTask::Purpose purpose) {
+  std::vector<Conversations::File> files;
+  for (const std::string& given : options.data) files.push_back(weighted_file(given));
+  if (purpose == ExamplesTask::Purpose::measure) check_unweighted(files, "data");
+  std::vector<std::filesystem::path> paths;
+  std::vector<double> weights;
+  for (const auto& [path, weight] : files) {
+    paths.emplace_back(path);
+    weights.push_back(weight);
+  }
+  return Corpus(paths, weights);
+}
+
 }  // namespace
 
 TextTask::TextTask(const TrainOptions& options, Purpose purpose, Objective objective)
     : ExamplesTask(options, purpose,
                    {.repeats = objective == Objective::next_token}),  // others are drawn anew
       objective_(objective),
-      corpus_(std::vector<std::filesystem::path>(options.data.begin(), options.data.end())) {}
+      corpus_(corpus_of(options, purpose)) {}
 
 text::Tokenizer TextTask::make_tokenizer(const model::Spec& spec) {
   if (objective_ == Objective::next_token) {
@@ -132,12 +147,32 @@ int64_t TextTask::reads_at_once(const model::Spec& spec) const {
   return options_.from.empty() ? spec.context : std::min(spec.context, kWindowOfCheckpoint);
 }
 
+TextMixture TextTask::training_part() const {
+  TextMixture texts;
+  for (size_t part = 0; part < store_->parts().size(); ++part)
+    texts.push_back({store_->parts()[part].training, corpus_.weights()[part]});
+  return texts;
+}
+
+TextMixture TextTask::held_out() const {
+  TextMixture texts;
+  for (const auto& [training, validation] : store_->parts())
+    texts.push_back({purpose_ == Purpose::measure ? training : validation});
+  return texts;
+}
+
 void TextTask::require(int64_t window) const {
-  const int64_t count = store_->training().count;
-  check(count > window,
+  for (size_t part = 0; part < store_->parts().size(); ++part) {
+    const int64_t count = store_->parts()[part].training.count;
+    const std::string name = store_->parts().size() == 1
+                                 ? fmt::format("{}", fmt::join(options_.data, ", "))
+                                 : options_.data[part];
+    check(
+        count > window,
         "{}: too short: {} tokens for training; expected at least {}, one more than a sequence has "
         "(`length`, or `context`)",
-        fmt::join(options_.data, ", "), count, window + 1);
+        name, count, window + 1);
+  }
 }
 
 TextTask::MaskedText TextTask::masked_text(const text::Tokenizer& tokenizer,
@@ -177,7 +212,7 @@ std::unique_ptr<Examples> TextTask::spans(const text::Tokenizer& tokenizer,
               "a sequence has {} spans, but the tokenizer has {} tokens for spans; expected a "
               "shorter sequence or longer spans",
               cutting.spans(windows.length), cutting.gaps.size());
-  return std::make_unique<SpanExamples>(store_->training(), held_out(), windows, cutting,
+  return std::make_unique<SpanExamples>(training_part(), held_out(), windows, cutting,
                                         decoder_start(tokenizer, origin));
 }
 

@@ -35,10 +35,8 @@ class TextTask : public ExamplesTask {
   }
 
  protected:
-  const TokenSpan& training_part() const { return store_->training(); }
-  const TokenSpan& held_out() const {
-    return purpose_ == Purpose::measure ? store_->training() : store_->validation();
-  }
+  TextMixture training_part() const;
+  TextMixture held_out() const;  // each text has the weight 1
   // Creates the examples of windows of the text.
   virtual std::unique_ptr<Examples> make_examples(const text::Tokenizer& tokenizer,
                                                   const model::Origin& origin,

@@ -1,6 +1,7 @@
 #include "tasks/window_examples.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace fovea::train {
 namespace {
@@ -9,16 +10,30 @@ namespace {
 // practical run, so that the masks of held-out samples differ from those of training samples.
 constexpr int64_t kHeldOut = int64_t{1} << 40;
 
+// Returns the sizes of the texts, counted by their weights.
+Examples::Part part_of(const TextMixture& texts) {
+  Examples::Part part;
+  for (const auto& [tokens, weight] : texts) {
+    part.tokens += std::llround(weight * static_cast<double>(tokens.count));
+    part.bytes += std::llround(weight * static_cast<double>(tokens.bytes));
+  }
+  part.predictions = part.tokens;
+  return part;
+}
+
 }  // namespace
 
-WindowExamples::WindowExamples(const TokenSpan& training, const TokenSpan& validation,
+WindowExamples::WindowExamples(const TextMixture& training, const TextMixture& validation,
                                const WindowOptions& options)
     : options_(options), batches_(training, options.length, options.seed, options.fixed) {
-  learnt = {0, training.count, training.count, training.bytes};
-  held_out = {0, validation.count, validation.count, validation.bytes};
-  if (validation.count > options.length)
+  learnt = part_of(training);
+  held_out = part_of(validation);
+  const bool any = std::any_of(validation.begin(), validation.end(), [&](const WeightedText& text) {
+    return text.tokens.count > options.length;
+  });
+  if (any)
     validation_.emplace(validation, options.length,
-                        options.most > 0 ? options.most : validation.count);
+                        options.most > 0 ? options.most : held_out.tokens);
 }
 
 Batch WindowExamples::training(int64_t pass) const {
@@ -65,7 +80,7 @@ Batch NextTokenExamples::make(const TokenRows& ids, const TokenRows& next, int64
 }
 
 // Bits per byte are not meaningful if only some tokens are predicted.
-MaskedExamples::MaskedExamples(const TokenSpan& training, const TokenSpan& validation,
+MaskedExamples::MaskedExamples(const TextMixture& training, const TextMixture& validation,
                                const WindowOptions& options, Masking masking,
                                std::vector<int32_t> before, std::vector<int32_t> after)
     : WindowExamples(training, validation, options),
@@ -97,7 +112,7 @@ Batch MaskedExamples::make(const TokenRows& ids, const TokenRows&, int64_t first
   return batch;
 }
 
-SpanExamples::SpanExamples(const TokenSpan& training, const TokenSpan& validation,
+SpanExamples::SpanExamples(const TextMixture& training, const TextMixture& validation,
                            const WindowOptions& options, SpanCutting cutting, int32_t start)
     : WindowExamples(training, validation, options), cutting_(std::move(cutting)), start_(start) {
   held_out.bytes = 0;

@@ -23,7 +23,7 @@ struct WindowOptions {
 // Windows of a text; derived classes define the labels.
 class WindowExamples : public Examples {
  public:
-  WindowExamples(const TokenSpan& training, const TokenSpan& validation,
+  WindowExamples(const TextMixture& training, const TextMixture& validation,
                  const WindowOptions& options);
 
   Batch training(int64_t pass) const override;
@@ -60,7 +60,7 @@ class NextTokenExamples : public WindowExamples {
 // Predicts masked tokens. `before` and `after`: special tokens around a window.
 class MaskedExamples : public WindowExamples {
  public:
-  MaskedExamples(const TokenSpan& training, const TokenSpan& validation,
+  MaskedExamples(const TextMixture& training, const TextMixture& validation,
                  const WindowOptions& options, Masking masking, std::vector<int32_t> before,
                  std::vector<int32_t> after);
 
@@ -75,8 +75,8 @@ class MaskedExamples : public WindowExamples {
 // Predicts spans that were cut out. The decoder's input begins with the token `start`.
 class SpanExamples : public WindowExamples {
  public:
-  SpanExamples(const TokenSpan& training, const TokenSpan& validation, const WindowOptions& options,
-               SpanCutting cutting, int32_t start);
+  SpanExamples(const TextMixture& training, const TextMixture& validation,
+               const WindowOptions& options, SpanCutting cutting, int32_t start);
 
  protected:
   Batch make(const TokenRows& ids, const TokenRows& next, int64_t first) const override;

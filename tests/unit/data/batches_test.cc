@@ -21,6 +21,7 @@ class Numbers {
     std::iota(ids_.begin(), ids_.end(), 0);
   }
   TokenSpan span() const { return {ids_.data(), 4, static_cast<int64_t>(ids_.size()), 0}; }
+  TextMixture text() const { return {{span(), 1}}; }
 
  private:
   Ids ids_;
@@ -42,7 +43,7 @@ TEST(Batches, VisitEachWindowOncePerEpoch) {
   constexpr int64_t context = 4;
   for (const int64_t windows : {1, 2, 3, 5, 50}) {
     const Numbers numbers((windows + 1) * context + 1);
-    const Batches batches(numbers.span(), context, 42);
+    const Batches batches(numbers.text(), context, 42);
     ASSERT_EQ(batches.windows(), windows);
     for (int64_t epoch = 0; epoch < 20; ++epoch) {
       std::set<int32_t> starts;
@@ -63,7 +64,7 @@ TEST(Batches, VisitEachWindowOncePerEpoch) {
 TEST(Batches, DoNotDependOnHowAStepIsSplit) {
   constexpr int64_t context = 3, samples = 240;  // several epochs of 32 windows
   const Numbers numbers(100);
-  const Batches batches(numbers.span(), context, 7);
+  const Batches batches(numbers.text(), context, 7);
   const Batch all = fill(batches, 0, samples, context);
   for (const int64_t batch : {1, 2, 5, 48}) {
     Ids ids;
@@ -78,7 +79,7 @@ TEST(Batches, DoNotDependOnHowAStepIsSplit) {
 TEST(Batches, DependOnTheSeed) {
   const Numbers numbers(1000);
   const auto first = [&](uint64_t seed) {
-    return fill(Batches(numbers.span(), 8, seed), 0, 16, 8).ids;
+    return fill(Batches(numbers.text(), 8, seed), 0, 16, 8).ids;
   };
   EXPECT_EQ(first(1), first(1));
   EXPECT_NE(first(1), first(2));
@@ -87,7 +88,7 @@ TEST(Batches, DependOnTheSeed) {
 TEST(Batches, PredictEveryTokenButTheFirst) {
   for (const int64_t count : {5, 6, 9, 10, 13, 16, 17, 100}) {
     const Numbers numbers(count);
-    const Batches batches(numbers.span(), 4, 3);
+    const Batches batches(numbers.text(), 4, 3);
     std::set<int32_t> targets;
     for (int64_t step = 0; step < 400; ++step) {
       const Batch batch = fill(batches, step, 8, 4);
@@ -99,7 +100,7 @@ TEST(Batches, PredictEveryTokenButTheFirst) {
 
 TEST(Batches, SelectAllPhasesEquallyOften) {
   const Numbers numbers(9);  // one window with a context of 4, phases 0 to 4
-  const Batches batches(numbers.span(), 4, 5);
+  const Batches batches(numbers.text(), 4, 5);
   ASSERT_EQ(batches.windows(), 1);
   std::map<int32_t, int> count;
   for (int64_t step = 0; step < 5000; ++step) ++count[fill(batches, step, 1, 4).ids[0]];
@@ -112,23 +113,86 @@ TEST(Batches, RefuseATextThatIsTooShort) {
   expect_error(ErrorKind::InvalidArgument,
                {"context: 1,024 is too long: the text has 900 tokens for training; expected at "
                 "least context + 1 = 1,025"},
-               [&] { Batches(numbers.span(), 1024, 0); });
+               [&] { Batches(numbers.text(), 1024, 0); });
   expect_error(ErrorKind::InvalidArgument, {"context: 900", "900 tokens for validation", "= 901"},
-               [&] { ValidationBatches(numbers.span(), 900, 1); });
+               [&] { ValidationBatches(numbers.text(), 900, 1); });
   expect_error(ErrorKind::InvalidArgument, {"context: is 0; expected at least 1"},
-               [&] { Batches(numbers.span(), 0, 0); });
-  EXPECT_EQ(Batches(numbers.span(), 899, 0).windows(), 1);
+               [&] { Batches(numbers.text(), 0, 0); });
+  EXPECT_EQ(Batches(numbers.text(), 899, 0).windows(), 1);
+}
+
+// The order of a text that is shuffled as a whole, which recorded runs have.
+TEST(Batches, KeepTheirOrder) {
+  const Numbers numbers(33);
+  const Batches batches(numbers.text(), 4, 42);
+  Ids starts;
+  for (int64_t i = 0; i < 2 * batches.windows(); ++i)
+    starts.push_back(fill(batches, i, 1, 4).ids[0]);
+  EXPECT_EQ(starts, (Ids{17, 21, 5, 13, 1, 9, 25, 4, 24, 20, 12, 16, 8, 0}));
+}
+
+TEST(Batches, OfALongTextStayClose) {
+  const Numbers numbers(64001);
+  const Batches batches(numbers.text(), 4, 42, false, 4000);  // 16 parts of about 1000 windows
+  ASSERT_EQ(batches.windows(), 15999);
+  std::set<int32_t> starts, blocks;
+  for (int64_t i = 0; i < batches.windows(); ++i) {
+    const int32_t start = fill(batches, i, 1, 4).ids[0];
+    starts.insert(start);
+    if (i < 900) blocks.insert(start / 250);  // a block has 62 windows
+  }
+  EXPECT_EQ(std::ssize(starts), batches.windows());  // each once
+  EXPECT_LE(blocks.size(), 33u);                     // of 256: each block may lie in two of these
+}
+
+TEST(Batches, MixTextsByTheirWeights) {
+  const Numbers small(401), large(1201);
+  Ids moved(801);
+  std::iota(moved.begin(), moved.end(), 10000);
+  const TextMixture texts = {{large.span(), 0.5}, {{moved.data(), 4, 801, 0}, 2}};
+  for (const int64_t shuffled : {int64_t{1} << 28, int64_t{200}}) {
+    const Batches batches(texts, 4, 3, false, shuffled);
+    ASSERT_EQ(batches.windows(), 150 + 2 * 199);  // (299 windows) / 2, rounded
+    for (int64_t epoch = 0; epoch < 3; ++epoch) {
+      std::map<int32_t, int> seen;
+      int64_t of_first = 0, early = 0;
+      for (int64_t i = 0; i < batches.windows(); ++i) {
+        const int32_t start = fill(batches, epoch * batches.windows() + i, 1, 4).ids[0];
+        ++seen[start];
+        of_first += start < 10000;
+        early += start < 10000 && i < batches.windows() / 2;
+      }
+      EXPECT_EQ(of_first, 150);
+      EXPECT_NEAR(static_cast<double>(early), 75, 25);
+      EXPECT_EQ(seen.size(), 150u + 199u);
+      for (const auto& [start, times] : seen) EXPECT_EQ(times, start < 10000 ? 1 : 2);
+    }
+  }
+  EXPECT_EQ(fill(Batches(texts, 4, 3), 0, 40, 4).ids, fill(Batches(texts, 4, 3), 0, 40, 4).ids);
+  expect_error(ErrorKind::InvalidArgument, {"an epoch contains no text"},
+               [&] { Batches({{small.span(), 0.001}}, 4, 3); });
+}
+
+TEST(ValidationBatches, CoverTheEndsOfAllTexts) {
+  const Numbers one(41), none(3), other(21);
+  const TextMixture texts = {{one.span(), 5}, {none.span(), 1}, {other.span(), 0.1}};
+  const ValidationBatches batches(texts, 10, 100);
+  ASSERT_EQ(batches.windows(), 4 + 0 + 2);
+  const Batch all = fill(batches, 0, 6, 10);
+  Ids starts;
+  for (size_t i = 0; i < 6; ++i) starts.push_back(all.ids[i * 10]);
+  EXPECT_EQ(starts, (Ids{0, 10, 20, 30, 0, 10}));
 }
 
 TEST(ValidationBatches, CoverTheHeldOutPartEvenly) {
   const Numbers numbers(101);
-  const ValidationBatches few(numbers.span(), 10, 4);
+  const ValidationBatches few(numbers.text(), 10, 4);
   ASSERT_EQ(few.windows(), 4);
   const Batch batch = fill(few, 0, 4, 10);
   EXPECT_EQ((Ids{batch.ids[0], batch.ids[10], batch.ids[20], batch.ids[30]}), (Ids{0, 20, 50, 70}));
   EXPECT_EQ(batch.targets[39], 80);
 
-  const ValidationBatches all(numbers.span(), 10, 1000);
+  const ValidationBatches all(numbers.text(), 10, 1000);
   ASSERT_EQ(all.windows(), 10);
   const Batch whole = fill(all, 0, 10, 10);
   EXPECT_EQ(whole.targets.back(), 100);

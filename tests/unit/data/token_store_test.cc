@@ -107,6 +107,53 @@ TEST_F(TokenStoreTest, ReusesAMatchingCacheFile) {
   EXPECT_EQ(list_files(folder_ / "cache"), std::vector<std::string>{"tokens.bin"});
 }
 
+TEST_F(TokenStoreTest, KeepsATemporaryFileWhereNothingIsWritten) {
+  Corpus corpus({write("a.txt", "abcabcabcabc")});
+  const text::Tokenizer tokenizer = train_character_tokenizer(corpus);
+  const TokenStore memory(corpus, tokenizer, {});
+  TokenStoreOptions options = cached();
+  options.writes = false;
+  const TokenStore store(corpus, tokenizer, options),
+      other(corpus, tokenizer, {.in_memory_bytes = 0});
+  EXPECT_FALSE(is_folder(folder_ / "cache"));
+  for (const TokenStore* each : {&store, &other}) {
+    EXPECT_NE(each->training().file, nullptr);
+    EXPECT_EQ(ids_of(each->training()), ids_of(memory.training()));
+    EXPECT_EQ(ids_of(each->validation()), ids_of(memory.validation()));
+  }
+}
+
+// Each part of a mixture is divided by itself, wherever the ids are.
+TEST_F(TokenStoreTest, HoldsOutTheEndOfEachPart) {
+  const std::vector<std::filesystem::path> paths = {write("a.txt", "abcabcabcé"),
+                                                    write("b.txt", "ccccé")};
+  Corpus corpus(paths, {1, 0.5}), other(paths, {1, 2}), plain(paths);
+  const text::Tokenizer tokenizer = train_character_tokenizer(plain);
+  EXPECT_EQ(corpus.weights(), (std::vector<double>{1, 0.5}));
+  EXPECT_EQ(plain.weights(), (std::vector<double>{1}));
+  EXPECT_EQ(Corpus(paths, {1, 1}).hash(), plain.hash());
+  TokenStoreOptions options = cached();
+  options.validation = 0.2;
+  const TokenStore memory(corpus, tokenizer, {.validation = 0.2}), file(corpus, tokenizer, options),
+      again(corpus, tokenizer, options);
+  EXPECT_FALSE(file.reused());
+  EXPECT_TRUE(again.reused());
+  EXPECT_FALSE(TokenStore(other, tokenizer, options).reused());  // its weights are in its hash
+  for (const TokenStore* store : {&memory, &file, &again}) {
+    ASSERT_EQ(store->parts().size(), 2u);
+    const auto& [first, first_held_out] = store->parts()[0];
+    const auto& [second, second_held_out] = store->parts()[1];
+    EXPECT_EQ(tokenizer.decode(ids_of(first)), "abcabcab");
+    EXPECT_EQ(tokenizer.decode(ids_of(first_held_out)), "cé");
+    EXPECT_EQ(tokenizer.decode(ids_of(second)), "<|endoftext|>ccc");
+    EXPECT_EQ(tokenizer.decode(ids_of(second_held_out)), "cé");
+    EXPECT_EQ(first.bytes, 8);
+    EXPECT_EQ(first_held_out.bytes, 3);
+    EXPECT_EQ(second.bytes, 3);
+    EXPECT_EQ(second_held_out.bytes, 3);
+  }
+}
+
 TEST_F(TokenStoreTest, RebuildsAMismatchedCacheFile) {
   Corpus corpus({write("a.txt", "abcabcabcabc")}), other({write("b.txt", "abcabcabcabd")});
   const text::Tokenizer tokenizer = train_character_tokenizer(corpus),
@@ -129,7 +176,7 @@ TEST_F(TokenStoreTest, RebuildsADamagedCacheFile) {
   const text::Tokenizer tokenizer = train_character_tokenizer(corpus);
   const TokenStore built(corpus, tokenizer, cached());
   const std::string good = read_file(cache_file());
-  ASSERT_EQ(good.size(), 12 * 2 + 88u);
+  ASSERT_EQ(good.size(), 12 * 2 + 32 + 64u);
   std::vector<std::string> damaged = {"", "x", good.substr(1), good.substr(0, good.size() - 1),
                                       good + "x"};
   // Flips a bit in the ids and in each field of the footer.

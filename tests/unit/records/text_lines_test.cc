@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/files.h"
+#include "support/compressed.h"
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
 
@@ -42,6 +43,27 @@ TEST_F(TextFile, MayHaveLongLines) {
   EXPECT_EQ(all_lines(file("a", wide + "\nb\n")), (Texts{wide, "b"}));
 }
 
+TEST_F(TextFile, MayBeCompressed) {
+  const std::string text = "\xEF\xBB\xBFone\r\n" + std::string(3 << 20, 'x') + "\nä\n";
+  for (const std::string& bytes : {gzip(text), zstandard(text)}) {
+    EXPECT_EQ(all_lines(file("a", bytes)), (Texts{"one", std::string(3 << 20, 'x'), "ä"}));
+    EXPECT_EQ(read_text(file("a", bytes)), text.substr(3));
+  }
+  expect_error(ErrorKind::BadFile, {"a: too large; expected at most 1000 bytes"},
+               [&] { read_text(file("a", zstandard(text)), 1000); });
+  EXPECT_EQ(without_compression("a.jsonl.gz"), "a.jsonl");
+  EXPECT_EQ(without_compression("a.txt.zst"), "a.txt");
+  EXPECT_EQ(without_compression("a.gz.txt"), "a.gz.txt");
+}
+
+// A few bytes may stand for gigabytes.
+TEST_F(TextFile, OfOneLineThatIsTooLongIsRefusedBeforeItIsHeld) {
+  const std::string bytes = zstandard(std::string(200 << 20, 'x'));
+  EXPECT_LT(bytes.size(), 100000u);
+  expect_error(ErrorKind::BadFile, {"a:1: the line is too long; expected at most 67108864 bytes"},
+               [&] { all_lines(file("a", bytes)); });
+}
+
 TEST_F(TextFile, IsReadWholeWithoutItsMark) {
   EXPECT_EQ(read_text(file("a", "\xEF\xBB\xBFä\r\nb")), "ä\r\nb");
   expect_error(ErrorKind::BadFile, {"a: too large; expected at most 3 bytes"},
@@ -61,7 +83,7 @@ TEST_F(TextFile, ThatIsNoTextIsRefusedByPosition) {
                       4),
           ": is UTF-16");
   refused(std::string("\xFE\xFF\0a", 4), ": is UTF-16");
-  refused("\x1F\x8B\b", ": is compressed by gzip");
+  refused("\x1F\x8B\b", ": ends within its compressed data (byte 4)");
 }
 
 TEST(Blank, IsWhiteSpaceOfAnyKind) {
