@@ -332,7 +332,7 @@ Job prepare(const model::Spec& given, TrainOptions options, bool read_only, cons
   beginning.new_head = shape(spec, *task, tokenizer, origin, options.from, say);
   if (options.from.empty()) origin = task->origin(spec, tokenizer);
   if (const auto labels = task->labels(); !labels.empty()) origin.labels = labels;
-  origin.problem = task->problem();
+  origin.problem = task->problem(), origin.shard_bytes = options.shard_size;
   job.family = &model::family_to_save(spec, origin);
   check_field(options.lora.rank == 0 || job.family == origin.family, "lora",
               "the format of {} has no names for the new head; expected `labels` of another model",
