@@ -73,6 +73,7 @@ const Spellings& train_spellings() {
        .section = "Evaluation, samples and snapshots"},
       {"save_every", {"--save-steps", "--save-freq"}},
       {"keep", {"--save-total-limit"}},
+      {"shard_size", {"--max-shard-size"}, "", "SIZE"},
       {.field = "precision",
        .aliases = {"--precision"},
        .name = "--dtype",

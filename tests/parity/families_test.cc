@@ -94,7 +94,14 @@ constexpr const char* kMoreFixtures[] = {"models2/albert",
                                          "models3/umt5",
                                          "models2/mbart",
                                          "models2/m2m_100",
-                                         "models2/pegasus"};
+                                         "models2/pegasus",
+                                         "models2/blenderbot",
+                                         "models2/glm4_moe",
+                                         "models3/minimax_m2",
+                                         "models3/flex_olmo",
+                                         "models3/apertus",
+                                         "models3/bitnet",
+                                         "models3/phimoe"};
 
 // Returns whether a fixture has the outputs of a pass (some have sentence vectors or other
 // results).

@@ -139,6 +139,17 @@ void put_parts_of_families(const Put& put) {
     d.position.rotary.query_growth = 0.4f;
     d.position.rotary.original_context = 2;
   });
+  put("gains of each head, norms inside the sublayers", [](model::Spec&, model::StackSpec& d) {
+    d.attention.norm = model::QueryKeyNorm::each;
+    d.attention.kv_heads = 1;
+    d.attention.heads_norm = d.ffn.inner_norm = true;
+    d.ffn.gated = true;
+  });
+  put("xielu, a norm before the positions", [](model::Spec&, model::StackSpec& d) {
+    d.ffn.xielu = true;
+    d.ffn.inner_norm = true;
+    d.embedding_norm = d.norm_before_positions = true;
+  });
   put("a position bias of each layer", [](model::Spec&, model::StackSpec& d) {
     d.position = {.kind = model::PositionKind::none,
                   .bias = model::DistanceBias::relative,
@@ -167,6 +178,11 @@ void put_experts_and_scales(const Put& put) {
                          .groups_chosen = 2,
                          .shared = 2};
       });
+  put("a sparse mixer", [](model::Spec&, model::StackSpec& d) {
+    d.ffn.width = 5;
+    d.ffn.experts = {
+        .count = 4, .score = model::ExpertScore::sparse_mixer, .tolerance = 0.4f, .scale = 1.5f};
+  });
   put("layers with the same weights", [](model::Spec& s, model::StackSpec& d) {
     d.layer_groups = 1;
     s.dropout.residual = 0.2f;

@@ -80,6 +80,18 @@ class Documents(unittest.TestCase):
                 for declared in re.findall(r"^(?:struct|class|enum class) \w+.*$", header.read_text(encoding="utf-8"), re.MULTILINE):
                     self.assertIn(f"\n{declared}\n", page)
 
+    def test_the_page_of_families_has_a_complete_row_for_each(self):
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([sys.executable, ROOT / "tools/docs/write_families.py", folder], check=True)
+            rows = re.findall(r"^\| `([^`]+)` \| (.*) \|$", pathlib.Path(folder, "families.md").read_text(encoding="utf-8"), re.MULTILINE)
+            pathlib.Path(folder, "config.json").write_text('{"model_type": "unknown"}', encoding="utf-8")
+            known = re.search(r"expected one of ([^;]+)", fovea("plan", folder).stderr.decode())[1].split(", ")
+        self.assertEqual([name for name, _ in rows], [name for name in known if name != "fovea"])
+        for name, cells in rows:
+            kind, heads, gguf, layers, _ = cells.split(" | ")
+            self.assertNotEqual(heads, "-", name)
+            self.assertTrue(layers != "-" or kind == "recurrent network", name)
+
     def test_commands_are_listed_as_the_help_groups_them(self):
         page = (ROOT / "docs/commands/README.md").read_text(encoding="utf-8")
         listed = re.findall(r"^(?:## (.*)|- \[(\w+)\]\(\2\.md\): (.*))$", page.split("\n## Common")[0], re.MULTILINE)

@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 
+import write_families
 import write_fields
 import write_headers
 import write_options
@@ -23,7 +24,7 @@ DOCS = ROOT / "docs"
 TEXTS = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md", "SECURITY.md": "security.md"}
 CONTENTS = ("README.md", "course.md", "core.md", "commands/README.md", "headers/README.md")
 # Pages that are written here, by the section of docs/README.md to which they belong.
-WRITTEN = {"Reference": ["request-fields.md", "headers/index.md", "examples.md", "Index <genindex>"]}
+WRITTEN = {"Reference": ["families.md", "request-fields.md", "headers/index.md", "examples.md", "Index <genindex>"]}
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s#]*)(#[^)\s]*)?\)")
 FENCED = re.compile(r"^(```+)(\w*)[^\n]*\n(.*?)^\1$", re.DOTALL | re.MULTILINE)
 ITEM = re.compile(r"^(?:-|\d+\.) .*?\]\(([^)\s#:]+\.md)\)", re.MULTILINE)
@@ -123,6 +124,7 @@ def stage(folder):
     (folder / "headers").mkdir()
     write_options.write(folder / "commands")
     write_headers.write(folder / "headers")
+    (folder / "families.md").write_text(write_families.page(), encoding="utf-8")
     (folder / "request-fields.md").write_text(write_fields.page(), encoding="utf-8")
     (folder / "examples.md").write_text("".join(examples()), encoding="utf-8")
     for page in sorted(folder.rglob("*.md")):

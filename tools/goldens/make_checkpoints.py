@@ -6,12 +6,16 @@ model.safetensors and expected.safetensors: input_ids, attention_mask, labels, l
 second row with four padding tokens on the left) and greedy (the prompt and 24 tokens, with the end token ignored); of encoders, neither padded.* nor greedy, and of Gemma, which sees all tokens, no greedy.
 adamw.safetensors contains ten optimizer steps from gpt2_relu."""
 import json
+import os
 import sys
+
+os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")  # BitNet's roundings are compiled otherwise
 
 from harness import GOLDENS, copies, greedy, one_thread, remove, shaken, write_json, write_tensors
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
+from transformers.integrations.bitnet import AutoBitLinear
 from transformers import GPT2Config, GPT2LMHeadModel, Starcoder2Config, Starcoder2ForCausalLM
 
 SIZES = {"n_embd": 24, "n_layer": 2, "n_head": 3, "vocab_size": 37, "n_positions": 36, "n_inner": 40, "bos_token_id": 1, "eos_token_id": 2,
@@ -46,6 +50,9 @@ DECODER = {"hidden_size": 16, "intermediate_size": 20, "num_hidden_layers": 2, "
            "max_position_embeddings": 36, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
 GPT = {"n_embd": 16, "n_layer": 2, "n_head": 4, "vocab_size": 37, "n_positions": 36, "n_inner": 20, "bos_token_id": 1, "eos_token_id": 2,
        "pad_token_id": 0, "embd_pdrop": 0.0, "attn_pdrop": 0.0, "resid_pdrop": 0.0}
+PAIR = {"d_model": 16, "encoder_layers": 2, "decoder_layers": 2, "encoder_ffn_dim": 20, "decoder_ffn_dim": 20, "encoder_attention_heads": 4,
+        "decoder_attention_heads": 2, "vocab_size": 37, "max_position_embeddings": 36, "dropout": 0.0, "bos_token_id": 1, "eos_token_id": 2,
+        "pad_token_id": 0, "decoder_start_token_id": 1}
 FALCON = {"hidden_size": 16, "ffn_hidden_size": 20, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 37, "max_position_embeddings": 36,
           "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
 LOCAL = {"sliding_window": 5, "layer_types": ["sliding_attention", "full_attention"]}
@@ -72,6 +79,12 @@ DECODERS = {
     "nanochat": ("NanoChatForCausalLM", {}),
     "ernie4_5_moe": ("Ernie4_5_MoeForCausalLM", {"moe_num_experts": 3, "moe_k": 2, "moe_intermediate_size": 12, "moe_num_shared_experts": 1}),
     "qwen2_moe": ("Qwen2MoeForCausalLM", EXPERTS | {"num_experts": 3, "shared_expert_intermediate_size": 10}),
+    "cohere_plus": ("CohereForCausalLM", {"use_qk_norm": True}),
+    "apertus": ("ApertusForCausalLM", {}),
+    "bitnet": ("BitNetForCausalLM", {"attention_bias": True}),
+    "phimoe": ("PhimoeForCausalLM", {"num_local_experts": 4, "router_jitter_noise": 0.4, "lm_head_bias": True, "attention_bias": True}),
+    "glm4_moe": ("Glm4MoeForCausalLM", EXPERTS | {"n_routed_experts": 4, "n_shared_experts": 2, "routed_scaling_factor": 1.5, "head_dim": 8,
+                                                  "use_qk_norm": True}),
 }
 # The classes, sizes and seeds of others.
 OTHERS = {
@@ -80,6 +93,7 @@ OTHERS = {
     "deberta_v2": ("DebertaV2ForMaskedLM", {**DEBERTA, "max_relative_positions": 10, "position_buckets": 6, "pos_att_type": "p2c|c2p",
                                             "norm_rel_ebd": "layer_norm", "share_att_key": False}, 1008),
     "gemma3_bidirectional": ("Gemma3ForCausalLM", GEMMA3, 1009),
+    "blenderbot_small": ("BlenderbotSmallForConditionalGeneration", PAIR | {"scale_embedding": True}, 1200),
     **{name: (kind, options if "vocab_size" in options else DECODER | options, 1100 + number)
        for number, (name, (kind, options)) in enumerate(DECODERS.items())},
 }
@@ -97,6 +111,17 @@ STORED = {"gpt2_bf16": torch.bfloat16, "gpt2_fp16_shards": torch.float16}
 TOKENS, NEW, PADS = 11, 24, 4
 
 
+def make_ternary(model):
+    """Replaces the products of the layers by those that round the matrices and their inputs."""
+    for module in model.model.layers.modules():
+        for name, child in list(module.named_children()):
+            if isinstance(child, torch.nn.Linear):
+                ternary = AutoBitLinear(child.in_features, child.out_features, child.bias is not None, online_quant=True)
+                ternary.load_state_dict(child.state_dict())
+                setattr(module, name, ternary)
+    model.config.quantization_config = {"quant_method": "bitnet", "linear_class": "autobitlinear", "quantization_mode": "online"}
+
+
 def build(name, seed, options):
     torch.manual_seed(seed)
     if name == "starcoder2":
@@ -107,12 +132,28 @@ def build(name, seed, options):
     else:
         model = GPT2LMHeadModel(GPT2Config(**{**SIZES, **options}, attn_implementation="eager")).eval()
     shaken(model, 0.15)
+    if name == "bitnet":
+        make_ternary(model)
     if name == "roformer":  # sines and cosines, which are no weights
         model.roformer.encoder.embed_positions.weight.copy_(model.roformer.encoder.embed_positions.create_weight())
     return model
 
 
+def expected_of_pair(model):
+    ids, labels = torch.randint(3, SIZES["vocab_size"], (1, TOKENS)), torch.randint(3, SIZES["vocab_size"], (1, 7))
+    mask = torch.ones_like(ids)
+    out = model(input_ids=ids, attention_mask=mask, labels=labels, output_hidden_states=True, output_attentions=True)
+    out.loss.backward()
+    found = {"input_ids": ids, "attention_mask": mask, "labels": labels, "logits": out.logits, "loss": out.loss.reshape(1)}
+    for kind, key in (("encoder_hidden", "encoder_hidden_states"), ("decoder_hidden", "decoder_hidden_states"),
+                      ("encoder_attention", "encoder_attentions"), ("decoder_attention", "decoder_attentions"), ("cross_attention", "cross_attentions")):
+        found |= {f"{kind}.{i}": value for i, value in enumerate(out[key])}
+    return found | {f"grad.{name}": parameter.grad for name, parameter in model.named_parameters() if parameter.grad is not None}
+
+
 def expected(model):
+    if model.config.is_encoder_decoder:
+        return expected_of_pair(model)
     ids = torch.randint(3, SIZES["vocab_size"], (1, TOKENS))
     mask = torch.ones_like(ids)
     out = model(input_ids=ids, attention_mask=mask, labels=ids, output_hidden_states=True, output_attentions=True)

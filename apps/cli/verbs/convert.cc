@@ -64,6 +64,7 @@ class ConvertCommand : public Command {
                  .aliases = {"-q"},
                  .values = {"automatic|auto", "int8|q8|q8_0", "int4|q4|q4_0"}},
                 {"group", {"--group-size"}},
+                {"shard_size", {"--max-shard-size"}, "", "SIZE"},
                 {.field = "calibrate", .placeholder = "FILE"},
                 {.field = "imatrix", .placeholder = "FILE"},
                 {.field = "save_imatrix", .placeholder = "FILE"}});

@@ -36,6 +36,9 @@ struct ConvertOptions {
   // Writes only the embeddings of the tokens and the tokenizer: a sentence-transformers directory
   // in which the vector of a text is the mean of those of its tokens (StaticEmbedding).
   bool static_vectors = false;
+  // In a directory: bytes of a file of weights at most, unless one tensor has more. A larger model
+  // gets several files and their index.
+  uint64_t shard_size = 50'000'000'000;
   // Writes a directory of CTranslate2: a model of speech or of translation.
   bool ctranslate2 = false;
 };

@@ -95,8 +95,9 @@ struct NormSpec {
   float alpha = 0.5f;  // dyt: initial value of alpha
 };
 
-// The norm of queries and keys. head: of each head. all: over all heads.
-enum class QueryKeyNorm { none, head, all };
+// The norm of queries and keys. head: of each head. all: over all heads. each: of each head, with
+// gains of its own and no biases (Dehghani et al. 2023).
+enum class QueryKeyNorm { none, head, all, each };
 
 struct AttentionSpec {
   int64_t heads = 0;
@@ -112,6 +113,7 @@ struct AttentionSpec {
   bool output_bias = true;
   QueryKeyNorm norm = QueryKeyNorm::none;
   bool norm_rotated = false;  // the norm follows the rotation instead of preceding it
+  bool heads_norm = false;    // a norm over the outputs of all heads, before the output layer
   float scale = 0;            // scale of the scores; 0 = 1 / sqrt(head_width)
   float softcap = 0;          // scores s become softcap * tanh(s / softcap); 0 = off
   // The outputs of the heads are multiplied by the sigmoid of a gate (Qiu et al. 2025).
@@ -121,9 +123,10 @@ struct AttentionSpec {
   float value_residual = 0;
 };
 
-// How a router turns its logits into scores: a softmax over all experts, or a sigmoid of each logit
-// (DeepSeek-AI 2024, "DeepSeek-V3").
-enum class ExpertScore { softmax, sigmoid };
+// How a router turns its logits into scores: a softmax over all experts; a sigmoid of each logit
+// (DeepSeek-AI 2024, "DeepSeek-V3"); for one choice after the other, a softmax over the experts
+// whose logits are close to that of the best one (SparseMixer-v2, Liu et al. 2024, "GRIN").
+enum class ExpertScore { softmax, sigmoid, sparse_mixer };
 
 // Mixture of experts (Shazeer et al. 2017): a router selects `chosen` of `count` feed-forward
 // layers for each token.
@@ -135,6 +138,9 @@ struct ExpertsSpec {
   float balance = 0;                       // weight of the load-balancing loss (Fedus et al. 2021)
   std::vector<int64_t> dense_layers = {};  // indices of layers without experts
   ExpertScore score = ExpertScore::softmax;
+  // sparse_mixer: an expert is close to the best one if (best - logit) / max(|logit|, best) is at
+  // most twice this number.
+  float tolerance = 0.01f;
   // A number per expert, added to its score for the choice of experts only; not trained.
   bool selection_bias = false;
   float scale = 1;  // factor of the weights of the chosen experts
@@ -153,9 +159,11 @@ struct ExpertsSpec {
 struct FeedForwardSpec {
   bool present = true;  // false: layers consist of their mixer only
   Activation activation = Activation::gelu_tanh;
-  bool gated = false;  // down(f(gate(x)) * up(x)) instead of down(f(up(x)))
-  int64_t width = 0;   // 0 = 4 * width
-  bool bias = true;    // of down; of gate and up if inner_bias is also true
+  bool xielu = false;       // xIELU with learned numbers of each layer instead (Huang 2024, 4)
+  bool gated = false;       // down(f(gate(x)) * up(x)) instead of down(f(up(x)))
+  bool inner_norm = false;  // a norm on the input of down
+  int64_t width = 0;        // 0 = 4 * width
+  bool bias = true;         // of down; of gate and up if inner_bias is also true
   bool inner_bias = true;
   ExpertsSpec experts = {};
 };
@@ -215,7 +223,10 @@ struct StackSpec {
   bool parallel = false;        // y = x + attention(input_norm(x)) + ffn(input_norm(x))
   bool one_norm = false;        // parallel: both sublayers read the output of attention's norm
   bool embedding_norm = false;  // a norm on the embeddings
-  bool first_norm = true;       // the first layer's attention has an input norm
+  // It reads the embeddings of tokens and types, as if they had no scale, before positions are
+  // added.
+  bool norm_before_positions = false;
+  bool first_norm = true;  // the first layer's attention has an input norm
   bool final_norm = true;
   // Initial value of a learned factor of each element of a sublayer's output (LayerScale: Touvron
   // et al. 2021, "Going deeper with Image Transformers", eq. 4); 0 = no such factors.
@@ -227,6 +238,9 @@ struct StackSpec {
   // (DeepNorm's beta); 0 = 1, and 1 / sqrt(2 * layers) for projections into the residual stream.
   float init_scale = 0;
   bool zero_outputs = false;  // the projections into the residual stream begin at 0
+  // The products of the layers have matrices rounded to -1, 0 or 1 times the mean of their
+  // magnitudes, and inputs rounded to 8 bits (Ma et al. 2024, "The Era of 1-bit LLMs", 2).
+  bool ternary = false;
   // A decoder's tokens see only earlier ones. false, as in embedders made from decoders: without a
   // cache, they see all; with one, as in generation, the earlier ones.
   bool causal = true;

@@ -150,7 +150,9 @@ struct TrainOptions {
   // use them.
   std::string class_weights;
   Objective objective = Objective::automatic;
-  std::string out;   // output directory, for the model and the training state
+  std::string out;  // output directory, for the model and the training state
+  // Bytes of a file of the model's weights at most, unless one tensor has more.
+  uint64_t shard_size = 50'000'000'000;
   std::string from;  // directory of initial weights; empty = random weights
 
   // Number of optimiser steps; 0 = recommended: 2000, or for a model that exists 3 epochs, of

@@ -1,6 +1,7 @@
 // Functions of each element.
 
 #include <cmath>
+#include <limits>
 
 #include "base/error.h"
 #include "ops/common.h"
@@ -62,6 +63,31 @@ Tensor add(const Tensor& a, const Tensor& b) {
                   d.pass(a, dy);
                   d.pass(b, dy);
                 });
+}
+
+namespace {
+
+// Returns the number [1] once for each column of x.
+Tensor for_columns(const Tensor& number, const Tensor& x) {
+  const Tensor first = zeros({x.dim(-1)}, DType::i32).to(x.device());
+  return embedding(first, number.view({1, 1})).view({x.dim(-1)});
+}
+
+}  // namespace
+
+Tensor xielu(const Tensor& x, const Tensor& alpha_p, const Tensor& alpha_n, const Tensor& beta,
+             const Tensor& epsilon) {
+  for (const Tensor* number : {&alpha_p, &alpha_n, &beta, &epsilon})
+    check(number->shape() == Shape{1}, "xielu: a number is {}; expected [1]", number->shape());
+  const auto softplus = [](const Tensor& a) { return scale(log_sigmoid(scale(a, -1)), -1); };
+  const Tensor n = add(beta, softplus(alpha_n));
+  const float least = to_floats(epsilon)[0];
+  const float most = std::numeric_limits<float>::max();
+  const Tensor curve = subtract(shift(exp(clip(x, -most, least)), -1), clip(x, -most, 0));
+  const Tensor below = scale_columns(curve, for_columns(n, x));
+  const Tensor above =
+      scale_columns(activation(x, Activation::relu_squared), for_columns(softplus(alpha_p), x));
+  return add(add(above, below), scale_columns(x, for_columns(beta, x)));
 }
 
 Tensor subtract(const Tensor& a, const Tensor& b) {

@@ -1,6 +1,7 @@
 // Mixtures of experts.
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "base/error.h"
@@ -41,6 +42,52 @@ Routing route(const Tensor& logits, const RouteOptions& o, const Tensor& bias) {
     weights = o.normalise ? softmax(pick(logits, experts)) : pick(softmax(logits), experts);
   }
   return {o.scale == 1 ? weights : scale(weights, o.scale), experts};
+}
+
+namespace {
+
+// Returns 0 for the experts that share the softmax of each choice, -infinity for the others:
+// [R k, E].
+template <class Number>
+Tensor closeness(const Tensor& logits, const Tensor& experts, float tolerance) {
+  const int64_t R = logits.dim(0), E = logits.dim(1), k = experts.dim(1);
+  const HostValues<Number> values(logits);
+  const HostValues<int32_t> chosen(experts);
+  std::vector<Number> mask(static_cast<size_t>(R * k * E));
+  for (int64_t i = 0; i < R * k; ++i) {
+    const int64_t first = i / k * k;  // the row's first choice
+    const Number best = values[i / k * E + chosen[i]];
+    for (int64_t e = 0; e < E; ++e) {
+      const Number z = values[i / k * E + e];
+      bool close = !((best - z) / std::max(std::abs(z), best) > 2 * Number{tolerance});
+      for (int64_t j = first; j < i; ++j) close = close && chosen[j] != e;
+      if (!close) mask[static_cast<size_t>(i * E + e)] = -std::numeric_limits<Number>::infinity();
+    }
+  }
+  return tensor_from<Number>({R * k, E}, [&](int64_t i) { return mask[static_cast<size_t>(i)]; })
+      .to(logits.device());
+}
+
+}  // namespace
+
+Routing sparse_mixer(const Tensor& logits, int64_t chosen, float tolerance) {
+  check(logits.rank() == 2 && chosen > 0 && chosen <= logits.dim(1),
+        "sparse_mixer: {} choices of logits {}; expected [R, E] and 1 to E choices", chosen,
+        logits.shape());
+  const Rows rows = rows_of(logits);
+  const Tensor experts = empty({rows.count, chosen}, DType::i32, logits.device());
+  kernels(logits).choose_experts(experts, logits, {}, {.chosen = chosen}, rows);
+  const Tensor z = cast(logits, working_type(logits));
+  const Tensor mask = z.dtype() == DType::f64 ? closeness<double>(z.detach(), experts, tolerance)
+                                              : closeness<float>(z.detach(), experts, tolerance);
+  std::vector<int32_t> repeated;  // each row once for each choice
+  for (int64_t i = 0; i < rows.count * chosen; ++i)
+    repeated.push_back(static_cast<int32_t>(i / chosen));
+  const Tensor copies =
+      gather(tensor_of(repeated, {rows.count * chosen}).to(logits.device()), z);  // [R k, E]
+  const Tensor shares = softmax(add(copies, mask));
+  const Tensor weights = pick(shares, experts.view({rows.count * chosen, 1}));
+  return {weights.view(experts.shape()), experts};
 }
 
 Groups group_by_expert(const Tensor& experts, int64_t expert_count) {

@@ -167,6 +167,13 @@ Tensor causal_conv(const Tensor& x, const Tensor& weight, const Tensor& bias,
 Tensor causal_conv(const Tensor& x, const Tensor& weight, const Tensor& bias,
                    std::span<const ConvText> texts);
 
+// xIELU (Huang 2024, 4), elementwise, with p = softplus(alpha_p) and n = beta + softplus(alpha_n):
+//   y = p x^2 + beta x                              where x > 0,
+//   y = n (exp(min(x, epsilon)) - 1 - x) + beta x   elsewhere.
+// x [...]; alpha_p, alpha_n, beta, epsilon [1], of which the first two have gradients -> [...]
+Tensor xielu(const Tensor& x, const Tensor& alpha_p, const Tensor& alpha_n, const Tensor& beta,
+             const Tensor& epsilon);
+
 // Mixture of experts (Shazeer et al. 2017; Jiang et al. 2024). Letters: R rows, E experts, k
 // choices per row. For rows x [R, C], with one weight (and bias) per expert:
 //   auto [weights, experts] = route(logits, {.choice = {.chosen = k}});
@@ -192,6 +199,11 @@ struct RouteOptions {
 // i32 [R, k], in descending order of choice; of equal values, the lower expert (or group) comes
 // first (torch.topk does not define their order).
 Routing route(const Tensor& logits, const RouteOptions& options, const Tensor& bias = {});
+// SparseMixer-v2 (Liu et al. 2024, "GRIN", 3), without its samples: chooses the `chosen` experts of
+// each row of logits [R, E] with the largest logits. The weight of a choice is that of the softmax
+// over the experts that are not chosen yet and whose logits are close to the choice's, b: those
+// with (b - logit) / max(|logit|, b) <= 2 tolerance. Shapes and order as in route().
+Routing sparse_mixer(const Tensor& logits, int64_t chosen, float tolerance);
 
 struct Groups {
   Tensor rows, slots;

@@ -12,10 +12,12 @@
 namespace fovea::infer {
 
 BeamSearch::BeamSearch(const GenerationRules& rules, const GenerateOptions& options,
-                       const std::vector<int32_t>& prompt, const RequiredTexts* required)
+                       const std::vector<int32_t>& prompt, const RequiredTexts* required,
+                       const std::vector<int32_t>* source)
     : rules_(rules),
       options_(options),
       prompt_(prompt),
+      source_(source),
       required_(required),
       size_(options.beams / options.beam_groups),
       groups_(static_cast<size_t>(options.beam_groups)),
@@ -76,7 +78,7 @@ std::vector<BeamSearch::Continuation> BeamSearch::best_after(size_t source, cons
   std::vector<float> row(logits, logits + vocabulary);
   for (float& x : row) x -= all;
   const Hypothesis& before = running_[source];
-  restrain(row.data(), vocabulary, {rules_, options_, prompt_, before.counts}, before.ids);
+  restrain(row.data(), vocabulary, {rules_, options_, prompt_, before.counts, source_}, before.ids);
   RequiredTexts::Progress progress;
   if (required_ != nullptr) progress = required_->after(before.ids);
   require(progress, row.data(), vocabulary);

@@ -13,9 +13,11 @@ namespace fovea::infer {
 // length ^ penalty. With groups (GenerateOptions::beam_groups), each has its own hypotheses.
 class BeamSearch {
  public:
-  // The arguments must outlive the BeamSearch. `required` may be null.
+  // The arguments must outlive the BeamSearch. `required` and `source` (see Restraints) may be
+  // null.
   BeamSearch(const GenerationRules& rules, const GenerateOptions& options,
-             const std::vector<int32_t>& prompt, const RequiredTexts* required = nullptr);
+             const std::vector<int32_t>& prompt, const RequiredTexts* required = nullptr,
+             const std::vector<int32_t>* source = nullptr);
 
   struct Hypothesis {
     std::vector<int32_t> ids = {};  // generated tokens, including the end token
@@ -71,6 +73,7 @@ class BeamSearch {
   const GenerationRules& rules_;
   const GenerateOptions& options_;
   const std::vector<int32_t>& prompt_;
+  const std::vector<int32_t>* source_;
   const RequiredTexts* required_;
   int64_t size_;  // beams of a group
   std::vector<Group> groups_;

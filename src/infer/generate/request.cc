@@ -139,7 +139,7 @@ Request::Request(Task task, const model::Spec& spec, const GenerationRules& rule
                   "the model has no tokenizer; expected one that has");
       required_.emplace(options.required, *tokenizer, task_.whole_words);
     }
-    beams_.emplace(rules_, options, counted_, required_ ? &*required_ : nullptr);
+    beams_.emplace(rules_, options, counted_, required_ ? &*required_ : nullptr, &task_.prompt);
     found_.resize(1);
   }
 }
@@ -223,7 +223,7 @@ void Request::process_logits(size_t branch, const float* logits) {
 int32_t Request::choose(std::vector<float>& logits, const std::vector<int32_t>& generated,
                         TokenCounts& counts, Sampler& sampler) const {
   counts.follow(generated);
-  const Restraints restraints{rules_, task_.options, counted_, counts};
+  const Restraints restraints{rules_, task_.options, counted_, counts, &task_.prompt};
   restrain(logits.data(), std::ssize(logits), restraints, generated);
   const auto adjust = [&](Filter filter, float* row) {
     if (filter == Filter::penalties)

@@ -12,6 +12,8 @@ namespace {
 
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 
+constexpr int64_t kLongestNgram = int64_t{1} << 24;  // a limit above any text
+
 bool contains(const std::vector<int32_t>& ids, int32_t id) {
   return std::find(ids.begin(), ids.end(), id) != ids.end();
 }
@@ -55,14 +57,15 @@ void force(float* logits, int64_t vocabulary, int32_t id) {
   set(logits, vocabulary, id, 0);
 }
 
-// Forbids the tokens that would complete an n-gram that `seen` already contains.
-void forbid_ngrams(float* logits, const std::vector<int32_t>& seen, int64_t n) {
-  const int64_t size = std::ssize(seen), before = n - 1;
-  if (size < n) return;
+// Forbids the tokens that would complete, after `seen`, an n-gram of `text`.
+void forbid_ngrams(float* logits, int64_t vocabulary, const std::vector<int32_t>& seen,
+                   const std::vector<int32_t>& text, int64_t n) {
+  const int64_t before = n - 1;
+  if (std::ssize(seen) < before) return;
   const auto tail = seen.end() - before;
-  for (int64_t i = 0; i + n <= size; ++i) {
-    const auto begin = seen.begin() + i;
-    if (std::equal(tail, seen.end(), begin)) logits[*(begin + before)] = kNever;
+  for (int64_t i = 0; i + n <= std::ssize(text); ++i) {
+    const auto begin = text.begin() + i;
+    if (std::equal(tail, seen.end(), begin)) set(logits, vocabulary, *(begin + before), kNever);
   }
 }
 
@@ -121,6 +124,9 @@ GenerationRules rules_of(const model::Origin& origin, const std::vector<int32_t>
   rules.suppressed = ids_of(origin, "suppress_tokens");
   rules.suppressed_first = ids_of(origin, "begin_suppress_tokens");
   rules.stop = texts_of(origin, "stop_strings");
+  if (const auto* const n = value_under(origin, "encoder_no_repeat_ngram_size");
+      n && n->is_number_integer() && *n > 0 && *n <= kLongestNgram)
+    rules.source_ngram = n->get<int64_t>();
   const auto* const penalty = value_under(origin, "length_penalty");
   if (penalty && penalty->is_number()) rules.length_penalty = penalty->get<float>();
   rules.early_stopping = early_stopping_of(origin);
@@ -213,8 +219,12 @@ void restrain(float* logits, int64_t vocabulary, const Restraints& r,
     return force(logits, vocabulary, *r.rules.forced_last);
   for (const auto& [id, bias] : o.sampling.logit_bias) logits[id] += bias;
   if (!among_filters(o, "penalties")) penalise_tokens(logits, r);
-  if (o.sampling.no_repeat_ngram > 0)
-    forbid_ngrams(logits, seen_by(r, generated), o.sampling.no_repeat_ngram);
+  if (o.sampling.no_repeat_ngram > 0) {
+    const std::vector<int32_t> seen = seen_by(r, generated);
+    forbid_ngrams(logits, vocabulary, seen, seen, o.sampling.no_repeat_ngram);
+  }
+  if (r.rules.source_ngram > 0 && r.source != nullptr)
+    forbid_ngrams(logits, vocabulary, seen_by(r, generated), *r.source, r.rules.source_ngram);
   if (!among_filters(o, "dry")) penalise_dry(logits, vocabulary, r, generated);
   std::fill(logits + std::min(vocabulary, r.rules.tokens), logits + vocabulary, kNever);
   for (const int32_t id : r.rules.suppressed) set(logits, vocabulary, id, kNever);

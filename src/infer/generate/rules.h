@@ -24,6 +24,9 @@ struct GenerationRules {
   // Ids from here on are never generated: the number of tokens of the tokenizer, which may be
   // smaller than the model's vocabulary. The scheduler sets it.
   int64_t tokens = std::numeric_limits<int64_t>::max();
+  // encoder_no_repeat_ngram_size: no sequence of this many tokens of the prompt, or of the input of
+  // an encoder, is generated; 0 = off.
+  int64_t source_ngram = 0;
   float length_penalty = 1;  // length penalty of beam search
   EarlyStopping early_stopping = EarlyStopping::no;
 };
@@ -36,6 +39,7 @@ struct Restraints {
   const GenerateOptions& options;
   const std::vector<int32_t>& prompt;
   const TokenCounts& counts;
+  const std::vector<int32_t>* source = nullptr;  // of source_ngram
 };
 
 // Applies the rules to the logits [V] (or log-probabilities) of the token after `generated`: bias,

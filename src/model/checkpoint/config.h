@@ -55,6 +55,8 @@ class Config {
     // The width of a head in a family where a dynamic scaling with `alpha` is a larger theta; 0 =
     // the family has no alpha.
     int64_t alpha_width = 0;
+    // The factor of cos and sin of longrope is under short_mscale and long_mscale, which are equal.
+    bool mscales = false;
   };
   void rope(int64_t& context, RotarySpec& field, const RopeDefaults& defaults);
   // Reads or writes which layers have a window of `window` keys: layer_types, or the family's
@@ -85,7 +87,7 @@ class Config {
                            const std::string& expected) const;
 
   void read_rope(RotarySpec& field, const RopeDefaults& defaults);
-  void write_rope(const RotarySpec& field, bool by_layer_type);
+  void write_rope(const RotarySpec& field, const RopeDefaults& defaults);
   RotarySpec rope_from(const nlohmann::json& parameters, const std::string& key,
                        const RopeDefaults& defaults, float theta, float share);
 

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/math.h"
 #include "checkpoint/config.h"
 #include "fovea/core/excerpt.h"
@@ -106,7 +107,7 @@ bool raise_theta(RotarySpec& s, RopeNumbers& numbers, int64_t head_width) {
   return true;
 }
 
-nlohmann::ordered_json written_scaling(RotarySpec s, bool with_theta) {
+nlohmann::ordered_json written_scaling(RotarySpec s, bool with_theta, bool mscales = false) {
   nlohmann::ordered_json json;
   for (const auto& [name, scaling] : kScalings)
     if (scaling == s.scaling && !json.contains("rope_type")) json["rope_type"] = name;
@@ -121,6 +122,12 @@ nlohmann::ordered_json written_scaling(RotarySpec s, bool with_theta) {
   });
   if (s.scaling != RotaryScaling::linear && s.scaling != RotaryScaling::dynamic)
     json["original_max_position_embeddings"] = s.original_context;
+  if (s.scaling == RotaryScaling::longrope && mscales) {
+    if (s.attention_factor == 0)
+      fail(ErrorKind::Unsupported, "the factor of cos and sin is 0; expected that of the file");
+    json.erase("attention_factor");
+    json["short_mscale"] = json["long_mscale"] = short_number(s.attention_factor);
+  }
   if (s.scaling == RotaryScaling::longrope) {
     for (const float f : s.short_factors) json["short_factor"].push_back(short_number(f));
     for (const float f : s.long_factors) json["long_factor"].push_back(short_number(f));
@@ -162,6 +169,15 @@ RotarySpec Config::rope_from(const nlohmann::json& parameters, const std::string
     numbers("short_factor", s.short_factors);
     numbers("long_factor", s.long_factors);
   }
+  if (s.scaling == RotaryScaling::longrope && defaults.mscales) {
+    float long_texts = 0;
+    numbers("short_mscale", s.attention_factor);
+    numbers("long_mscale", long_texts);
+    if (s.attention_factor == 0 || long_texts != s.attention_factor)
+      fail(ErrorKind::Unsupported,
+           "{}: {}.long_mscale is {}; expected short_mscale, and both given", name_, key,
+           long_texts);
+  }
   if (s.scaling == RotaryScaling::yarn) {
     float mscale = 0, all = 0;
     numbers("mscale", mscale);
@@ -179,9 +195,9 @@ RotarySpec Config::rope_from(const nlohmann::json& parameters, const std::string
   return s;
 }
 
-void Config::write_rope(const RotarySpec& field, bool by_layer_type) {
-  const auto full = written_scaling(field, true);
-  if (by_layer_type) {
+void Config::write_rope(const RotarySpec& field, const RopeDefaults& defaults) {
+  const auto full = written_scaling(field, true, defaults.mscales);
+  if (defaults.by_layer_type) {
     RotarySpec sliding;
     sliding.theta = field.local_theta;
     return write("rope_parameters",
@@ -190,7 +206,8 @@ void Config::write_rope(const RotarySpec& field, bool by_layer_type) {
   write("rope_parameters", full);
   write("rope_theta", short_number(field.theta));
   if (field.share != 1) write("partial_rotary_factor", short_number(field.share));
-  if (field.scaling != RotaryScaling::none) write("rope_scaling", written_scaling(field, false));
+  if (field.scaling != RotaryScaling::none)
+    write("rope_scaling", written_scaling(field, false, defaults.mscales));
 }
 
 // In transformers, rope_theta and partial_rotary_factor of the file apply where rope_parameters
@@ -239,7 +256,7 @@ void Config::rope(int64_t& context, RotarySpec& field, const RopeDefaults& defau
   constexpr const char* kContext = "max_position_embeddings";
   if (!reading_) {
     write(kContext, field.scaling == RotaryScaling::dynamic ? field.original_context : context);
-    return write_rope(field, defaults.by_layer_type);
+    return write_rope(field, defaults);
   }
   read_rope(field, defaults);
   (*this)(kContext, context, defaults.context);

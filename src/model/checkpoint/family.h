@@ -34,6 +34,8 @@ struct Family {
   // True if a pass with labels lets the decoder read the last label first, which is the language of
   // the text, instead of one start token.
   bool starts_with_last_label = false;
+  // True if files may have layers after the last one, which predict further tokens and are ignored.
+  bool predicts_further = false;
 };
 
 // Returns the file's tensors for a model of this family, named by `names`; with `in_memory`, the

@@ -287,6 +287,7 @@ Shape shape_in_file(const FileTensor& tensor, const std::vector<Shape>& shapes) 
       break;
     case Stored::flattened: shape = {shape[1]}; break;
     case Stored::column: shape.push_back(1); break;
+    case Stored::scalar: shape = {}; break;
     case Stored::keyless: shape[0] += shapes.back()[0]; break;
     case Stored::convolution:
       if (shape.size() == 2) shape = {shape[0], shape[1] / n, n};

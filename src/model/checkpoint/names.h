@@ -14,13 +14,13 @@ namespace fovea::model {
 // layers. by_quarter: fused parts alternate quarter by quarter. batched: with a leading axis of 1.
 // convolution: [out, in / n, n], where n is the kernel width. column_convolution: [C, n] as [C, 1,
 // n]. image_convolution: [out, in / (n n), n, n]. stacked: all experts, with a leading axis for
-// them. flattened: [1, C] as [C]. column: [C] as [C, 1]. rotary_pairs: rows i and i + D / 2 of each
-// head, which RoPE rotates together, are stored as rows 2i and 2i + 1 (D: the width of a head).
-// transposed_parts: each part is stored as [in, out], one below the other. swapped_halves: rows i
-// and i + D / 2 of each head are exchanged, in a model that rotates backwards. one_plus: the file
-// has the factor 1 + w instead of the gain w. minus_exp: the file has -exp(x). keyless: biases of
-// queries, keys and values, or of keys and values, of which those of keys do not exist: the file
-// has zeros before the last part.
+// them. flattened: [1, C] as [C]. column: [C] as [C, 1]. scalar: [1] as []. rotary_pairs: rows i
+// and i + D / 2 of each head, which RoPE rotates together, are stored as rows 2i and 2i + 1 (D: the
+// width of a head). transposed_parts: each part is stored as [in, out], one below the other.
+// swapped_halves: rows i and i + D / 2 of each head are exchanged, in a model that rotates
+// backwards. one_plus: the file has the factor 1 + w instead of the gain w. minus_exp: the file has
+// -exp(x). keyless: biases of queries, keys and values, or of keys and values, of which those of
+// keys do not exist: the file has zeros before the last part.
 enum class Stored {
   plain,
   transposed,
@@ -35,6 +35,7 @@ enum class Stored {
   stacked,
   flattened,
   column,
+  scalar,
   rotary_pairs,
   swapped_halves,
   transposed_parts,

@@ -21,7 +21,10 @@ void cohere_common(Config& io, Spec& s, float theta) {
 
 void cohere_config(Config& io, Spec& s) {
   cohere_common(io, s, 500000);
-  io.only("use_qk_norm", false);
+  QueryKeyNorm& norm = s.decoder->attention.norm;
+  bool normed = norm == QueryKeyNorm::each;
+  io("use_qk_norm", normed, false);  // Command R+
+  norm = normed ? QueryKeyNorm::each : QueryKeyNorm::none;
   if (io.reading()) io.refuse_unknown({});
 }
 

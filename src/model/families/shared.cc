@@ -90,7 +90,8 @@ void llama_sizes(Config& io, Spec& s, const LlamaDefaults& defaults) {
     io("intermediate_size", d.ffn.width, defaults.ffn_width);
   else
     io("intermediate_size", d.ffn.width);
-  io(defaults.activation_key, d.ffn.activation, defaults.activation);
+  if (defaults.activation_key != nullptr)
+    io(defaults.activation_key, d.ffn.activation, defaults.activation);
   io(defaults.epsilon_key, d.norm.epsilon, defaults.epsilon);
   io("attention_dropout", s.dropout.attention, 0);
   io("tie_word_embeddings", s.head.tied, defaults.tied);
@@ -105,7 +106,8 @@ void llama_sizes(Config& io, Spec& s, const LlamaDefaults& defaults) {
            .by_layer_type = defaults.rope_by_layer_type,
            .original_context = defaults.original_context,
            .query_growth = defaults.query_growth,
-           .alpha_width = alpha_width});
+           .alpha_width = alpha_width,
+           .mscales = defaults.mscales});
 }
 
 Names layer_norm_biases() {
@@ -125,6 +127,36 @@ Names expert_names_in_memory() {
            "decoder.{i}.ffn.experts.{e}.{gate+up}.weight", Stored::stacked},
           {"model.layers.{i}.mlp.experts.down_proj", "decoder.{i}.ffn.experts.{e}.down.weight",
            Stored::stacked}};
+}
+
+void grouped_experts(Config& io, StackSpec& stack, const GroupedExperts& defaults) {
+  ExpertsSpec& e = stack.ffn.experts;
+  e.score = ExpertScore::sigmoid;
+  e.selection_bias = true;
+  if (defaults.count > 0)
+    io("n_routed_experts", e.count, defaults.count);
+  else
+    io("n_routed_experts", e.count);
+  io("num_experts_per_tok", e.chosen, defaults.chosen);
+  io("moe_intermediate_size", e.width, 1408);
+  if (io.reading() || e.shared > 0) io("n_shared_experts", e.shared, defaults.shared);
+  io("n_group", e.groups, 1);
+  io("topk_group", e.groups_chosen, 1);
+  io("norm_topk_prob", e.normalise, defaults.normalise);
+  io("routed_scaling_factor", e.scale, 1, 1e6f);
+  int64_t dense = std::ssize(e.dense_layers);
+  if (!io.reading()) return io.write("first_k_dense_replace", dense);
+  const nlohmann::json first = io.value("first_k_dense_replace");
+  dense = first.is_null() ? defaults.dense : 0;
+  if (!first.is_null() && first != 0) io("first_k_dense_replace", dense, 0);
+  for (int64_t i = 0; i < std::min(dense, stack.layers); ++i) e.dense_layers.push_back(i);
+}
+
+Names grouped_expert_names() {
+  return {{"model.layers.{i}.mlp.gate.e_score_correction_bias",
+           "decoder.{i}.ffn.router.selection_bias"},
+          {"model.layers.{i}.mlp.shared_experts.{gate,up,down}_proj.weight",
+           "decoder.{i}.ffn.shared.{gate,up,down}.weight"}};
 }
 
 void windows_of_pattern(Config& io, StackSpec& stack, int64_t period) {

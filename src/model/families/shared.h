@@ -37,7 +37,7 @@ struct LlamaDefaults {
   float theta = 10000;
   float epsilon = 1e-6f;
   const char* epsilon_key = "rms_norm_eps";
-  const char* activation_key = "hidden_act";
+  const char* activation_key = "hidden_act";  // null = the family reads it
   const char* activation = "silu";
   bool tied = false;
   bool rope_by_layer_type = false;
@@ -45,7 +45,8 @@ struct LlamaDefaults {
   int64_t kv_heads = 0, head_width = 0;  // 0 = as in AttentionSpec
   int64_t ffn_width = 0;                 // 0 = the key is required
   float rotary_share = 1;
-  bool query_growth = false, alpha = false;  // see Config::RopeDefaults
+  // See Config::RopeDefaults.
+  bool query_growth = false, alpha = false, mscales = false;
 };
 // Reads or writes the keys that LLaMA and similar families share.
 void llama_sizes(Config& io, Spec& s, const LlamaDefaults& defaults);
@@ -56,6 +57,17 @@ Names layer_norm_biases();
 // Returns the names of all tensors except those of feed-forward layers and of the layers' norms,
 // for families where these differ.
 Names llama_attention_names();
+
+// The defaults of experts with the router of DeepSeek-V3.
+struct GroupedExperts {
+  int64_t count = 0;  // 0 = the key is required
+  int64_t chosen = 8, shared = 0, dense = 0;
+  bool normalise = false;
+};
+// Reads or writes experts with the router of DeepSeek-V3: a sigmoid of each logit, a bias for the
+// choice, groups of experts, and layers without experts at the beginning.
+void grouped_experts(Config& io, StackSpec& stack, const GroupedExperts& defaults);
+Names grouped_expert_names();
 
 // Returns the names of the router and of the experts of a feed-forward layer, as most families call
 // them, and those of the experts in memory.

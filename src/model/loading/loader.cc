@@ -7,6 +7,7 @@
 #include "checkpoint/gguf_blocks.h"
 #include "checkpoint/gguf_weights.h"
 #include "checkpoint/weight_rows.h"
+#include "ops/ternary.h"
 #include "safetensors/safetensors.h"
 #include "transformer/pack.h"
 
@@ -57,6 +58,14 @@ std::string bias_beside(const std::string& name) {
   constexpr std::string_view kDecoder = "decoder.bias";
   if (!name.ends_with(kDecoder)) return "";
   return name.substr(0, name.size() - kDecoder.size()) + "bias";
+}
+
+// Returns a matrix of a ternary product, of any dtype of floats, as it is packed.
+Tensor rounded_ternary(const Tensor& value) {
+  const Tensor wide = value.dtype() == DType::f16   ? widen_halves(value)
+                      : value.dtype() == DType::f32 ? value
+                                                    : convert(value, DType::f32);
+  return round_ternary(wide).detach();
 }
 
 // The memory that must remain besides that of the weights.
@@ -147,6 +156,7 @@ WeightSizes Loader::sizes(Transformer& model) const {
 }
 
 void Loader::load(Transformer& model) {
+  if (model.spec.decoder) layers_ = model.spec.decoder->layers;
   if (loading_.weights == Weights::packed) {
     const WeightSizes all = sizes(model);
     fits_ = all.in_memory() + kReserve <= available_memory();
@@ -193,12 +203,23 @@ bool Loader::compute_sinusoids(const Spec& spec, const Item& item) const {
   return true;
 }
 
+// Returns whether the tensor is of a layer after the last one, in a family that has such.
+bool Loader::is_of_further_layer(const std::string& name) const {
+  const std::string layers = std::string(family_.prefix) + "layers.";
+  if (!family_.predicts_further || !name.starts_with(layers)) return false;
+  const std::string number =
+      name.substr(layers.size(), name.find('.', layers.size()) - layers.size());
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  return !number.empty() && number.size() < 6 && std::all_of(number.begin(), number.end(), digit) &&
+         std::stoll(number) >= layers_;
+}
+
 void Loader::report(std::vector<std::string>& warnings) const {
   std::vector<std::string> unknown;
   for (const StoredTensor& stored : file_.stored()) {
     if (used_.contains(stored.name) || is_buffer(family_, stored.name)) continue;
     if (loading_.new_head != nullptr || stored.name == passed_over_) continue;
-    if (used_.contains(decoder_bias_of(stored.name))) continue;
+    if (used_.contains(decoder_bias_of(stored.name)) || is_of_further_layer(stored.name)) continue;
     unknown.push_back(stored.name);
   }
   std::vector<std::string> wrong;
@@ -329,7 +350,8 @@ void Loader::load_full(const Spec& spec, const Item& item) {
   for (size_t i = 0; i < item.parts.size(); ++i) {
     Parameter& parameter = *item.parts[i];
     if (formats[i]) {
-      weights.push_back(packed_later(item, values[i], *formats[i]));
+      const Tensor rows = parameter.ternary ? rounded_ternary(values[i]) : values[i];
+      weights.push_back(packed_later(item, rows, *formats[i]));
       parameter.packed = weights.back();
       parameter.value = {};
     } else {
@@ -337,8 +359,9 @@ void Loader::load_full(const Spec& spec, const Item& item) {
       parameter.value = copies ? copy(values[i]) : values[i];
     }
   }
-  const bool mapped = std::all_of(values.begin(), values.end(),
-                                  [&](const Tensor& v) { return stored.contains(v); });
+  const bool mapped =
+      !item.parts[0]->ternary && std::all_of(values.begin(), values.end(),
+                                             [&](const Tensor& v) { return stored.contains(v); });
   // What is needed of a table was only counted: few of its rows are read again.
   if (loading_.weights == Weights::packed && (weights.empty() || !mapped)) file_.release(stored);
   if (!weights.empty()) queue(item, std::move(weights), mapped, counted);

@@ -74,6 +74,7 @@ class Loader {
   PackedWeight packed_later(const Item& item, const Tensor& value, WeightFormat format);
   void queue(const Item& item, std::vector<PackedWeight> weights, bool mapped, bool counted);
   void run_queue();
+  bool is_of_further_layer(const std::string& name) const;
   Tensor checked(const StoredTensor& stored);
   void warn_of_nonfinite(const StoredTensor& stored, int64_t bad, int64_t size);
 
@@ -84,8 +85,9 @@ class Loader {
   std::string folder_, passed_over_;
   std::set<std::string> used_, not_finite_;
   PackingQueue queue_;
-  size_t copied_ = 0;  // bytes of tensors in the queue that are not in the mapping
-  bool fits_ = true;   // the packed weights fit into memory
+  size_t copied_ = 0;   // bytes of tensors in the queue that are not in the mapping
+  bool fits_ = true;    // the packed weights fit into memory
+  int64_t layers_ = 0;  // of the decoder
   std::vector<std::string> missing_, misshapen_;
 };
 

@@ -29,6 +29,8 @@ struct Origin {
   std::optional<Quantization> quantization;      // unset: no tensor is saved quantised
   std::vector<std::string> labels;               // names of the outputs of a head; empty = unknown
   ProblemType problem = ProblemType::automatic;  // what they predict; automatic = unknown
+  // The bytes of a file of weights at most, unless one tensor has more: by default as transformers.
+  uint64_t shard_bytes = 50'000'000'000;
 
   void save_all_as(DType kind) {
     dtype = kind;
@@ -133,7 +135,8 @@ std::string generation_config_json(const Spec& spec, const Origin& origin,
 // Returns the origin's family if it can express the Spec, else the first family that can.
 const Family& family_to_save(const Spec& spec, const Origin& origin);
 
-// Writes the model's files, except the tokenizer, into an existing folder, each atomically.
+// Writes the model's files, except the tokenizer, into an existing folder: the weights (see
+// loading/shards.h) and the other files, each atomically.
 void save_model_files(const std::string& folder, Transformer& model, std::optional<int32_t> end_id,
                       const Origin& origin = {});
 

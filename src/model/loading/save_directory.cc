@@ -4,6 +4,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "loading/loading.h"
+#include "loading/shards.h"
 #include "safetensors/safetensors.h"
 #include "transformer/adapters.h"
 
@@ -92,6 +93,9 @@ std::string config_json(const Transformer& model, const Origin& origin,
                         : origin.dtype == DType::f16 ? "float16"
                                                      : "float32");
   nlohmann::ordered_json written = config.written();
+  if (origin.quantization && written.contains("quantization_config"))
+    fail(ErrorKind::Unsupported,
+         "model: its matrices are ternary, and are not quantised otherwise; expected full weights");
   if (origin.quantization) written["quantization_config"] = quantization_json(*origin.quantization);
   if (std::ssize(origin.labels) == spec.head.labels && spec.head.labels > 0)
     write_labels(origin.labels, written);
@@ -149,9 +153,10 @@ std::map<std::string, Tensor> in_dtype(std::map<std::string, Tensor> tensors, co
 void save_model_files(const std::string& folder, Transformer& model, std::optional<int32_t> end_id,
                       const Origin& origin) {
   const Family& family = family_to_save(model.spec, origin);
-  write_safetensors(
-      folder + "/model.safetensors",
-      in_dtype(checkpoint_tensors(model, family, origin.quantization.has_value()), origin, folder));
+  write_weights(
+      folder,
+      in_dtype(checkpoint_tensors(model, family, origin.quantization.has_value()), origin, folder),
+      origin.shard_bytes);
   write_file_atomically(folder + "/config.json", config_json(model, origin, end_id));
   write_file_atomically(folder + "/generation_config.json",
                         generation_config_json(model.spec, origin, end_id));

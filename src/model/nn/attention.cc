@@ -11,7 +11,14 @@ namespace {
 Norm norm_of(const StackSpec& stack, int64_t heads) {
   const int64_t D = stack.attention.head_width;
   const QueryKeyNorm kind = stack.attention.norm;
-  return Norm(stack.norm, kind == QueryKeyNorm::all ? heads * D : D, kind != QueryKeyNorm::none);
+  NormSpec norm = stack.norm;
+  if (kind == QueryKeyNorm::each) norm.gain = false;
+  return Norm(norm, kind == QueryKeyNorm::all ? heads * D : D, kind != QueryKeyNorm::none);
+}
+
+Parameter gains_of(const AttentionSpec& spec, int64_t heads) {
+  const bool own = spec.norm == QueryKeyNorm::each;
+  return {own ? Shape{heads, spec.head_width} : Shape{}, Role::gain, {}};
 }
 
 bool is_rotated(const StackSpec& stack, int64_t layer) {
@@ -31,6 +38,9 @@ Attention::Attention(const StackSpec& stack, int64_t width, int64_t layer_, Drop
       disentangled(stack.position.disentangled),
       query_norm(norm_of(stack, spec.heads)),
       key_norm(norm_of(stack, spec.kv_heads)),
+      heads_norm(stack.norm, spec.heads * spec.value_width, spec.heads_norm),
+      query_gains(gains_of(spec, spec.heads)),
+      key_gains(gains_of(spec, spec.kv_heads)),
       layer(layer_),
       window(window_of(spec, layer_)),
       across(across_),
@@ -66,15 +76,20 @@ double Attention::pair_flops(const StackSpec& stack) {
 }
 
 // projected [B, T, heads D] -> [B, T, heads, D], with queries and keys normalised and rotated
-Tensor Attention::heads_of(const Tensor& projected, const Norm& norm, int64_t heads,
-                           const Angles& angles, const LayerPass& pass) const {
+Tensor Attention::heads_of(const Tensor& projected, const Norm& norm, const Parameter& gains,
+                           int64_t heads, const Angles& angles, const LayerPass& pass) const {
   const int64_t B = projected.dim(0), T = projected.dim(1), D = projected.dim(2) / heads;
+  const auto normed = [&](const Tensor& y) {
+    const Tensor z = norm(y, y.dtype());
+    if (!gains.present()) return z;
+    return scale_columns(z.view(projected.shape()), gains.value.view({heads * D})).view(y.shape());
+  };
   Tensor y = spec.norm == QueryKeyNorm::all ? norm(projected, projected.dtype()) : projected;
   y = y.view({B, T, heads, D});
-  const bool by_head = spec.norm == QueryKeyNorm::head;
-  if (by_head && !spec.norm_rotated) y = norm(y, y.dtype());
+  const bool by_head = spec.norm == QueryKeyNorm::head || spec.norm == QueryKeyNorm::each;
+  if (by_head && !spec.norm_rotated) y = normed(y);
   if (angles.cosines) y = rotate(y, angles.cosines, angles.sines, pass.pairing);
-  return by_head && spec.norm_rotated ? norm(y, y.dtype()) : y;
+  return by_head && spec.norm_rotated ? normed(y) : y;
 }
 
 const Angles& Attention::key_angles(const LayerPass& pass) const {
@@ -88,18 +103,26 @@ const Angles& Attention::query_angles(const LayerPass& pass) const {
 
 Attention::KeysValues Attention::of_memory(const Tensor& memory, const LayerPass& pass) const {
   const auto [k, v] = all_of(memory, pass, key, value);
-  return {probed(pass, ProbePoint::What::key, heads_of(k, key_norm, spec.kv_heads, {}, pass)),
-          probed(pass, ProbePoint::What::value, heads_of(v, {}, spec.kv_heads, {}, pass))};
+  return {probed(pass, ProbePoint::What::key,
+                 heads_of(k, key_norm, key_gains, spec.kv_heads, {}, pass)),
+          probed(pass, ProbePoint::What::value, heads_of(v, {}, {}, spec.kv_heads, {}, pass))};
 }
 
 Tensor Attention::operator()(const Tensor& x, const LayerPass& pass, const Tensor& residual) const {
-  Tensor heads =
-      scaled_heads(across ? cross_attention(x, pass) : self_attention(x, pass), head_factors);
+  Tensor heads = normed_heads(
+      scaled_heads(across ? cross_attention(x, pass) : self_attention(x, pass), head_factors));
   if (spec.gated)
     heads = gated_activation(gate(x, pass).view(heads.shape()), heads, Activation::sigmoid);
   heads = probed(pass, ProbePoint::What::heads, heads);  // [B, T, H, D]
   const Tensor mixed = heads.view({x.dim(0), x.dim(1), spec.heads * spec.value_width});
   return added_to(residual, output, mixed, pass);  // [B, T, C]
+}
+
+// What the output layer reads.
+Tensor Attention::normed_heads(const Tensor& heads) const {
+  if (!heads_norm.present()) return heads;
+  const Shape rows{heads.dim(0), heads.dim(1), heads.dim(2) * heads.dim(3)};
+  return heads_norm(heads.view(rows), heads.dtype()).view(heads.shape());
 }
 
 Tensor Attention::probed(const LayerPass& pass, ProbePoint::What what, Tensor found) const {
@@ -122,13 +145,14 @@ PagedOptions Attention::paged(const KvCache& cache) const {
 
 Tensor Attention::self_attention(const Tensor& x, const LayerPass& pass) const {
   const auto [all_q, all_k, all_v] = all_of(x, pass, query, key, value);
-  const Tensor q = probed(pass, ProbePoint::What::query,  // [B, T, H, D]
-                          heads_of(all_q, query_norm, spec.heads, query_angles(pass), pass));
+  const Tensor q =
+      probed(pass, ProbePoint::What::query,  // [B, T, H, D]
+             heads_of(all_q, query_norm, query_gains, spec.heads, query_angles(pass), pass));
   const KeysValues kv = {
       probed(pass, ProbePoint::What::key,
-             heads_of(all_k, key_norm, spec.kv_heads, key_angles(pass), pass)),
+             heads_of(all_k, key_norm, key_gains, spec.kv_heads, key_angles(pass), pass)),
       probed(pass, ProbePoint::What::value,
-             with_first_values(heads_of(all_v, {}, spec.kv_heads, {}, pass), pass))};
+             with_first_values(heads_of(all_v, {}, {}, spec.kv_heads, {}, pass), pass))};
   if (pass.cache == nullptr) {
     AttentionOptions options;
     options.mask = masked(pass, spec, window);
@@ -173,7 +197,7 @@ Tensor Attention::with_first_values(const Tensor& values, const LayerPass& pass)
 
 Tensor Attention::cross_attention(const Tensor& x, const LayerPass& pass) const {
   const Tensor q = probed(pass, ProbePoint::What::query,
-                          heads_of(query(x, pass), query_norm, spec.heads, {}, pass));
+                          heads_of(query(x, pass), query_norm, query_gains, spec.heads, {}, pass));
   if (pass.cache == nullptr) {
     AttentionOptions options;
     options.mask.valid = pass.memory_valid;

@@ -18,7 +18,8 @@ struct Attention {
   Linear gate;  // of the outputs of the heads, if they are gated
   DisentangledSpec disentangled;
   Linear distance_query, distance_key;  // of the vectors of distances, unless `query` and `key` are
-  Norm query_norm, key_norm;
+  Norm query_norm, key_norm, heads_norm;
+  Parameter query_gains, key_gains;  // QueryKeyNorm::each: [H, D], [G, D]
   int64_t layer = 0, window = 0;
   bool across = false;
   bool rotates = true;     // queries and keys, if the stack has rotary positions
@@ -59,6 +60,9 @@ struct Attention {
     value.each(f, name + ".value");
     query_norm.each(f, name + ".query_norm");
     key_norm.each(f, name + ".key_norm");
+    visit(f, name + ".query_norm.weight", query_gains);
+    visit(f, name + ".key_norm.weight", key_gains);
+    heads_norm.each(f, name + ".heads_norm");
     gate.each(f, name + ".gate");
     output.each(f, name + ".output");
     distance_query.each(f, name + ".distance_query");
@@ -66,8 +70,9 @@ struct Attention {
   }
 
  private:
-  Tensor heads_of(const Tensor& projected, const Norm& norm, int64_t heads, const Angles& angles,
-                  const LayerPass& pass) const;
+  Tensor heads_of(const Tensor& projected, const Norm& norm, const Parameter& gains, int64_t heads,
+                  const Angles& angles, const LayerPass& pass) const;
+  Tensor normed_heads(const Tensor& heads) const;
   Tensor self_attention(const Tensor& x, const LayerPass& pass) const;
   Tensor cross_attention(const Tensor& x, const LayerPass& pass) const;
   Tensor terms_of_distances(const Tensor& q, const Tensor& k, const LayerPass& pass) const;

@@ -42,6 +42,12 @@ Tensor residual_sublayer(const Block& block, const Tensor& x, const Frame& frame
   return frame.norms.sum(sum, x.dtype());
 }
 
+// Marks the matrices of all products.
+struct TernaryMarks {
+  void linear(const std::string&, Linear& layer) const { layer.weight.ternary = true; }
+  void operator()(const std::string&, Parameter&) const {}
+};
+
 Dropout dropout_of(float probability, uint32_t first_substream, int64_t layer, Sublayer which) {
   Dropout drop;
   drop.probability = probability;
@@ -84,6 +90,8 @@ Block::Block(const StackSpec& spec, const DropoutSpec& dropout, int64_t width, i
     ffn = FeedForward(spec, width, layer);
     if (!spec.one_norm) ffn_norm = Norms(spec.norm, spec.placement, width);
   }
+  TernaryMarks marks;
+  if (spec.ternary) each(marks, "");
 }
 
 Tensor Block::scaled(const Tensor& y, const Parameter& factors) const {

@@ -71,6 +71,8 @@ FeedForward::FeedForward(const StackSpec& stack, int64_t width, int64_t layer_)
   const bool bias = stack.ffn.bias;
   if (is_dense(spec, layer)) {
     make(stack.ffn.width, bias, gate, up, down);
+    inner_norm = Norm(stack.norm, stack.ffn.width, stack.ffn.inner_norm);
+    xielu = Xielu(stack.ffn.xielu);
     return;
   }
   router = Linear(width, spec.count, false);
@@ -83,21 +85,28 @@ FeedForward::FeedForward(const StackSpec& stack, int64_t width, int64_t layer_)
   if (spec.shared_gate) shared_gate = Linear(width, 1, false);
 }
 
+Tensor FeedForward::activated_inner(const Tensor& x, const Tensor& factors) const {
+  const Tensor y = factors           ? gated_activation(x, factors, kind)
+                   : xielu.present() ? xielu(x)
+                                     : activation(x, kind);
+  return inner_norm.present() ? inner_norm(y, y.dtype()) : y;
+}
+
 Tensor FeedForward::projected(const Tensor& x, const Linear& g, const Linear& u, const Linear& d,
                               const Pass& pass, const Tensor& residual) const {
   using What = ProbePoint::What;
-  if (!gated && pass.probe == nullptr)
+  const bool plain = !gated && !xielu.present() && !inner_norm.present();
+  if (plain && pass.probe == nullptr)
     return added_to(residual, d, activated(u, x, kind, pass), pass);
   if (!gated) {
     const Tensor before =
         probed(pass, What::mlp_pre, layer, u(x, pass, pass.added_type(x.dtype())));
-    return added_to(residual, d, probed(pass, What::mlp_hidden, layer, activation(before, kind)),
+    return added_to(residual, d, probed(pass, What::mlp_hidden, layer, activated_inner(before)),
                     pass);
   }
   const auto [gates, factors] = all_of(x, pass, g, u);
   const Tensor before = probed(pass, What::mlp_pre, layer, gates);
-  const Tensor hidden =
-      probed(pass, What::mlp_hidden, layer, gated_activation(before, factors, kind));
+  const Tensor hidden = probed(pass, What::mlp_hidden, layer, activated_inner(before, factors));
   return added_to(residual, d, hidden, pass);
 }
 
@@ -112,11 +121,16 @@ Tensor FeedForward::router_logits(const Tensor& tokens) const {
 }
 
 Tensor FeedForward::router_scores(const Tensor& logits) const {
-  return spec.score == ExpertScore::softmax ? softmax(logits)
-                                            : activation(logits, Activation::sigmoid);
+  return spec.score == ExpertScore::sigmoid ? activation(logits, Activation::sigmoid)
+                                            : softmax(logits);
 }
 
 Routing FeedForward::routing(const Tensor& logits) const {
+  if (spec.score == ExpertScore::sparse_mixer) {
+    Routing mixed = sparse_mixer(logits, spec.chosen, spec.tolerance);
+    if (spec.scale != 1) mixed.weights = scale(mixed.weights, spec.scale);
+    return mixed;
+  }
   return route(logits,
                {.choice = {spec.chosen, spec.groups, spec.groups_chosen},
                 .normalise = spec.normalise,
@@ -190,7 +204,7 @@ Tensor FeedForward::mix(const Tensor& x, const Pass& pass) const {
   const Groups groups = group_by_expert(chosen, spec.count);
   if (pass.side_losses != nullptr && spec.balance > 0) {
     const Tensor scores = router_scores(logits);
-    const Tensor shares = spec.score == ExpertScore::softmax ? scores : divide_by_sum(scores);
+    const Tensor shares = spec.score == ExpertScore::sigmoid ? divide_by_sum(scores) : scores;
     pass.side_losses->push_back(scale(balance_loss(shares, chosen), spec.balance));
   }
 

@@ -3,10 +3,37 @@
 #include <vector>
 
 #include "fovea/model/spec.h"
+#include "nn/norm.h"
 #include "nn/packed_linear.h"
 #include "nn/pass.h"
 
 namespace fovea::model {
+
+// The numbers of xIELU: the learned slopes' logits, and two numbers that are not trained; see
+// xielu(). All are [1].
+struct Xielu {
+  Parameter alpha_p, alpha_n, beta, epsilon;
+
+  Xielu() = default;
+  explicit Xielu(bool present)
+      : alpha_p{present ? Shape{1} : Shape{}, Role::positive_slope, {}},
+        alpha_n{alpha_p.shape, Role::negative_slope, {}},
+        beta{alpha_p.shape, Role::linear_slope, {}},
+        epsilon{alpha_p.shape, Role::least_argument, {}} {}
+
+  bool present() const { return alpha_p.present(); }
+  Tensor operator()(const Tensor& x) const {
+    return fovea::xielu(x, alpha_p.value, alpha_n.value, beta.value, epsilon.value);
+  }
+
+  template <class Visitor>
+  void each(Visitor& f, const std::string& name) {
+    visit(f, name + ".alpha_p", alpha_p);
+    visit(f, name + ".alpha_n", alpha_n);
+    visit(f, name + ".beta", beta);
+    visit(f, name + ".epsilon", epsilon);
+  }
+};
 
 // y = down(f(up(x))), or gated: y = down(f(gate(x)) * up(x)) (Shazeer 2020); or a mixture of
 // experts, each of which is such a layer (Shazeer et al. 2017), plus the shared expert, which
@@ -14,6 +41,8 @@ namespace fovea::model {
 // x [B, T, C] -> [B, T, C]
 struct FeedForward {
   Linear gate, up, down;
+  Norm inner_norm;  // of the input of down
+  Xielu xielu;      // instead of `kind`
   ExpertsSpec spec;
   Linear router;             // [E, C]
   Parameter selection_bias;  // [E], added to the router's scores for the choice of experts only
@@ -52,6 +81,8 @@ struct FeedForward {
     gate.each(f, name + ".gate");
     up.each(f, name + ".up");
     down.each(f, name + ".down");
+    inner_norm.each(f, name + ".inner_norm");
+    xielu.each(f, name + ".xielu");
     router.each(f, name + ".router");
     visit(f, name + ".router.selection_bias", selection_bias);
     visit(f, name + ".sum_bias", sum_bias);
@@ -68,6 +99,8 @@ struct FeedForward {
     expert.up.each(f, name + ".up");
     expert.down.each(f, name + ".down");
   }
+  // f(x), or of gated layers f(x) * factors.
+  Tensor activated_inner(const Tensor& x, const Tensor& factors = {}) const;
   Tensor projected(const Tensor& x, const Linear& gate, const Linear& up, const Linear& down,
                    const Pass& pass, const Tensor& residual) const;
   Tensor by_expert(const Tensor& x, const Groups& groups, Linear Expert::* part,

@@ -11,7 +11,8 @@ namespace fovea::model {
 // Whether the layer is one product in the fast arithmetic of packed weights, without a probe.
 inline bool is_only_packed(const Linear& layer, const Pass& pass) {
   return layer.weight.packed && !layer.weight.packed.multiplies_exactly() &&
-         !layer.adapter.present() && layer.alternatives.empty() && pass.probe == nullptr;
+         !layer.weight.ternary && !layer.adapter.present() && layer.alternatives.empty() &&
+         pass.probe == nullptr;
 }
 
 // Whether x is only read by a product that rounds it to bf16, in inference.
@@ -42,8 +43,10 @@ inline Tensor added_to(const Tensor& residual, const Linear& layer, const Tensor
 template <class... Layers>
 std::array<Tensor, sizeof...(Layers)> all_of(const Tensor& x, const Pass& pass,
                                              const Layers&... layers) {
-  const auto fast = [](const PackedWeight& w) { return w && !w.multiplies_exactly(); };
-  if (!(fast(layers.weight.packed) && ...)) return {layers(x, pass)...};
+  const auto fast = [](const Parameter& w) {
+    return w.packed && !w.packed.multiplies_exactly() && !w.ternary;
+  };
+  if (!(fast(layers.weight) && ...)) return {layers(x, pass)...};
   (probe_product(pass, layers.weight, x), ...);
   const std::vector<Tensor> y =
       linear(x, {{layers.weight.packed, product_bias(layers)}...}, x.dtype());

@@ -9,7 +9,7 @@
 namespace fovea::model {
 
 // The kind of a parameter: determines its initialisation, whether weight decay applies, and whether
-// it is trained by default (sinusoids and selection biases are not).
+// it is trained by default; see is_trained().
 enum class Role {
   matrix,
   residual_matrix,
@@ -18,7 +18,11 @@ enum class Role {
   position_embedding,
   gain,
   gain_minus_one,
-  tanh_scale,   // alpha of DyT
+  tanh_scale,      // alpha of DyT
+  positive_slope,  // of xIELU
+  negative_slope,
+  linear_slope,
+  least_argument,
   layer_scale,  // factors of a sublayer's output
   convolution,  // of single columns over the last tokens
   decay_rate,   // of linear attention: the logarithms of the rates
@@ -40,6 +44,11 @@ inline bool decays(Role role) {
          role == Role::token_embedding || role == Role::adapter_down || role == Role::adapter_up;
 }
 
+inline bool is_trained(Role role) {
+  return role != Role::sinusoids && role != Role::selection_bias && role != Role::linear_slope &&
+         role != Role::least_argument;
+}
+
 // A parameter as its layer declares it; the shape is known before the elements exist. An empty
 // shape means that the layer has no such parameter. A task may change `trainable` before the
 // optimiser is created: whether an optimiser updates it and a snapshot stores it.
@@ -47,11 +56,13 @@ struct Parameter : nn::Parameter {
   Shape shape;
   Role role = Role::matrix;
   PackedWeight packed;  // instead of `value`, for inference or as frozen weights
+  // A matrix of a product that rounds it by round_ternary(), and its input by round_rows(). Packed
+  // weights are rounded already.
+  bool ternary = false;
 
   Parameter() = default;
   Parameter(const Shape& extents, Role kind, Tensor elements = {})
-      : nn::Parameter{std::move(elements), kind != Role::sinusoids && kind != Role::selection_bias,
-                      model::decays(kind)},
+      : nn::Parameter{std::move(elements), is_trained(kind), model::decays(kind)},
         shape(extents),
         role(kind) {}
 

@@ -12,7 +12,8 @@ Stack::Stack(const StackSpec& spec, const DropoutSpec& dropout, StackWidths widt
       layers(spec.layers),
       norm(spec.norm, widths.stream, spec.final_norm),
       decodes(kind != Kind::encoder),
-      causal(decodes && spec.causal) {
+      causal(decodes && spec.causal),
+      norm_before_positions(spec.norm_before_positions) {
   if (widths.embedding > 0) projection = Linear(widths.embedding, widths.stream, true);
   const uint32_t first_substream = decodes ? kDecoderSubstreams : kEncoderSubstreams;
   embedding_dropout.probability = dropout.embedding;
@@ -51,9 +52,10 @@ Tensor Stack::operator()(Tensor x, const Pass& given, const Tensor& given_positi
     pass.distances =
         dropout(pass.distances, pass.dropout_at(embedding_dropout.probability, kDistanceSubstream));
   x = probed(pass, ProbePoint::What::embedding, 0, std::move(x));
+  if (norm_before_positions) x = embedding_norm(x, x.dtype());
   x = positions.add_to(x, token_positions);
   if (image != nullptr) x = image->with_registers(x);
-  x = embedding_norm(x, x.dtype());
+  if (!norm_before_positions) x = embedding_norm(x, x.dtype());
   x = dropout(x, pass.dropout_at(embedding_dropout.probability, embedding_dropout.substream));
   if (projection.weight.present()) x = cast(projection(cast(x, pass.compute), pass), x.dtype());
   Tensor first;  // the values of the first attention layer

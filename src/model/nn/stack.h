@@ -26,6 +26,7 @@ struct Stack {
   Norm norm;
   Dropout embedding_dropout;
   bool decodes = false, causal = false;  // a decoder; tokens see only earlier ones
+  bool norm_before_positions = false;    // embedding_norm reads embeddings without positions
 
   Stack() = default;
   enum class Kind { encoder, decoder, decoder_across };

@@ -396,6 +396,9 @@ void visit(ConvertOptions& o, OptionVisitor& v) {
   v.text({"imatrix", "instead of a text: importance matrix of llama-imatrix, .gguf or .dat"},
          o.imatrix);
   v.text({"save_imatrix", "write the importance matrix to this .gguf file"}, o.save_imatrix);
+  v.bytes({"shard_size",
+           "size of a file of weights in a directory, beyond which there are several and an index"},
+          o.shard_size);
   v.boolean({"static_vectors",
              "write only the embeddings of the tokens, for mean word vectors: a directory of "
              "sentence-transformers with StaticEmbedding"},
@@ -447,6 +450,7 @@ Conversion convert_model(const std::string& from, const std::string& to,
         from);
   if (adapted) merge_and_pack(files, packing);
   if (!quantizes(options)) files.origin.quantization.reset();
+  files.origin.shard_bytes = options.shard_size;
   if (options.dtype == FileDType::fp32) files.origin.save_all_as(DType::f32);
   if (options.dtype == FileDType::bf16) files.origin.save_all_as(DType::bf16);
   if (options.dtype == FileDType::fp16) files.origin.save_all_as(DType::f16);

@@ -60,8 +60,9 @@ ModelFiles open_directory(const std::string& path, const Loading& given, bool tr
   }
   const Family *family = nullptr, *save_as = nullptr;
   std::shared_ptr<const TensorSource> tensors;
-  if (is_image_text_config(config)) {
-    if (loading.weights == Weights::owned && !trains_decoder)
+  const bool text_part = is_text_part_config(config);
+  if (text_part || is_image_text_config(config)) {
+    if (!text_part && loading.weights == Weights::owned && !trains_decoder)
       fail(ErrorKind::Unsupported,
            "{}: a model of texts with images is trained on chats only; expected a model of texts",
            path);
@@ -80,6 +81,10 @@ ModelFiles open_directory(const std::string& path, const Loading& given, bool tr
   }
   ModelFiles files = load_model(*family, config, config_path, tensors, loading, path);
   if (save_as != nullptr) files.origin.family = save_as;
+  if (text_part)
+    files.warnings.push_back(path +
+                             ": its encoder of images is not supported; only the model of "
+                             "texts is opened");
   if (const std::string generation = path + "/generation_config.json"; is_file(generation)) {
     files.origin.generation = read_json(generation);
     refuse_unknown_settings(files.origin.generation, generation, "generation_config.json", {});
@@ -96,7 +101,7 @@ Spec spec_in_directory(const std::string& path) {
   nlohmann::json config = config_in(config_path);
   static_cast<void>(take_quantization(config, config_path));  // it does not affect the Spec
   const TextConfig text =
-      is_image_text_config(config)
+      is_image_text_config(config) || is_text_part_config(config)
           ? text_config(config, path)
           : TextConfig{&family_named(get_string(config, "model_type", config_path), config_path),
                        std::move(config)};

@@ -1,5 +1,7 @@
 #include "open/image_text.h"
 
+#include <span>
+
 #include "base/error.h"
 #include "base/files.h"
 #include "base/folder_links.h"
@@ -19,6 +21,8 @@ struct ImageTextKind {
   const char* name;
   bool makes_tiles;  // Idefics3: tiles, and a connector that joins patches
   std::vector<Renaming> text, image, connector;
+  const char* text_type = "llama";  // the model_type of a text_config that names none
+  bool tied = false;                // whether the head is tied if the file does not say
 };
 
 const std::string kVisionModel = "vision_model.";
@@ -47,11 +51,23 @@ ImageTextKind idefics3(const char* name) {
 
 const ImageTextKind kImageTextKinds[] = {kLlava, idefics3("idefics3"), idefics3("smolvlm")};
 
-const ImageTextKind* image_text_kind(const Json& config) {
+// Kinds whose encoder of images fovea does not have; their decoder is opened alone.
+const ImageTextKind kTextParts[] = {{"mistral3", false, kLlava.text, {}, {}, "mistral", true}};
+
+const ImageTextKind* kind_among(std::span<const ImageTextKind> kinds, const Json& config) {
   if (!config.is_object() || !config.contains("vision_config")) return nullptr;
-  for (const ImageTextKind& kind : kImageTextKinds)
+  for (const ImageTextKind& kind : kinds)
     if (config.value("model_type", Json()) == kind.name) return &kind;
   return nullptr;
+}
+
+const ImageTextKind* image_text_kind(const Json& config) {
+  return kind_among(kImageTextKinds, config);
+}
+
+const ImageTextKind& kind_with_text(const Json& config) {
+  const ImageTextKind* const kind = image_text_kind(config);
+  return kind != nullptr ? *kind : *kind_among(kTextParts, config);
 }
 
 void set_defaults(Json& config, const Json& defaults) {
@@ -165,6 +181,7 @@ const Family& image_family(const Json& config, const std::string& file, const Im
 }  // namespace
 
 bool is_image_text_config(const Json& config) { return image_text_kind(config) != nullptr; }
+bool is_text_part_config(const Json& config) { return kind_among(kTextParts, config) != nullptr; }
 bool reads_images(const std::string& folder) {
   const std::string file = folder + "/config.json";
   return is_file(file) && is_image_text_config(read_json(file));
@@ -172,11 +189,12 @@ bool reads_images(const std::string& folder) {
 
 TextConfig text_config(const Json& config, const std::string& folder) {
   const std::string file = folder + "/config.json";
-  const ImageTextKind& kind = *image_text_kind(config);
+  const ImageTextKind& kind = kind_with_text(config);
   const Json own = config.value("text_config", Json());
-  const std::string type =
-      own.is_object() ? find_string(own, "model_type", file).value_or("llama") : "";
-  const Family& family = own.is_object() ? family_named(type, file) : llama;
+  const std::string type = own.is_object()
+                               ? find_string(own, "model_type", file).value_or(kind.text_type)
+                               : kind.text_type;
+  const Family& family = family_named(type, file);
   Json text = nested_config(config, "text_config", family, file);
   set_defaults(text, defaults_of(family));
   for (const char* name : kIgnored) text.erase(name);
@@ -186,7 +204,7 @@ TextConfig text_config(const Json& config, const std::string& folder) {
     text.erase(name);
   }
   // The key of the nested config counts in LLaVA only.
-  bool tied = find_bool(config, "tie_word_embeddings", file).value_or(false);
+  bool tied = find_bool(config, "tie_word_embeddings", file).value_or(kind.tied);
   if (!kind.makes_tiles) tied |= find_bool(own, "tie_word_embeddings", file).value_or(false);
   text["tie_word_embeddings"] = tied;
   return {&family, std::move(text)};
@@ -194,7 +212,7 @@ TextConfig text_config(const Json& config, const std::string& folder) {
 
 std::shared_ptr<const TensorSource> text_tensors(const Json& config, const std::string& folder) {
   return part_of(std::make_shared<SafeTensors>(SafeTensors::open_model(folder)),
-                 image_text_kind(config)->text);
+                 kind_with_text(config).text);
 }
 
 std::shared_ptr<ImageEncoder> open_image_encoder(const std::string& folder, const Spec& text,

@@ -15,6 +15,9 @@ namespace fovea::model {
 
 // Returns whether a config.json is that of such a model.
 bool is_image_text_config(const nlohmann::json& config);
+// Returns whether it is that of a model whose encoder of images fovea does not have, so that only
+// its decoder is opened.
+bool is_text_part_config(const nlohmann::json& config);
 
 // The decoder of such a folder, as the model of a family: its config, and its tensors.
 struct TextConfig {

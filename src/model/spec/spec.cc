@@ -52,8 +52,31 @@ void complete_groups(const std::string& name, ExpertsSpec& e) {
         name, e.groups);
 }
 
+// Each choice of a sparse mixer has a softmax of its own.
+void complete_mixer(const std::string& name, ExpertsSpec& e) {
+  if (e.score != ExpertScore::sparse_mixer) {
+    e.tolerance = ExpertsSpec().tolerance;
+    return;
+  }
+  e.normalise = true;  // it has no effect
+  check(
+      !e.selection_bias && e.groups == 1,
+      "spec: {}.ffn.experts.score is sparse_mixer with selection_bias or groups; expected neither",
+      name);
+}
+
+// What the layers of experts do not have.
+void check_inner(const std::string& name, const FeedForwardSpec& f) {
+  check(!f.xielu || (!f.gated && f.experts.count == 0),
+        "spec: {}.ffn.xielu is true with gated or experts; expected false", name);
+  check(!f.inner_norm || f.experts.count == 0,
+        "spec: {}.ffn.inner_norm is true with experts; expected false", name);
+}
+
 void complete_experts(const std::string& name, FeedForwardSpec& f, int64_t layers) {
   ExpertsSpec& e = f.experts;
+  check_inner(name, f);
+  if (f.xielu) f.activation = FeedForwardSpec().activation;  // it has no effect
   if (e.count == 0) {
     e = ExpertsSpec();  // the other fields have no effect
     return;
@@ -61,6 +84,7 @@ void complete_experts(const std::string& name, FeedForwardSpec& f, int64_t layer
   if (e.width == 0) e.width = f.width;
   complete_shared(e);
   complete_groups(name, e);
+  complete_mixer(name, e);
   check(e.chosen <= e.count, "spec: {}.ffn.experts.chosen is {}; expected at most {}, their number",
         name, e.chosen, e.count);
   std::sort(e.dense_layers.begin(), e.dense_layers.end());
@@ -283,6 +307,15 @@ void reset_attention(const Spec& whole, StackSpec& s) {
   s.position.bias = DistanceBias::none;
 }
 
+void check_products_and_norms(const std::string& name, StackSpec& s) {
+  if (!s.embedding_norm) s.norm_before_positions = false;  // it has no effect
+  check(!s.norm_before_positions || (s.norm.kind != NormKind::dyt && !s.norm.epsilon_outside),
+        "spec: {}.norm_before_positions is true with dyt or epsilon_outside; expected false", name);
+  check(!s.ternary || (s.mixers.empty() && s.ffn.experts.count == 0),
+        "spec: {}.ternary is true with experts or other mixers than attention; expected false",
+        name);
+}
+
 void complete(const std::string& name, const Spec& whole, StackSpec& s) {
   if (has_mixer(s, MixerKind::gated_delta)) begin_delta(whole, s);
   reset_attention(whole, s);
@@ -303,6 +336,8 @@ void complete(const std::string& name, const Spec& whole, StackSpec& s) {
     a.norm_rotated = false;
   check(a.norm != QueryKeyNorm::all || !a.norm_rotated,
         "spec: {}.attention.norm_rotated is true with norm all; expected false", name);
+  check(a.norm != QueryKeyNorm::each || (s.norm.kind != NormKind::dyt && !s.norm.unit_offset),
+        "spec: {}.attention.norm is each with dyt or unit_offset; expected another norm", name);
   if (s.ffn.width == 0) s.ffn.width = 4 * whole.width;
   complete_mixers(name, whole, s);
   complete_windows(name, s);
@@ -321,6 +356,7 @@ void complete(const std::string& name, const Spec& whole, StackSpec& s) {
         s.sublayer_scale);
   if (!s.ffn.present) s.ffn = {.present = false};  // the other fields have no effect
   if (!s.ffn.bias) s.ffn.inner_bias = true;        // it has no effect then
+  check_products_and_norms(name, s);
   check(s.residual || !s.zero_outputs,
         "spec: {}.zero_outputs without residual is a model whose output is 0; expected residual",
         name);

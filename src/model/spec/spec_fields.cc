@@ -131,10 +131,12 @@ void visit(AttentionSpec& a, OptionVisitor& v, const FieldScope& p) {
   v.boolean(p.field("output_bias", "attention_output_bias", "bias of attention's output"),
             a.output_bias);
   v.choice(p.field("norm", "query_key_norm", "norm of queries and keys"), a.norm,
-           {"none", "head", "all"});
+           {"none", "head", "all", "each"});
   v.boolean(p.field("norm_rotated", "query_key_norm_rotated",
                     "the norm of queries and keys follows their rotation"),
             a.norm_rotated);
+  v.boolean(p.field("heads_norm", "heads_norm", "norm over the outputs of all heads"),
+            a.heads_norm);
   v.number(p.field("scale", "attention_scale", "scale of the scores; 0 = 1 / sqrt(head width)"),
            a.scale, 0, kAnyFactor);
   v.number(p.field("softcap", "attention_softcap", "bound of the scores; 0 = none"), a.softcap, 0,
@@ -210,12 +212,16 @@ void visit(FeedForwardSpec& f, OptionVisitor& v, const FieldScope& p) {
   v.boolean(p.field("present", "ffn", "layers have a feed-forward part"), f.present);
   v.choice(p.field("activation", "activation", "activation of the feed-forward layers"),
            f.activation, activations());
+  v.boolean(p.field("xielu", "xielu", "xIELU with learned numbers instead of the activation"),
+            f.xielu);
   v.boolean(p.field("gated", "gated", "gated feed-forward layers (GEGLU, SwiGLU)"), f.gated);
   v.integer(p.field("width", "ffn_width", "width of the feed-forward layers; 0 = 4 x width"),
             f.width, 0, kMost);
   v.boolean(p.field("bias", "ffn_bias", "biases of the feed-forward layers"), f.bias);
   v.boolean(p.field("inner_bias", "ffn_inner_bias", "biases of gate and up, with ffn biases"),
             f.inner_bias);
+  v.boolean(p.field("inner_norm", "ffn_inner_norm", "norm on the hidden layer of the ffn"),
+            f.inner_norm);
   ExpertsSpec& e = f.experts;
   v.integer(p.field("experts.count", "experts", "experts of each layer; 0 = none"), e.count, 0,
             4096);
@@ -231,7 +237,10 @@ void visit(FeedForwardSpec& f, OptionVisitor& v, const FieldScope& p) {
   v.integers(p.field("experts.dense_layers", "dense_layers", "layers without experts"),
              e.dense_layers, 0, 4095);
   v.choice(p.field("experts.score", "experts_score", "how routers turn logits into scores"),
-           e.score, {"softmax", "sigmoid"});
+           e.score, {"softmax", "sigmoid", "sparse_mixer"});
+  v.number(p.field("experts.tolerance", "experts_tolerance",
+                   "sparse_mixer: half of the relative distance of a logit from the best one"),
+           e.tolerance, 0, 1);
   v.boolean(p.field("experts.selection_bias", "experts_selection_bias",
                     "routers add a bias to the scores for the choice of experts only"),
             e.selection_bias);
@@ -279,6 +288,9 @@ void visit(StackSpec& s, OptionVisitor& v, const FieldScope& p) {
             s.one_norm);
   v.boolean(p.field("embedding_norm", "embedding_norm", "norm on the embeddings"),
             s.embedding_norm);
+  v.boolean(p.field("norm_before_positions", "norm_before_positions",
+                    "positions are added after the norm on the embeddings"),
+            s.norm_before_positions);
   v.boolean(p.field("first_norm", "first_norm", "norm on the input of the first attention"),
             s.first_norm);
   v.boolean(p.field("final_norm", "final_norm", "norm after the last layer"), s.final_norm);
@@ -296,6 +308,9 @@ void visit(StackSpec& s, OptionVisitor& v, const FieldScope& p) {
            s.init_scale, 0, kAnyFactor);
   v.boolean(p.field("zero_outputs", "zero_outputs", "initial outputs of all sublayers are 0"),
             s.zero_outputs);
+  v.boolean(p.field("ternary", "ternary",
+                    "matrices of layers are rounded to -1, 0 or 1, and their inputs to 8 bits"),
+            s.ternary);
   if (p.prefix.empty())
     v.boolean(
         p.field("causal", "causal", "tokens see only earlier ones; false: for vectors of texts"),

@@ -1,5 +1,7 @@
 #include "transformer/pack.h"
 
+#include "ops/ternary.h"
+
 namespace fovea::model {
 
 std::optional<WeightFormat> packed_format(const Spec& spec, const std::string& name,
@@ -25,6 +27,7 @@ uint64_t weight_bytes(Transformer& model) {
 }
 
 void pack(Parameter& parameter, WeightFormat format, int64_t group) {
+  if (parameter.ternary) parameter.value = round_ternary(parameter.value).detach();
   parameter.packed = PackedWeight(parameter.value, format, group);
   parameter.value = {};
 }

@@ -29,6 +29,12 @@ Tensor with_vectors(const Tensor& x, const Tensor& vectors, const Tensor& rows) 
   return gather(indices.to(x.device()), all.view({R + N, C}));
 }
 
+// Returns the factor of token embeddings.
+float embedding_scale_of(const Spec& spec) {
+  const float root = spec.scaled_embedding ? std::sqrt(static_cast<float>(spec.width)) : 1.0f;
+  return root * spec.embedding_scale;
+}
+
 const StackSpec& last_stack(const Spec& s) { return s.decoder ? *s.decoder : *s.encoder; }
 
 }  // namespace
@@ -55,6 +61,10 @@ Transformer::Transformer(const Spec& s)
     decoder = Stack(*s.decoder, s.dropout, {s.width, 0}, s.context,
                     s.encoder ? Stack::Kind::decoder_across : Stack::Kind::decoder);
   }
+  // The scale of the embeddings is undone by a larger epsilon.
+  const float scale = embedding_scale_of(s);
+  for (Stack* stack : {&encoder, &decoder})
+    if (stack->norm_before_positions) stack->embedding_norm.spec.epsilon *= scale * scale;
 }
 
 const char* Transformer::head_name() const {
@@ -74,9 +84,7 @@ Tensor token_vectors(const Transformer& model, const Tensor& ids, const Paramete
   Tensor x = table.packed ? embedding(ids, table.packed)
                           : embedding(ids, table.value, model.spec.padding);  // [B, T, C]
   if (x.dtype() == DType::bf16) x = cast(x, DType::f32);  // a table that was not widened on load
-  const float root =
-      model.spec.scaled_embedding ? std::sqrt(static_cast<float>(model.spec.width)) : 1.0f;
-  const float factor = root * model.spec.embedding_scale;
+  const float factor = embedding_scale_of(model.spec);
   return factor == 1 ? x : scale(x, factor);
 }
 
@@ -192,6 +200,11 @@ void initialise(Parameter& p, const std::string& name, uint32_t number, const In
   switch (p.role) {
     case Role::gain: p.value = full(p.shape, 1); break;
     case Role::tanh_scale: p.value = full(p.shape, how.norm.alpha); break;
+    // Huang 2024: softplus(alpha_p) = 0.8 and beta + softplus(alpha_n) = 0.8.
+    case Role::positive_slope: p.value = full(p.shape, 0.20325542f); break;
+    case Role::negative_slope: p.value = full(p.shape, -1.0502257f); break;
+    case Role::linear_slope: p.value = full(p.shape, 0.5); break;
+    case Role::least_argument: p.value = full(p.shape, -1e-6f); break;
     case Role::layer_scale: p.value = full(p.shape, how.stack->layer_scale); break;
     case Role::convolution:  // the deviation of nn.Conv1d in PyTorch
       p.value =

@@ -227,6 +227,9 @@ void embedding_steps(Steps& steps, const Inspection::State& all, const WalkQuery
   if (model.type_embedding.present())
     add_part("type", {model.spec.token_types, C},
              embedding(zeros({1, 1}, DType::i32), model.type_embedding.value));
+  const bool before = run.stack->norm_before_positions;
+  if (before)
+    steps.add("embedding_norm", {T, C}, sum = run.stack->embedding_norm(sum, sum.dtype()));
   const model::Positions& positions = run.stack->positions;
   const model::PositionKind kind = positions.spec.kind;
   if (kind == model::PositionKind::learned || kind == model::PositionKind::sinusoidal) {
@@ -235,7 +238,7 @@ void embedding_steps(Steps& steps, const Inspection::State& all, const WalkQuery
   }
   const Tensor row = row_of(run.stream[0], query.token);
   const bool projects = run.stack->projection.weight.present();
-  if (run.stack->embedding_norm.present())
+  if (run.stack->embedding_norm.present() && !before)
     steps.add("embedding_norm", {T, C},
               projects ? run.stack->embedding_norm(sum, sum.dtype()) : row);
   if (projects) steps.add("projection", {T, model.spec.width}, row);

@@ -313,6 +313,9 @@ void visit_cadence(TrainOptions& o, OptionVisitor& v) {
   v.integer({"save_every", "steps between snapshots; 0 = only at the end"}, o.save_every, 0,
             kMostSteps);
   v.integer({"keep", "number of snapshots to keep"}, o.keep, 1, 1'000'000);
+  v.bytes({"shard_size",
+           "size of a file of the model's weights, beyond which there are several and an index"},
+          o.shard_size);
   v.boolean({"tensorboard", "also write event files of TensorBoard: curves, samples, weights"},
             o.tensorboard);
   v.boolean({"csv", "also write the numbers of the log to metrics.csv: step, metric, value"},

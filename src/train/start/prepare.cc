@@ -326,7 +326,7 @@ void set_origin(const TrainOptions& o, const ExamplesTask& task, const model::Sp
                 const text::Tokenizer& tokenizer, model::Origin& origin) {
   if (o.from.empty()) origin = task.origin(spec, tokenizer);
   if (const auto labels = task.labels(); !labels.empty()) origin.labels = labels;
-  origin.problem = task.problem();
+  origin.problem = task.problem(), origin.shard_bytes = o.shard_size;
 }
 
 }  // namespace

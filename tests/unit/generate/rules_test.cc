@@ -88,6 +88,22 @@ TEST(Rules, ForbidRepeatedNgrams) {
   EXPECT_EQ(restrained({1, 1, 1, 1}, options, {2}, {0}), (Floats{kNever, 1, kNever, 1}));
 }
 
+TEST(Rules, ForbidNgramsOfTheSource) {
+  GenerationRules rules;
+  rules.source_ngram = 2;
+  const Ids source = {1, 3, 0, 1, 2}, prompt = {0};
+  const auto after = [&](const Ids& generated) {
+    Floats logits(4, 1.0f);
+    TokenCounts counts({}, prompt);
+    counts.follow(generated);
+    restrain(logits.data(), 4, {rules, {}, prompt, counts, &source}, generated);
+    return logits;
+  };
+  EXPECT_EQ(after({}), (Floats{1, kNever, 1, 1}));        // 0 1
+  EXPECT_EQ(after({1}), (Floats{1, 1, kNever, kNever}));  // 1 3, 1 2
+  EXPECT_EQ(after({2}), (Floats{1, 1, 1, 1}));
+}
+
 TEST(Rules, AddTheBias) {
   GenerateOptions options;
   options.sampling.logit_bias = {{1, -2.5f}, {3, kNever}};
@@ -127,6 +143,7 @@ TEST(Rules, ComeFromTheCheckpoint) {
                        {"forced_bos_token_id", 8},
                        {"suppress_tokens", {1, 2}},
                        {"bad_words_ids", {{5}, {6, 7}}},
+                       {"encoder_no_repeat_ngram_size", 3},
                        {"do_sample", true},
                        {"temperature", 0.5},
                        {"top_p", "high"}};  // not a number: ignored
@@ -135,6 +152,7 @@ TEST(Rules, ComeFromTheCheckpoint) {
   EXPECT_EQ(rules.start, 7);
   EXPECT_EQ(rules.forced_first, 8);
   EXPECT_EQ(rules.forced_last, 9);
+  EXPECT_EQ(rules.source_ngram, 3);
   EXPECT_EQ(rules.suppressed, (Ids{1, 2, 5}));
   EXPECT_EQ(rules.suppressed_words, (std::vector<Ids>{{6, 7}}));
   const GenerateOptions options = defaults_of(origin, {});

@@ -86,6 +86,12 @@ void add_attentions(List& list) {
     d.attention.kv_heads = 1;
     d.norm.kind = NormKind::rms;
   });
+  list.decoder_with("gains of each head, norms of the heads' outputs and the hidden layer",
+                    [](Spec&, StackSpec& d) {
+                      d.attention.norm = QueryKeyNorm::each;
+                      d.attention.kv_heads = 1;
+                      d.attention.heads_norm = d.ffn.inner_norm = true;
+                    });
   list.encoder_with("window on both sides", [](Spec&, StackSpec& e) { e.attention.windows = {2}; });
   list.encoder_with("window and global tokens", [](Spec&, StackSpec& e) {
     e.attention.windows = {2, 3};
@@ -337,6 +343,11 @@ void add_experts(List& list) {
         e.ffn.experts = {
             .count = 3, .normalise = false, .balance = 0.1f, .dense_layers = {0}, .sum_bias = true};
       });
+  list.decoder_with("a sparse mixer", [](Spec&, StackSpec& d) {
+    d.ffn.experts = {
+        .count = 4, .balance = 0.1f, .score = ExpertScore::sparse_mixer, .tolerance = 0.4f};
+  });
+  list.decoder_with("xielu", [](Spec&, StackSpec& d) { d.ffn.xielu = true; });
   list.decoder_with("one of the experts", [](Spec&, StackSpec& d) {
     d.ffn.experts = {.count = 3, .chosen = 1, .normalise = false, .balance = 0.5f};
   });

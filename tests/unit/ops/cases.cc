@@ -126,6 +126,22 @@ void add_norms(std::vector<Case>& all) {
   }
 }
 
+void add_xielu(std::vector<Case>& all) {
+  for (const Shape& shape : kShapes) {
+    // Not within a step of 0 or epsilon, where the derivative has steps.
+    Tensor x = rounded(shape, 1, 2);
+    for (double& v : x.span<double>())
+      if (std::abs(v + 0.125) < 0.2) v += v > -0.125 ? 0.25 : -0.25;
+    const auto number = [](double value) { return full({1}, value, DType::f64); };
+    all.push_back({"xielu", describe(shape), {x, number(0.25), number(-1)}, [=](auto& in) {
+                     const auto fixed = [&](double value) {
+                       return convert(number(value), in[1].dtype());
+                     };
+                     return xielu(in[0], in[1], in[2], fixed(0.5), fixed(-0.25));
+                   }});
+  }
+}
+
 void add_elementwise(std::vector<Case>& all) {
   for (const Shape& shape : kShapes) {
     const std::string what = describe(shape);
@@ -559,6 +575,7 @@ std::vector<Case> cases() {
   add_embedding(all);
   add_norms(all);
   add_elementwise(all);
+  add_xielu(all);
   add_cross_entropy(all);
   add_kl_divergence(all);
   add_linear_cross_entropy(all);

@@ -53,6 +53,11 @@ void add_routers(std::vector<Case>& all) {
       options.choice.groups_chosen = 2;
       put(", in groups", {});
     }
+    // Differences of the logits are multiples of 1/8, and no ratio is that of the tolerance.
+    if (experts > 1 && k < experts)
+      all.push_back({"sparse_mixer", what, {logits}, [=](auto& in) {
+                       return sparse_mixer(in[0], k, 0.231f).weights;
+                     }});
     const Tensor chosen = some_experts(rows, k, experts);
     all.push_back({"pick", what, {logits}, [=](auto& in) { return pick(in[0], chosen); }});
     all.push_back({"pick", what + ", twice", {logits}, [=](auto& in) {

@@ -87,6 +87,15 @@ TEST(Route, ChoosesFromTheGroupsWithTheTwoBestExpertsByTheBias) {
             (std::vector<int32_t>{0, 2, 5}));
 }
 
+// Compares with sparsemixer() of transformers' Phi-3.5-MoE in evaluation. In the first row, only
+// the first two experts are close to the best one; without it, the second and the fourth.
+TEST(SparseMixer, MatchesTransformers) {
+  const Tensor logits = tensor_of({2, 1.5f, -1, 1.2f, -0.5f, -0.6f, -0.55f, -2}, {2, 4});
+  const auto [weights, experts] = sparse_mixer(logits, 2, 0.15f);
+  EXPECT_EQ(list(experts), (std::vector<int32_t>{0, 1, 0, 2}));
+  expect_near(weights, {0.6224593f, 0.5744425f, 0.3501319f, 0.5124974f});
+}
+
 TEST(GroupByExpert, SortsStably) {
   const Groups groups = group_by_expert(integers({3, 0, 0, 1, 3, 1}, {3, 2}), 5);
   EXPECT_EQ(list(groups.rows), (std::vector<int32_t>{0, 1, 1, 2, 0, 2}));

@@ -290,6 +290,15 @@ TEST(OpArguments, DynamicTanhRefusesMismatchedParameters) {
   refused({"dynamic_tanh", "bias is [1]"}, [&] { dynamic_tanh(x, one, row, one, DType::f32); });
 }
 
+TEST(OpArguments, XieluRefusesListsOfNumbers) {
+  const Tensor x = zeros({2, 3}), one = zeros({1});
+  refused({"xielu", "a number is [2]", "[1]"}, [&] { xielu(x, one, zeros({2}), one, one); });
+}
+
+TEST(OpArguments, SparseMixerRefusesMoreChoicesThanExperts) {
+  refused({"sparse_mixer", "4 choices", "[2, 3]"}, [] { sparse_mixer(zeros({2, 3}), 4, 0.1f); });
+}
+
 TEST(OpArguments, ScaleColumnsRefusesMismatchedFactors) {
   const Tensor x = zeros({2, 3});
   refused({"scale_columns", "factors are [2]", "[3]"}, [&] { scale_columns(x, zeros({2})); });

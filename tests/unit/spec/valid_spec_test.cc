@@ -109,6 +109,33 @@ TEST(ValidSpecs, RefuseCombinationsOfThePartsOfFamilies) {
           s.decoder->attention.norm_rotated = true;
         },
         {"norm_rotated is true with norm all"}},
+       {[](Spec& s) { s.decoder->ffn.xielu = s.decoder->ffn.gated = true; },
+        {"ffn.xielu is true with gated"}},
+       {[](Spec& s) {
+          s.decoder->ffn.inner_norm = true;
+          s.decoder->ffn.experts.count = 3;
+        },
+        {"ffn.inner_norm is true with experts"}},
+       {[](Spec& s) {
+          s.decoder->ffn.experts = {
+              .count = 3, .score = ExpertScore::sparse_mixer, .selection_bias = true};
+        },
+        {"sparse_mixer with selection_bias"}},
+       {[](Spec& s) {
+          s.decoder->ternary = true;
+          s.decoder->ffn.experts.count = 3;
+        },
+        {"ternary is true with experts"}},
+       {[](Spec& s) {
+          s.decoder->norm.kind = NormKind::dyt;
+          s.decoder->attention.norm = QueryKeyNorm::each;
+        },
+        {"attention.norm is each with dyt"}},
+       {[](Spec& s) {
+          s.decoder->norm.kind = NormKind::dyt;
+          s.decoder->embedding_norm = s.decoder->norm_before_positions = true;
+        },
+        {"norm_before_positions is true with dyt"}},
        {[](Spec& s) {
           s.decoder->layer_groups = 1;
           s.decoder->position = {.kind = PositionKind::rotary, .rotary = {.unrotated = {1}}};
@@ -137,6 +164,8 @@ TEST(ValidSpecs, ResetFieldsWithoutEffect) {
       [](Spec& s) { s.head.pool_transformed = true; },
       [](Spec& s) { s.decoder->layer_groups = s.decoder->layers; },
       [](Spec& s) { s.decoder->ffn.experts.sum_bias = true; },
+      [](Spec& s) { s.decoder->ffn.experts.tolerance = 0.5f; },
+      [](Spec& s) { s.decoder->norm_before_positions = true; },
       [](Spec& s) { s.source_vocabulary = s.vocabulary; },
       [](Spec& s) { s.input.size = 32; },
       [](Spec& s) { s.input.frames = 32; },
