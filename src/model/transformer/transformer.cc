@@ -184,8 +184,8 @@ Tensor initial_decays(Role role, int64_t heads) {
   for (int64_t h = 0; h < heads; ++h) {
     const double share = heads > 1 ? static_cast<double>(h) / static_cast<double>(heads - 1) : 0.5;
     const double step = 0.1 * math::pow(0.01, share);
-    values.push_back(static_cast<float>(role == Role::decay_rate ? share * std::log(16.0)
-                                                                 : std::log(std::expm1(step))));
+    values.push_back(static_cast<float>(role == Role::decay_rate ? share * math::log(16.0)
+                                                                 : math::log(math::exp(step) - 1)));
   }
   return tensor_of(values, {heads});
 }

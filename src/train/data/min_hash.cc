@@ -107,7 +107,7 @@ Banding banding_for(double similarity) {
   return found;
 }
 
-uint64_t DistinctTexts::place_of(const MinHash& text, int band) const {
+uint64_t DistinctTexts::slot_of(const MinHash& text, int band) const {
   const auto rows = static_cast<size_t>(banding_.rows);
   return hash_bytes(
       {reinterpret_cast<const char*>(text.data()) + static_cast<size_t>(band) * rows, rows});
@@ -125,7 +125,7 @@ std::optional<DistinctTexts::Match> DistinctTexts::find_or_add(const MinHash& te
   for (int band = 0; band < banding_.bands; ++band) {
     const std::vector<uint32_t>& table = tables_[static_cast<size_t>(band)];
     int compared = 0;
-    for (uint64_t at = place_of(text, band);; ++at) {
+    for (uint64_t at = slot_of(text, band);; ++at) {
       const uint32_t found = table[at & (table.size() - 1)];
       if (found == 0 || compared == kMostCompared) break;
       const auto& [other, its_number] = texts_[found - 1];
@@ -147,7 +147,7 @@ void DistinctTexts::put(size_t text) {
   for (int band = 0; band < banding_.bands; ++band) {
     std::vector<uint32_t>& table = tables_[static_cast<size_t>(band)];
     int equal = 0;
-    for (uint64_t at = place_of(texts_[text].first, band); equal < kMostCompared; ++at) {
+    for (uint64_t at = slot_of(texts_[text].first, band); equal < kMostCompared; ++at) {
       uint32_t& slot = table[at & (table.size() - 1)];
       if (slot == 0) {
         slot = static_cast<uint32_t>(text + 1);

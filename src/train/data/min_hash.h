@@ -52,7 +52,7 @@ class DistinctTexts {
   std::optional<Match> find_or_add(const MinHash& text, uint32_t number);
 
  private:
-  uint64_t place_of(const MinHash& text, int band) const;
+  uint64_t slot_of(const MinHash& text, int band) const;
   bool equal_in(const MinHash& one, const MinHash& other, int band) const;
   void put(size_t text);
   void grow();

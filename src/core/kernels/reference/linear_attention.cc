@@ -13,7 +13,7 @@ namespace {
 using State = std::vector<double>;  // [D, V] of one head
 
 // The indices of one token and head in the arrays of a call and of its chunk.
-struct Place {
+struct Position {
   const LinearAttention& shape;
   int64_t row, token, head;  // `token` in its chunk
 
@@ -53,7 +53,7 @@ void store_state(const LinearChunk& chunk, const LinearAttention& shape, int64_t
 }
 
 // S = decay S + k u^T for a kept token of a chunk; the decay is that of this token alone.
-void advance(State& state, const LinearChunk& chunk, const Place& p) {
+void advance(State& state, const LinearChunk& chunk, const Position& p) {
   const double before = p.token > 0 ? get(read(chunk.decays), p.kept_decay() - p.shape.heads) : 0;
   const double decay = std::exp(get(read(chunk.decays), p.kept_decay()) - before);
   for (int64_t d = 0; d < p.shape.width; ++d)
@@ -91,7 +91,7 @@ void attend(Out y, In q, In k, In v, In beta, In decay, const LinearText& text,
                       : state_within(text.chunks[piece.chunk - 1], shape, head, kChunkTokens));
     State state = state_within(chunk, shape, head, piece.begin);
     for (int64_t i = 0; i < piece.count; ++i) {
-      const Place p{shape, piece.row + i, piece.begin + i, head};
+      const Position p{shape, piece.row + i, piece.begin + i, head};
       const double before = p.token > 0 ? get(read(chunk.decays), p.kept_decay() - shape.heads) : 0;
       put(chunk.decays, p.kept_decay(), before + get(decay, p.gate()));
       for (int64_t d = 0; d < shape.width; ++d) put(chunk.keys, p.kept_key(d), get(k, p.key(d)));
@@ -117,25 +117,35 @@ struct HeadGradients {
   std::vector<double>&dq, &dk;  // [rows, G, D]
 };
 
-void attend_backward(const LinearGradients& d, const HeadGradients& sums, In dy, In q, In v,
-                     In beta, const LinearText& text, const LinearAttention& shape, int64_t head) {
-  const int64_t D = shape.width, V = shape.value_width;
-  std::vector<State> states;  // before each token
-  std::vector<Place> places;
+// The tokens of one head of a text, with the states before them.
+struct Past {
+  std::vector<State> states;
+  std::vector<Position> positions;
   std::vector<const LinearChunk*> chunks;
+};
+
+Past past_of(const LinearText& text, const LinearAttention& shape, int64_t head) {
+  Past past;
   each_piece(text, [&](const LinearPiece& piece) {
     const LinearChunk& chunk = text.chunks[piece.chunk];
     State state = load_state(chunk, shape, head);
     for (int64_t i = 0; i < piece.count; ++i) {
-      places.push_back({shape, piece.row + i, i, head});
-      chunks.push_back(&chunk);
-      states.push_back(state);
-      advance(state, chunk, places.back());
+      past.positions.push_back({shape, piece.row + i, i, head});
+      past.chunks.push_back(&chunk);
+      past.states.push_back(state);
+      advance(state, chunk, past.positions.back());
     }
   });
+  return past;
+}
+
+void attend_backward(const LinearGradients& d, const HeadGradients& sums, In dy, In q, In v,
+                     In beta, const LinearText& text, const LinearAttention& shape, int64_t head) {
+  const int64_t D = shape.width, V = shape.value_width;
+  const auto [states, positions, chunks] = past_of(text, shape, head);
   State dS(static_cast<size_t>(D * V));
-  for (size_t t = places.size(); t-- > 0;) {
-    const Place& p = places[t];
+  for (size_t t = positions.size(); t-- > 0;) {
+    const Position& p = positions[t];
     const LinearChunk& chunk = *chunks[t];
     const State& before = states[t];
     const double sum = get(read(chunk.decays), p.kept_decay());

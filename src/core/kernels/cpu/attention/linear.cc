@@ -90,20 +90,28 @@ void end_chunk(float* to, const HeadOfChunk& chunk, const LinearAttention& shape
   std::copy_n(scratch.state, D * P, to);
 }
 
+// Writes the state before a piece, if it begins its chunk, and the sums of its decays.
+void begin_piece(const LinearCall& call, const LinearText& text, const LinearPiece& piece,
+                 int64_t head, const HeadOfChunk& chunk, const LinearScratch& scratch) {
+  const LinearAttention& shape = call.shape;
+  const int64_t first = piece.begin;
+  if (first == 0 && piece.chunk == 0)
+    std::fill_n(chunk.state, shape.width * shape.padded_values(), 0.0f);
+  else if (first == 0)
+    end_chunk(chunk.state, {text.chunks[piece.chunk - 1], shape, head}, shape, head, scratch);
+  float sum = first > 0 ? chunk.decays[(first - 1) * shape.heads + head] : 0;
+  for (int64_t i = 0; i < piece.count; ++i)
+    chunk.decays[(first + i) * shape.heads + head] = sum +=
+        call.gate(call.decay, piece.row + i, head);
+}
+
 void attend_piece(const LinearCall& call, const LinearText& text, const LinearPiece& piece,
                   int64_t head, const LinearScratch& scratch) {
   const LinearAttention& shape = call.shape;
   const int64_t D = shape.width, V = shape.value_width, P = shape.padded_values();
   const int64_t first = piece.begin, count = piece.count, end = first + count;
   const HeadOfChunk chunk(text.chunks[piece.chunk], shape, head);
-  if (first == 0 && piece.chunk == 0)
-    std::fill_n(chunk.state, D * P, 0.0f);
-  else if (first == 0)
-    end_chunk(chunk.state, {text.chunks[piece.chunk - 1], shape, head}, shape, head, scratch);
-  float sum = first > 0 ? chunk.decays[(first - 1) * shape.heads + head] : 0;
-  for (int64_t i = 0; i < count; ++i)
-    chunk.decays[(first + i) * shape.heads + head] = sum +=
-        call.gate(call.decay, piece.row + i, head);
+  begin_piece(call, text, piece, head, chunk, scratch);
   const ChunkDecays decays(chunk.decays, shape, head, end);
   // products [count, P] = sign b_t S^T x_t, and weights [count, 64] = sign b_ts (x_t . k_s) for s
   // <= t, of rows x.
