@@ -26,7 +26,7 @@ class Texts(FoveaTest):
     def test_invalid_text_is_refused_or_reported(self):
         good = text_of().encode()
         cases = {"binary": bytes(range(256)) * 100, "latin-1": good + "é".encode("latin-1") * 50 + good,
-                 "zeros": b"\0" * 20000, "gz": gzip.compress(good * 20), "surrogate": good + b"\xed\xa0\x80" + good}
+                 "zeros": b"\0" * 20000, "gz": gzip.compress(good * 20)[:-9], "surrogate": good + b"\xed\xa0\x80" + good}
         for name, content in cases.items():
             with self.subTest(name):
                 path = self.file(name, content)

@@ -65,7 +65,9 @@ class TextData(FoveaTest):
         shutil.rmtree(out / "checkpoint-6")
         self.ok(fovea(*command))
         self.assertEqual((out / "model.safetensors").read_bytes(), weights)
-        self.refused(fovea("train", f"{self.text}:0.5", f"{other}:3", *command[3:]), 2, "data was")
+        again = self.ok(fovea("train", "--out", out, "--steps", 7)).stderr.decode()
+        self.assertIn(f"fovea eval '{out}' '{self.text}'\n", again)  # without the weight
+        self.refused(fovea("train", f"{self.text}:0.5", f"{other}:3", *command[3:], "--steps", 7), 2, "data was")
         plan = json.loads(self.ok(fovea("train", f"{self.text}:0.5", f"{other}:2", *SMALL, "--steps", 6, "--dry-run", "--json")).stdout)
         self.assertEqual(plan["training_tokens"], 9000 + 2 * 8100)  # of 18,000 and, with the separator, of floor(0.9 * 9,001) tokens
         short = self.file("short.txt", "short")

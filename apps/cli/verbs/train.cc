@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/ordered_json.h"
+#include "base/weighted_path.h"
 #include "cli/command.h"
 #include "cli/page_server.h"
 #include "cli/reports/train_report.h"
@@ -236,7 +237,11 @@ class TrainCommand : public Command {
     if (!o.labels.empty())
       return eval(" --labels", o.validation_labels.empty() ? o.labels : o.validation_labels);
     using enum train::Objective;
-    if (plan.objective == reward) return eval("", {o.data.front()});
+    const auto weighted = split_weight(o.data.front());  // evaluations have no weights
+    const std::string data = weighted.second && !std::filesystem::exists(o.data.front())
+                                 ? weighted.first
+                                 : o.data.front();
+    if (plan.objective == reward) return eval("", {data});
     if (plan.objective >= chats && plan.objective <= grpo) {
       if (plan.spec.encoder) return "  fovea translate " + out + "\n";
       const bool talks = std::filesystem::exists(o.out + "/chat_template.jinja");
@@ -244,7 +249,7 @@ class TrainCommand : public Command {
     }
     const bool writes = plan.objective == next_token;
     return (writes ? "  fovea generate " + out + "\n" : "") + "  fovea inspect " + out + "\n" +
-           eval("", {o.data.front()});
+           eval("", {data});
   }
 
   std::string verb_ = "train";

@@ -54,15 +54,15 @@ Shape shape_in(std::string_view text, const std::string& path, std::string_view 
 
 NpzArray array_in(std::string_view npy, const std::string& path, std::string_view name) {
   constexpr std::string_view kMagic = "\x93NUMPY";
-  constexpr size_t kVersion = 6, kLength = 8;
-  if (!npy.starts_with(kMagic) || npy.size() < kLength + 4)
+  constexpr size_t kVersionAt = 6, kLengthAt = 8;
+  if (!npy.starts_with(kMagic) || npy.size() < kLengthAt + 4)
     damaged(path, name, "an entry is no array of NumPy");
-  const size_t width = npy[kVersion] == 1 ? 2 : 4;
-  const uint64_t length = number_at(npy, kLength, width);
-  if (length > npy.size() - kLength - width) damaged(path, name, "the header of an array is cut");
-  const std::string_view header = npy.substr(kLength + width, length);
+  const size_t width = npy[kVersionAt] == 1 ? 2 : 4;
+  const uint64_t length = number_at(npy, kLengthAt, width);
+  if (length > npy.size() - kLengthAt - width) damaged(path, name, "the header of an array is cut");
+  const std::string_view header = npy.substr(kLengthAt + width, length);
   NpzArray array;
-  array.bytes = npy.substr(kLength + width + length);
+  array.bytes = npy.substr(kLengthAt + width + length);
   const std::string_view type = value_of(header, "'descr'");
   const size_t end = type.find('\'', 1);
   if (!type.starts_with('\'') || end == type.npos || end < 3)

@@ -11,7 +11,7 @@ namespace fovea::train {
 namespace {
 
 // Substreams of Stream::shuffle: of a single text in one part, and of all else.
-constexpr uint32_t kSubstream = 0, kMixtureSubstream = 22;
+constexpr uint32_t kWindowSubstream = 0, kMixtureSubstream = 22;
 
 std::string grouped(int64_t number) {  // 1234567 -> 1,234,567
   return number < 1000 ? fmt::format("{}", number)
@@ -34,8 +34,8 @@ void copy_window(const TokenSpan& tokens, int64_t start, int64_t context, int32_
   tokens.copy(start + context, 1, targets + context - 1);
 }
 
-std::array<uint32_t, 4> drawn(uint64_t seed, int64_t epoch, uint32_t which) {
-  return which == 0 ? philox(seed, Stream::shuffle, kSubstream, static_cast<uint64_t>(epoch))
+std::array<uint32_t, 4> drawn_words(uint64_t seed, int64_t epoch, uint32_t which) {
+  return which == 0 ? philox(seed, Stream::shuffle, kWindowSubstream, static_cast<uint64_t>(epoch))
                     : philox(seed, Stream::shuffle, kMixtureSubstream,
                              static_cast<uint64_t>(epoch) << 24 | which);
 }
@@ -68,7 +68,7 @@ Batches::Batches(TextMixture texts, int64_t context, uint64_t seed, bool fixed, 
       groups_(windows_of(texts_, context)),
       order_(groups_, std::max<int64_t>(1, shuffled / context),
              [seed](int64_t epoch, uint32_t which) {
-               const auto words = drawn(seed, epoch, which);
+               const auto words = drawn_words(seed, epoch, which);
                return uint64_t{words[2]} << 32 | words[3];
              }) {}
 
@@ -78,7 +78,7 @@ void Batches::fill(int64_t step, int64_t batch, int32_t* ids, int32_t* targets) 
                   epoch = fixed_ ? 0 : sample / order_.per_epoch();
     size_t text = 0;
     while (window >= groups_[text].end) ++text;
-    const auto words = drawn(seed_, epoch, static_cast<uint32_t>(text));
+    const auto words = drawn_words(seed_, epoch, static_cast<uint32_t>(text));
     const int64_t windows = groups_[text].end - groups_[text].begin;
     const auto phases = static_cast<uint64_t>(texts_[text].tokens.count - windows * context_);
     const uint64_t phase = (uint64_t{words[0]} << 32 | words[1]) % phases;

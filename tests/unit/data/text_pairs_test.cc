@@ -61,5 +61,21 @@ TEST_F(TextPairFiles, RefuseMismatchedFiles) {
                [&] { pairs({file("a.jsonl", "{\"text\": \"one\"}\n")}); });
 }
 
+TEST(PairLanguages, AreInTheNamesOfFiles) {
+  const auto named = [](const Texts& files) {
+    const PairLanguages its = languages_in_names(files);
+    return its.source + " " + its.target;
+  };
+  EXPECT_EQ(named({"data/train.de", "data/train.en"}), "de en");
+  EXPECT_EQ(named({"corpus.de-en.tsv"}), "de en");
+  EXPECT_EQ(named({"eng-deu.csv"}), "eng deu");
+  EXPECT_EQ(named({"train.src", "train.tgt"}), " ");
+  EXPECT_EQ(named({"a.de", "b.de"}), " ");
+  EXPECT_EQ(named({"a.de", "b"}), " ");
+  EXPECT_EQ(named({"pairs.tsv"}), " ");
+  EXPECT_EQ(named({"de-en/pairs.tsv"}), " ");
+  EXPECT_EQ(named({}), " ");
+}
+
 }  // namespace
 }  // namespace fovea::train
