@@ -61,16 +61,16 @@ model::Sequence with_image_vectors(const Batch& batch, const model::Pass& pass) 
   const Tensor hidden = encoded(*images.encoder, tiles_of(images), pass.compute);
   const int64_t T = batch.target.ids.dim(1), rows = rows_of(batch) / batch.units,
                 count = images.encoder->tokens();
-  std::vector<int32_t> places;
+  std::vector<int32_t> offsets;
   std::vector<int64_t> starts = {0};  // of the units
   const auto begin_units = [&](int64_t until) {
-    while (std::ssize(starts) <= until) starts.push_back(std::ssize(places));
+    while (std::ssize(starts) <= until) starts.push_back(std::ssize(offsets));
   };
   for (const BatchImages::Placed& image : images.images) {
     begin_units(image.row / rows);
     for (const int64_t first : image.tokens)
       for (int64_t i = 0; i < count; ++i)
-        places.push_back(static_cast<int32_t>(image.row * T + first + i));
+        offsets.push_back(static_cast<int32_t>(image.row * T + first + i));
   }
   begin_units(batch.units);
   // The gradients of the connector are summed by the units of the rows.
@@ -78,7 +78,7 @@ model::Sequence with_image_vectors(const Batch& batch, const model::Pass& pass) 
       {batch.units, std::make_shared<const std::vector<int64_t>>(std::move(starts))});
   model::Sequence target = batch.target;
   target.vectors = images.encoder->connector(hidden);
-  target.vector_rows = tensor_of(places, {std::ssize(places)});
+  target.vector_rows = tensor_of(offsets, {std::ssize(offsets)});
   return target;
 }
 
