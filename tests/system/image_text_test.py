@@ -112,7 +112,7 @@ class TrainedOnChats(FoveaTest):
     def test_a_trained_model_answers_about_images(self):
         for model in (LLAVA, IDEFICS):
             out = f"of-{model.name}"
-            told = self.ok(self.train(model, model / "chats.jsonl", "--validation", 0, out=out)).stdout.decode()
+            told = self.ok(self.train(model, model / "chats.jsonl", "--validation", 0, out=out)).stderr.decode()
             self.assertIn("the encoder of images is not", told)
             found = self.ok(fovea("generate", self.folder / out, "-p", "<image>What?", "--image", IMAGES / "005.png", *GREEDY, "--json"))
             self.assertTrue(json.loads(found.stdout)["ids"])

@@ -30,8 +30,9 @@ void find_tiles(std::vector<model::PromptImages::Part>& tiles, const std::vector
   for (model::PromptImages::Part& tile : tiles) {
     const auto first = next_tile(ids, next, encoder);
     if (!first)
-      fail(ErrorKind::BadFile, "tokenizer: the text of an image has no token {}; expected {} of it",
-           encoder.token, encoder.tokens());
+      fail(ErrorKind::BadFile,
+           "tokenizer: the text of an image has no token {}; expected {} tokens", encoder.token,
+           encoder.tokens());
     tile.first = *first, tile.count = encoder.tokens();
     next = tile.first + tile.count;
   }

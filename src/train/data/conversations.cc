@@ -385,6 +385,17 @@ Record messages_of_turns(const Record& list, const std::string& location, const 
   return messages;
 }
 
+namespace {
+
+std::string text_of_parts(const Record& parts) {
+  std::string text;
+  for (const Record& part : parts)
+    text += part.contains("text") ? part["text"].get<std::string>() : "<image>";
+  return text;
+}
+
+}  // namespace
+
 std::string summary_of(const Conversation& conversation) {
   constexpr size_t kShownBytes = 60, kShownMessages = 4;
   std::string text;
@@ -393,7 +404,8 @@ std::string summary_of(const Conversation& conversation) {
       return text + fmt::format(" and {} more", conversation.messages.size() - i);
     const Conversation::Message& message = conversation.messages[i];
     const Record parsed = Record::parse(message.json);
-    const Record content = parsed.value("content", Record());
+    Record content = parsed.value("content", Record());
+    if (!message.images.empty()) content = text_of_parts(content);
     const std::string shown =
         content.is_string()
             ? fmt::format("\"{}\"", excerpt(content.get<std::string>(), kShownBytes))

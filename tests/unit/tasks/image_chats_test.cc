@@ -257,6 +257,7 @@ TEST_F(ImageRecords, ThePlanCountsTheEncoderAndItsTokens) {
     return std::any_of(plan.notes.begin(), plan.notes.end(),
                        [&](const auto& note) { return note.find(text) != std::string::npos; });
   };
+  EXPECT_TRUE(says("is user \"<image>What?\", assistant \"a cat\""));
   EXPECT_TRUE(says("1 images in 10 tiles, each of which takes 25 tokens"));
   EXPECT_TRUE(says("the decoder and the connector are trained"));
   // A text that would lose a part of its image is left out.
