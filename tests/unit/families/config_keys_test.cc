@@ -23,11 +23,44 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 struct Harmless {
-  const char *key, *why;
+  const char* why;
+  std::set<std::string> keys;
 };
-// Keys that a family reads, or names as known, although no change of them affects the results.
-// Those of all families are in settings.inc.
-const std::vector<Harmless> kHarmless = {};
+// Keys that a family reads, or names as known, although no change of them, in the directories
+// below, affects the results. Those of all families are in settings.inc.
+const std::vector<Harmless> kHarmless = {
+    {"an older spelling, which newer keys of the same file override",
+     {"rope_theta", "partial_rotary_factor", "_sliding_window_pattern", "sliding_window_pattern",
+      "global_attn_every_n_layers", "no_rope_layer_interval", "attention_layers", "mlp_only_layers",
+      "moe_every_n_layers", "num_kv_heads", "num_key_value_heads",
+      "original_max_position_embeddings"}},
+    {"layers with windows, which the file lists or does not have",
+     {"sliding_window", "use_sliding_window", "max_window_layers"}},
+    {"the layer after the last one", {"moe_layer_end_index", "num_nextn_predict_layers"}},
+    {"heads that the class of the file does not have",
+     {"summary_activation", "summary_first_dropout", "summary_last_dropout",
+      "summary_proj_to_labels", "summary_type", "summary_use_proj", "classifier_pooling",
+      "classifier_proj_size", "classifier_dropout_prob", "seq_classif_dropout", "qa_dropout",
+      "pooler_act", "pooler_dropout", "pooler_hidden_act", "pooler_output_size", "encoder_stride",
+      "tie_word_embeddings", "legacy"}},
+    {"what dinov2's class of feature maps returns",
+     {"apply_layernorm", "out_features", "out_indices", "reshape_hidden_states", "stage_names"}},
+    {"the training of transformers",
+     {"apply_spec_augment", "mask_feature_length", "mask_feature_min_masks", "mask_feature_prob",
+      "mask_time_length", "mask_time_min_masks", "mask_time_prob", "drop_path_rate", "emb_pdrop",
+      "init_device", "sinusoidal_pos_embds", "sparse_pred_ignore_index", "sparse_prediction",
+      "use_mask_token"}},
+    {"how a result is computed or stored",
+     {"attention_softmax_in_fp32", "scale_attention_softmax_in_fp32", "reorder_and_upcast_attn",
+      "slow_but_exact", "batch_first"}},
+    {"keys that the class of transformers does not read either",
+     {"attn_logit_softcapping", "embedding_fraction", "expansion_ratio", "learned_pos_emb",
+      "norm_type", "n_ctx", "eod_token_id", "is_decoder", "whisper:scale_embedding"}},
+    {"the variant of SwiGLU or of one norm, which ignores them",
+     {"dinov2:hidden_act", "num_ln_in_parallel_attn"}},
+    {"a table of the same size, whose tensors have other names",
+     {"decoder_vocab_size", "share_encoder_decoder_embeddings"}},
+    {"times of words, which transcription reads", {"median_filter_width"}}};
 
 // Returns the directories with a config.json of a known family.
 std::vector<std::string> folders() {
@@ -103,9 +136,11 @@ Outcome outcome_of(const Json& config, const Family& family, const std::string& 
   }
 }
 
-bool is_listed(const std::string& key) {
-  return std::any_of(kHarmless.begin(), kHarmless.end(),
-                     [&](const Harmless& each) { return key == each.key; });
+bool is_listed(const std::string& key, const Family& family) {
+  return std::any_of(kHarmless.begin(), kHarmless.end(), [&](const Harmless& each) {
+    return each.keys.contains(key) ||
+           each.keys.contains(std::string(family.model_type) + ":" + key);
+  });
 }
 
 // Returns the keys of a config that are read, or allowed, without an effect.
@@ -125,7 +160,7 @@ std::vector<std::string> silent_keys(const Json& config, const Family& family) {
       changed[key] = other;
       changes = changes || outcome_of(changed, family, before) != Outcome::none;
     }
-    if (known && !changes && !is_listed(key)) silent.push_back(key);
+    if (known && !changes && !is_listed(key, family)) silent.push_back(key);
   }
   return silent;
 }
