@@ -194,6 +194,8 @@ Changes decisive_changes() {
       {"temperature", [](auto& o) { o.distillation.temperature = 2; }},
       {"distillation_alpha", [](auto& o) { o.distillation.alpha = 0.7; }},
       {"teacher_top_k", [](auto& o) { o.distillation.top_k = 5; }},
+      {"on_policy", [](auto& o) { o.distillation.on_policy += 0.1; }},
+      {"divergence_beta", [](auto& o) { o.distillation.divergence_beta = 0.1; }},
       {"freeze", [](auto& o) { o.freeze = {"0"}; }},
       {"seed", [](auto& o) { o.seed += 1; }},
       {"evaluate_every", [](auto& o) { o.evaluate_every += 1; }},
@@ -241,6 +243,7 @@ Changes indifferent_changes() {
       {"stall_timeout", [](auto& o) { o.sharing.stall_timeout += 1; }},
       {"keep_going", [](auto& o) { o.keep_going = true; }},
       {"memory_limit", [](auto& o) { o.memory_limit += 1; }},
+      {"shard_size", [](auto& o) { o.shard_size += 1; }},
       {"token_cache", [](auto& o) { o.token_cache += 1; }},
       {"allow_change", [](auto& o) { o.allow_change = true; }}};
 }
@@ -265,23 +268,25 @@ TEST(Settings, IncludeEveryOptionThatAffectsTheResults) {
                                 f42, f43, f44, f45, f46, f47, f48, f49, f50, f51, f52, f53, f54,
                                 f55, f56, f57, f58, f59, f60, f61, f62, f63, f64, f65, f66, f67,
                                 f68, f69, f70, f71, f72, f73, f74, f75, f76, f77, f78, f79, f80,
-                                f81, f82] = options;
+                                f81, f82, f83] = options;
   [[maybe_unused]] const auto& [s1, s2, s3, s4, s5, s6] = options.sharing;
   [[maybe_unused]] const auto& [i1, i2, i3, i4, i5] = options.augmentation;
   [[maybe_unused]] const auto& [l1, l2, l3, l4, l5, l6, l7, l8] = options.lora;
   [[maybe_unused]] const auto& [o1, o2, o3, o4, o5, o6] = options.optimizer;
-  [[maybe_unused]] const auto& [d1, d2, d3, d4, d5] = options.distillation;
+  [[maybe_unused]] const auto& [d1, d2, d3, d4, d5, d6, d7] = options.distillation;
   [[maybe_unused]] const auto& [p1, p2, p3, p4, p5, p6, p7, p8, p9] = options.preferences;
   [[maybe_unused]] const auto& [r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11, r12, r13, r14, r15,
                                 r16, r17, r18, r19, r20, r21, r22, r23, r24, r25, r26, r27, r28,
                                 r29] = options.reinforcement;
   // The loss, the names of what is given, the command, the ranks and three callbacks are no
   // options.
-  constexpr size_t kFields = 71 + 6 + 5 + 8 + 6 + 5 + 9 + 26;  // the groups count as their fields
+  constexpr size_t kFields = 72 + 6 + 5 + 8 + 6 + 7 + 9 + 26;  // the groups count as their fields
   const Changes decisive = decisive_changes(), indifferent = indifferent_changes();
   EXPECT_EQ(decisive.size() + indifferent.size(), kFields);
-  const auto noticed = [&](const Change& change) {
-    TrainOptions other = options;
+  TrainOptions on_policy = options;
+  on_policy.distillation.on_policy = 0.5;
+  const auto noticed_from = [](const TrainOptions& base, const Change& change) {
+    TrainOptions other = base;
     change(other);
     const std::vector all = {
         Objective::next_token, Objective::masked,         Objective::spans, Objective::pairs,
@@ -290,8 +295,11 @@ TEST(Settings, IncludeEveryOptionThatAffectsTheResults) {
         Objective::skip_gram,  Objective::replaced_tokens};
     return std::count_if(all.begin(), all.end(), [&](Objective objective) {
       const Objective now = other.objective == Objective::automatic ? objective : other.objective;
-      return settings_of(options, objective) != settings_of(other, now);
+      return settings_of(base, objective) != settings_of(other, now);
     });
+  };
+  const auto noticed = [&](const Change& change) {
+    return noticed_from(options, change) + noticed_from(on_policy, change);
   };
   for (const auto& [name, change] : decisive) EXPECT_GT(noticed(change), 0) << name;
   for (const auto& [name, change] : indifferent) EXPECT_EQ(noticed(change), 0) << name;

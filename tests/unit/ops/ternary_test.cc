@@ -9,7 +9,7 @@
 namespace fovea {
 namespace {
 
-void expect_near(const Tensor& found, const std::vector<float>& expected) {
+void expect_rounded(const Tensor& found, const std::vector<float>& expected) {
   const std::vector<float> values = to_floats(found);
   ASSERT_EQ(values.size(), expected.size());
   for (size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(values[i], expected[i], 1e-6f) << i;
@@ -20,14 +20,14 @@ const Tensor kMatrix = tensor_of({0.5f, -0.2f, 1.5f, -3, 0.05f, 0.9f, -0.7f, 0.4
 // The results are those of WeightQuant and ActQuant of transformers.
 TEST(RoundTernary, MatchesTransformers) {
   constexpr float kMean = 0.90625f;
-  expect_near(round_ternary(kMatrix), {kMean, 0, kMean, -kMean, 0, kMean, -kMean, 0});
-  expect_near(round_ternary(zeros({2, 3})), {0, 0, 0, 0, 0, 0});
+  expect_rounded(round_ternary(kMatrix), {kMean, 0, kMean, -kMean, 0, kMean, -kMean, 0});
+  expect_rounded(round_ternary(zeros({2, 3})), {0, 0, 0, 0, 0, 0});
 }
 
 TEST(RoundRows, MatchesTransformers) {
-  expect_near(round_rows(kMatrix.rows(0, 1)), {0.4960630f, -0.1889764f, 1.5118109f, -3});
+  expect_rounded(round_rows(kMatrix.rows(0, 1)), {0.4960630f, -0.1889764f, 1.5118109f, -3});
   const Tensor small = tensor_of({1e-7f, 0, -2e-6f, 0}, {1, 4});  // divided by 1e-5
-  expect_near(scale(round_rows(small), 1e5f), {0.0078740f, 0, -0.1968504f, 0});
+  expect_rounded(scale(round_rows(small), 1e5f), {0.0078740f, 0, -0.1968504f, 0});
   EXPECT_EQ(round_rows(zeros({0, 3})).shape(), (Shape{0, 3}));
 }
 
