@@ -21,7 +21,9 @@ CausalConv shape_of(const Tensor& x, const Tensor& weight, const Tensor& bias) {
 
 Tensor causal_conv(const Tensor& x, const Tensor& weight, const Tensor& bias,
                    const std::vector<Interval>& valid) {
-  check(valid.empty() || !recording(),
+  const bool wanted =
+      x.wants_gradient() || weight.wants_gradient() || (bias && bias.wants_gradient());
+  check(valid.empty() || !wanted || !recording(),
         "causal convolution: a part of the tokens has no gradients; expected NoGradient");
   const CausalConv shape = shape_of(x, weight, bias);
   const int64_t T = x.dim(1), R = x.dim(0) * T, C = shape.width, K = shape.kernel;

@@ -53,7 +53,9 @@ struct ChunksOfBatch {
 Tensor linear_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& beta,
                         const Tensor& decay, const LinearAttentionOptions& options) {
   const LinearAttention shape = shape_of(q, k, v, beta, decay, options);
-  check(options.valid.empty() || !recording(),
+  const bool wanted = q.wants_gradient() || k.wants_gradient() || v.wants_gradient() ||
+                      beta.wants_gradient() || decay.wants_gradient();
+  check(options.valid.empty() || !wanted || !recording(),
         "linear attention: a part of the tokens has no gradients; expected NoGradient");
   const auto kept = std::make_shared<const ChunksOfBatch>(shape, q.dim(0), q.dim(1), options.valid,
                                                           working_type(q), q.device());

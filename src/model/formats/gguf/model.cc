@@ -207,6 +207,8 @@ void write_config(GgufMetadata& metadata, const std::string& architecture,
       metadata.number(full, value);
     } else if (value.is_string()) {
       metadata.text(full, value.get<std::string>());
+    } else if (!value.empty() && value[0].is_number_integer()) {
+      metadata.integers(full, value.get<std::vector<int32_t>>());
     } else {
       metadata.booleans(full, value.get<std::vector<bool>>());
     }

@@ -1,5 +1,7 @@
 // GGUF's architectures with the gated delta rule.
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "families/shared.h"
 #include "formats/gguf/model.h"
@@ -66,13 +68,19 @@ void gguf_qwen3_next_config(Config& io, Spec& s) {
   gguf_refuse_unknown(io);
 }
 
-// llama.cpp's converter writes neighbouring heads for different key heads. The sections of the
-// rotation are those of images; in texts, all axes have the same position.
+// llama.cpp's converter writes neighbouring heads for different key heads. The rotated pairs are
+// divided among three axes of images; in texts, all axes have the same position.
 void qwen3_5_shape(Config& io, Spec& s) {
   delta_shape(io, s);
   DeltaSpec& d = s.decoder->delta;
   d.tiled = d.heads != d.key_heads && d.key_heads > 1;
   io.value("rope.dimension_sections");
+  if (io.reading()) return;
+  const auto pairs = static_cast<int64_t>(static_cast<float>(gguf_head_width(s)) *
+                                          s.decoder->position.rotary.share / 2);
+  const int64_t third = (pairs + 2) / 3;
+  io.write("rope.dimension_sections",
+           {third, std::min(third, pairs - third), std::max<int64_t>(0, pairs - 2 * third), 0});
 }
 
 void gguf_qwen3_5_config(Config& io, Spec& s) {
