@@ -10,6 +10,7 @@
 #include "checkpoint/gguf_tensors.h"
 #include "checkpoint/quantized.h"
 #include "formats/gguf/shared.h"
+#include "formats/gguf/tiled_heads.h"
 #include "fovea/core/excerpt.h"
 #include "safetensors/safetensors.h"
 #include "unicode/utf8.h"
@@ -268,10 +269,15 @@ const Family& gguf_architecture_for(const Spec& model, const Family* family) {
     fail(ErrorKind::Unsupported,
          "model: it has one label, but llama.cpp computes a softmax of the labels of decoders; "
          "expected at least 2 labels");
+  const std::optional<Spec> tiled = with_tiled_heads(spec);
+  const auto expresses = [&](const Pair& pair) {
+    return can_express(*pair.architecture, spec) ||
+           (tiled && can_express(*pair.architecture, *tiled));
+  };
   for (const Pair& pair : kPairs)
-    if (pair.family == family && can_express(*pair.architecture, spec)) return *pair.architecture;
+    if (pair.family == family && expresses(pair)) return *pair.architecture;
   for (const Pair& pair : kPairs)
-    if (can_express(*pair.architecture, spec)) return *pair.architecture;
+    if (expresses(pair)) return *pair.architecture;
   if (labels)
     fail(ErrorKind::Unsupported,
          "model: no supported GGUF architecture can express this classifier; expected one like "
@@ -399,6 +405,10 @@ GgufModel::GgufModel(Transformer& model, const Family* family, FileDType dtype, 
   Spec spec = as_in_gguf(model.spec);
   const Family& architecture = gguf_architecture_for(spec, family);
   architecture_ = architecture.model_type;
+  if (!can_express(architecture, spec)) {
+    tiled_ = spec.decoder->delta;
+    spec = *with_tiled_heads(spec);
+  }
   if (spec.head.kind == HeadKind::sequence) labels_ = spec.head.labels;
   words_left_out_ = spec.encoder && model.spec.head.kind == HeadKind::language_model;
   const GgufFileType& type = gguf_file_type(dtype);
@@ -563,15 +573,19 @@ std::string GgufModel::elements(size_t index, const GgufValues& values,
   const GgufTensor& tensor = tensors_[index];
   if (source.values) return gguf_elements(tensor, source.values, nullptr, warnings);
   if (source.tensor.parts.empty()) return source.elements;
-  if (values.file != nullptr && source.first_row == 0) {
+  const bool reordered = tiled_ && std::ranges::any_of(source.tensor.parts, &has_delta_heads);
+  if (values.file != nullptr && source.first_row == 0 && !reordered) {
     const auto bytes = values.file->bytes_of(source.tensor, tensor.block->name);
     if (bytes) return std::string(*bytes);
   }
   std::vector<Tensor> parts;
-  for (const std::string& part : source.tensor.parts) parts.push_back(values.read(part));
+  for (const std::string& part : source.tensor.parts) {
+    const Tensor value = values.read(part);
+    parts.push_back(reordered ? with_tiled_heads(part, value, *tiled_) : value);
+  }
   std::string encoded =
       gguf_elements(tensor, rows_from(to_file(source.tensor, parts), source.first_row),
-                    values.importance, warnings);
+                    reordered ? nullptr : values.importance, warnings);
   if (values.file != nullptr) values.file->release();
   return encoded;
 }

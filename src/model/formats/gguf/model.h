@@ -3,6 +3,7 @@
 // The model in a GGUF file: metadata and weights.
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -127,6 +128,8 @@ class GgufModel {
   int64_t width_ = 0;            // of the vectors of tokens
   bool words_left_out_ = false;  // whether the model has a head for masked words
   int64_t labels_ = 0;           // of a classifier
+  // The heads of the model, if the file has them in tiled order.
+  std::optional<DeltaSpec> tiled_;
 };
 
 // Writes a GGUF file atomically, one tensor after the other. `vocabulary`: the number of tokens of

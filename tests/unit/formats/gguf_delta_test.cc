@@ -1,0 +1,80 @@
+// Models with the gated delta rule in GGUF files: the order of their heads may change, but not
+// their logits.
+
+#include "families/registry.h"
+#include "formats/gguf/model.h"
+#include "support/expect_error.h"
+#include "support/temporary_folder.h"
+#include "tensor/tape.h"
+
+namespace fovea::model {
+namespace {
+
+Transformer delta_model(int64_t heads, int64_t key_heads, bool experts) {
+  Spec spec;
+  spec.vocabulary = 23;
+  spec.context = 100;
+  spec.width = 32;
+  spec.head.tied = true;
+  StackSpec& d = *spec.decoder;
+  d.layers = 4;
+  d.mixers = {MixerKind::gated_delta, MixerKind::gated_delta, MixerKind::attention};
+  d.mixers.push_back(MixerKind::gated_delta);
+  d.delta = {.heads = heads, .key_heads = key_heads, .key_width = 8};
+  d.attention.heads = 2;
+  d.attention.head_width = 16;
+  d.attention.bias = d.attention.output_bias = false;
+  d.attention.gated = true;
+  d.attention.norm = QueryKeyNorm::head;
+  d.position.kind = PositionKind::rotary;
+  d.norm.kind = NormKind::rms;
+  d.norm.unit_offset = true;
+  d.ffn.gated = true;
+  d.ffn.activation = Activation::silu;
+  d.ffn.bias = false;
+  if (experts)
+    d.ffn.experts = {.count = 3, .chosen = 2, .width = 8, .shared = 1, .shared_gate = true};
+  Transformer model(validated(spec));
+  initialise(model, 1);
+  return model;
+}
+
+std::vector<float> logits_of(const Transformer& model) {
+  const NoGradient none;
+  const Tensor ids = empty({1, 70}, DType::i32);
+  for (int32_t t = 0; t < 70; ++t) ids.data_as<int32_t>()[t] = t * 7 % 23;
+  Pass pass;
+  pass.mask.causal = true;
+  return to_floats(model.logits(model.hidden(ids, pass)));
+}
+
+struct Written {
+  int64_t heads, key_heads;
+  bool experts;
+  const Family& family;
+  const char* architecture;
+};
+
+TEST(GgufDelta, PreservesTheLogits) {
+  for (const auto& [heads, key_heads, experts, family, architecture] :
+       {Written{4, 2, true, qwen3_next, "qwen3next"}, Written{4, 4, false, qwen3_5_text, "qwen35"},
+        Written{6, 2, false, qwen3_5_text, "qwen35"},
+        Written{4, 2, true, qwen3_5_moe_text, "qwen35moe"}}) {
+    SCOPED_TRACE(architecture);
+    const TemporaryFolder folder;
+    Transformer model = delta_model(heads, key_heads, experts);
+    GgufModel file(model, &family, FileDType::fp32);
+    const std::string path = folder / "model.gguf";
+    write_gguf_file(path, file, std::nullopt, 23, values_of(model));
+    const Gguf written(path);
+    EXPECT_EQ(written.text("general.architecture"), architecture);
+    const ModelFiles read = open_gguf_files(path, {.weights = Weights::owned});
+    EXPECT_EQ(read.model.spec.decoder->delta.tiled, heads != key_heads && &family != &qwen3_next);
+    const std::vector<float> found = logits_of(read.model), expected = logits_of(model);
+    ASSERT_EQ(found.size(), expected.size());
+    for (size_t i = 0; i < found.size(); ++i) ASSERT_NEAR(found[i], expected[i], 1e-5f) << i;
+  }
+}
+
+}  // namespace
+}  // namespace fovea::model
