@@ -265,7 +265,8 @@ TEST_F(HostileRequestTest, TokenisesNoLineAfterADisconnect) {
   generator().translator->directions = {{"de", "en", ""}};
   int lines = 0;
   const auto exchange = std::make_shared<http::FakeExchange>();
-  generator().translator->request = [&](const std::string&, const infer::TranslationDirection&, int64_t) {
+  generator().translator->request = [&](const std::string&, const infer::TranslationDirection&,
+                                        int64_t) {
     if (++lines == 3) exchange->leave();
     return infer::TranslationRequest{};
   };
