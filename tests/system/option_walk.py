@@ -22,6 +22,7 @@ HARMLESS = {
     "--inspect": "serves a page during the run",
     "--memory-limit": "matters only if memory is short",
     "--token-cache": "memory; same tokens",
+    "--shard-size": "the same weights in several files",
     "--allow-change": "matters only if a run is resumed",
     "--out": "the place of the result",
     "--sample-every": "samples in the log",
