@@ -232,6 +232,35 @@ class Kept<std::vector<PagedText>> {
   std::vector<Pages> keys_, values_;
 };
 
+template <>
+class Kept<std::span<const ConvText>> {
+ public:
+  explicit Kept(std::span<const ConvText> texts) : texts_(texts.begin(), texts.end()) {}
+  std::span<const ConvText> get() const { return texts_; }
+
+ private:
+  std::vector<ConvText> texts_;
+};
+
+template <>
+class Kept<std::span<const LinearText>> {
+ public:
+  explicit Kept(std::span<const LinearText> texts) : texts_(texts.begin(), texts.end()) {
+    for (const LinearText& text : texts_)
+      chunks_.emplace_back(text.chunks,
+                           text.chunks + (text.end() + kChunkTokens - 1) / kChunkTokens);
+  }
+  std::vector<LinearText> get() const {
+    std::vector<LinearText> texts = texts_;
+    for (size_t i = 0; i < texts.size(); ++i) texts[i].chunks = chunks_[i].data();
+    return texts;
+  }
+
+ private:
+  std::vector<LinearText> texts_;
+  std::vector<std::vector<LinearChunk>> chunks_;
+};
+
 // The function of an entry: that of the reference, queued unless its result is in host memory.
 template <auto entry>
 struct OnSecond;

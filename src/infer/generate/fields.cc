@@ -152,7 +152,7 @@ void visit(TranslateOptions& o, OptionVisitor& v) {
           "translation_en_to_de, whose prefix is prepended"},
          o.task);
   v.text({"source_language",
-          "language of the sources: a code of the model or a tag such as en, pt-BR or zh-Hans"},
+          "language of the sources: a code of the model or a tag such as pt-BR"},
          o.source_language);
   v.text({"target_language", "language of the translations"}, o.target_language);
   v.number({"length_factor", "at most X target tokens per source token, plus 10"}, o.length_factor,

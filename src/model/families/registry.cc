@@ -168,8 +168,9 @@ const Family& family_named(const std::string& model_type, const std::string& fil
     if (family->model_type == model_type) return *family;
     names.emplace_back(family->model_type);
   }
-  fail(ErrorKind::Unsupported, "{}: model_type \"{}\" is not known; expected one of {}{}", file,
-       excerpt(model_type), fmt::join(names, ", "), did_you_mean(excerpt(model_type), names));
+  fail(ErrorKind::Unsupported,
+       "{}: model_type \"{}\" is not known; expected one of {} kinds, such as llama, bert or t5{}",
+       file, excerpt(model_type), names.size(), did_you_mean(excerpt(model_type), names));
 }
 
 void describe(Config& io, const Family& family, Spec& spec) {

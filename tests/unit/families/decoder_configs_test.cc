@@ -57,7 +57,6 @@ TEST(DecoderConfigs, AreRefusedByNameWhereFoveaComputesSomethingElse) {
   const std::vector<std::pair<Json, std::string>> cases = {
       {like_llama("gemma", {{"use_bidirectional_attention", true}}),
        "use_bidirectional_attention is true"},
-      {like_llama("cohere", {{"use_qk_norm", true}}), "use_qk_norm is true"},
       {like_llama("smollm3", {{"use_sliding_window", true}}), "use_sliding_window is true"},
       {like_llama("olmoe", {{"clip_qkv", 8.0}}), "clip_qkv is 8.0"},
       {like_llama("stablelm", {{"qk_layernorm", true}}), "qk_layernorm is true"},

@@ -451,7 +451,7 @@ TEST_F(ApiTest, ChecksTypeAndLimitsOfEveryField) {
   for (const auto& [path, fields] : routes_with_fields()) {
     // See tuning_routes_test.cc, batches_test.cc and llama_test.cc.
     if (path == std::string(FineTuningRequest::kPath) || path == std::string(BatchRequest::kPath) ||
-        path == std::string(InfillRequest::kPath))
+        path == std::string(InfillRequest::kPath) || path == std::string(DetectRequest::kPath))
       continue;
     for (const FieldInfo& field : fields) {
       Json body = valid_body(path);

@@ -189,7 +189,8 @@ TEST_P(ReadingTest, GivesTheSameBitsFromARoundedCacheInAnyChunks) {
                             std::ranges::count(spec.decoder->mixers, MixerKind::attention) > 0 ||
                             std::ranges::count(spec.decoder->mixers, MixerKind::latent) > 0);
       EXPECT_EQ(difference > 0, attends);  // recurrent states are not rounded
-      EXPECT_LT(std::sqrt(difference / size), 0.02);
+      // Gates amplify the rounding of the weighted values.
+      EXPECT_LT(std::sqrt(difference / size), spec.decoder->attention.gated ? 0.06 : 0.02);
     }
   }
 }
