@@ -407,9 +407,7 @@ void visit(ConvertOptions& o, OptionVisitor& v) {
              "write a directory of CTranslate2, such as faster-whisper reads: Whisper or Marian, "
              "fp32, bf16, fp16 or, with `quantize`, int8"},
             o.ctranslate2);
-  v.boolean({"adapter_only",
-             "convert an adapter itself instead of merging it: to a .gguf file for llama.cpp, or "
-             "to a directory of PEFT"},
+  v.boolean({"adapter_only", "convert an adapter itself, to .gguf or PEFT, instead of merging it"},
             o.adapter_only);
 }
 

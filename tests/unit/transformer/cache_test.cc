@@ -189,8 +189,9 @@ TEST_P(ReadingTest, GivesTheSameBitsFromARoundedCacheInAnyChunks) {
                             std::ranges::count(spec.decoder->mixers, MixerKind::attention) > 0 ||
                             std::ranges::count(spec.decoder->mixers, MixerKind::latent) > 0);
       EXPECT_EQ(difference > 0, attends);  // recurrent states are not rounded
-      // Gates amplify the rounding of the weighted values.
-      EXPECT_LT(std::sqrt(difference / size), spec.decoder->attention.gated ? 0.06 : 0.02);
+      // A sparse mixer may choose another expert for rounded values.
+      const bool jumps = spec.decoder->ffn.experts.score == ExpertScore::sparse_mixer;
+      EXPECT_LT(std::sqrt(difference / size), jumps ? 0.1 : 0.02);
     }
   }
 }
