@@ -98,7 +98,7 @@ std::vector<text::DetectedLanguage> detected_in(const TranslateRequest& request)
 }
 
 // Returns the first model that translates from the request's source into its target. A model with
-// unknown languages accepts any. Throws ApiError if there is none.
+// unknown languages accepts any. Throws ApiError without such a direction.
 Chosen choose(const std::vector<std::shared_ptr<ServedModel>>& models,
               const TranslateRequest& request) {
   std::vector<text::DetectedLanguage> sources = detected_in(request);

@@ -121,7 +121,7 @@ void write_pooling(const std::string& folder, const std::string& mode, int64_t w
 
 namespace {
 
-// Returns the file of a head; empty if there is none.
+// Returns the file of a head; empty if the model has no such head.
 std::string head_file(const std::string& folder, const std::string& name) {
   for (const char* ending : {".safetensors", ".pt"})
     if (std::string file = folder + "/" + name + ending; is_file(file)) return file;
