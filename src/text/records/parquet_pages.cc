@@ -131,9 +131,9 @@ class ColumnReader {
   }
 
   bool inflated(std::string_view stored) {
-    constexpr int kGzip = 16;
+    constexpr int kGzipOnly = 16;
     z_stream stream = {};
-    if (inflateInit2(&stream, MAX_WBITS + kGzip) != Z_OK) return false;
+    if (inflateInit2(&stream, MAX_WBITS + kGzipOnly) != Z_OK) return false;
     stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(stored.data()));
     stream.avail_in = static_cast<uInt>(stored.size());
     stream.next_out = reinterpret_cast<Bytef*>(buffer_.data());
