@@ -60,10 +60,12 @@ class Communicator {
     virtual void wait() = 0;  // for its end; call it once
   };
   // Collective. Begins an all_to_all() of values that stay valid until it has ended. The order of
-  // transfers is the same on all ranks; between them, each rank may use the other functions at any
-  // time.
+  // these calls is the same on all ranks; between them, each rank may use the other functions at
+  // any time.
   virtual std::unique_ptr<Transfer> begin_all_to_all(Parts<const float> sent,
                                                      Parts<float> received) = 0;
+  // Collective. Begins an all_gather(), in the same way, with an order of its own.
+  virtual std::unique_ptr<Transfer> begin_all_gather(Parts<float> values) = 0;
   // Collective. Each rank has its part of `values`; afterwards, it has those of all ranks.
   virtual void all_gather(Parts<float> values) = 0;
   virtual void all_gather(Parts<uint16_t> values) = 0;

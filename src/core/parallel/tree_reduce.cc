@@ -11,7 +11,8 @@ namespace {
 
 // Values at a time: limits the memory for those of the other ranks.
 constexpr int64_t kBlock = int64_t{1} << 20;
-constexpr size_t kBegun = 2;  // blocks that are on their way, while an earlier one is added
+constexpr size_t kBegun = 2;     // blocks that are on their way, while an earlier one is added
+constexpr size_t kGathered = 2;  // sums that are on their way to all ranks
 constexpr int64_t kAddedAtOnce = int64_t{1} << 14;
 
 // Copies the elements [begin, begin + count) of a summand.
@@ -116,11 +117,19 @@ void TreeReduction::finish_first() {
   const int64_t mine = std::ssize(block.part);
   add_rows(block.received.data(), block.last, mine);
   std::copy_n(block.received.data(), mine, block.part.data());
-  if (!block.total.empty()) ranks_.all_gather({block.total, block.counts});
+  if (block.total.empty()) return;
+  gathered_.push_back(ranks_.begin_all_gather({block.total, block.counts}));
+  wait_until_gathered(kGathered);
+}
+
+// Waits until at most so many sums are on their way.
+void TreeReduction::wait_until_gathered(size_t most) {
+  for (; gathered_.size() > most; gathered_.pop_front()) gathered_.front()->wait();
 }
 
 void TreeReduction::finish() {
   while (!begun_.empty()) finish_first();
+  wait_until_gathered(0);
 }
 
 }  // namespace fovea

@@ -48,9 +48,11 @@ class TreeReduction {
   };
   void begin_block(const RankSummands& summands, const std::vector<Summand>& own, Block block);
   void finish_first();
+  void wait_until_gathered(size_t most);
 
   Communicator& ranks_;
   std::deque<Block> begun_;
+  std::deque<std::unique_ptr<Communicator::Transfer>> gathered_;
 };
 
 }  // namespace fovea

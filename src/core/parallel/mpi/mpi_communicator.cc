@@ -9,7 +9,9 @@
 #include <chrono>
 #include <cstdlib>
 #include <list>
+#include <string>
 #include <thread>
+#include <type_traits>
 
 #include "fovea/core/error.h"
 #include "parallel/communicator.h"
@@ -68,15 +70,21 @@ void wait(MPI_Request request, const char* what) {
   }
 }
 
+template <class T>
+MPI_Datatype type_of() {
+  return std::is_same_v<T, float> ? MPI_FLOAT : MPI_UINT16_T;
+}
+
 // MPI reads the counts until the end.
-class MpiTransfer : public Communicator::Transfer {
+template <class T>
+class AllToAll : public Communicator::Transfer {
  public:
-  MpiTransfer(Communicator::Parts<const float> sent, Communicator::Parts<float> received,
-              MPI_Comm ranks)
+  AllToAll(Communicator::Parts<const T> sent, Communicator::Parts<T> received, MPI_Comm ranks)
       : from_(sent.counts), to_(received.counts) {
-    check(MPI_Ialltoallv(sent.values.data(), from_.counts.data(), from_.offsets.data(), MPI_FLOAT,
-                         received.values.data(), to_.counts.data(), to_.offsets.data(), MPI_FLOAT,
-                         ranks, &request_),
+    const MPI_Datatype type = type_of<T>();
+    check(MPI_Ialltoallv(sent.values.data(), from_.counts.data(), from_.offsets.data(), type,
+                         received.values.data(), to_.counts.data(), to_.offsets.data(), type, ranks,
+                         &request_),
           "MPI_Ialltoallv");
   }
   void wait() override { fovea::wait(request_, "MPI_Ialltoallv"); }
@@ -86,13 +94,33 @@ class MpiTransfer : public Communicator::Transfer {
   MPI_Request request_ = MPI_REQUEST_NULL;
 };
 
-// Over TCP, Open MPI asks the receiver before it sends the main part of each large message; while
-// nothing else is on the wire, this costs two of the breaks of wait(). It sends at once without the
-// flag "put". A user's own setting takes precedence.
+template <class T>
+class AllGather : public Communicator::Transfer {
+ public:
+  AllGather(Communicator::Parts<T> values, MPI_Comm ranks) : all_(values.counts) {
+    const MPI_Datatype type = type_of<T>();
+    check(MPI_Iallgatherv(MPI_IN_PLACE, 0, type, values.values.data(), all_.counts.data(),
+                          all_.offsets.data(), type, ranks, &request_),
+          "MPI_Iallgatherv");
+  }
+  void wait() override { fovea::wait(request_, "MPI_Iallgatherv"); }
+
+ private:
+  Layout all_;
+  MPI_Request request_ = MPI_REQUEST_NULL;
+};
+
+// Open MPI announces a message of more than 64 KiB to its receiver, and sends the rest when that
+// answers: two more delays of the wire. The parts of gradients are sent at once. Over TCP it also
+// asks before it sends the main part, unless the flag "put" is missing. A user's own settings take
+// precedence.
 void set_up_tcp() {
+  constexpr const char* kAtOnce = "1048576";  // bytes
   // send, inplace, need-ack, need-csum and hetero-rdma: the default without put
   constexpr const char* kFlags = "313";
   setenv("OMPI_MCA_btl_tcp_flags", kFlags, 0);
+  for (const char* const limit : {"eager_limit", "rndv_eager_limit", "max_send_size"})
+    setenv((std::string("OMPI_MCA_btl_tcp_") + limit).c_str(), kAtOnce, 0);
 }
 
 class MpiCommunicator : public Communicator {
@@ -106,7 +134,7 @@ class MpiCommunicator : public Communicator {
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     MPI_Comm_size(MPI_COMM_WORLD, &size_);
-    for (MPI_Comm* const own : {&beats_, &transfers_}) {
+    for (MPI_Comm* const own : {&beats_, &exchanges_, &gathers_}) {
       check(MPI_Comm_dup(MPI_COMM_WORLD, own), "MPI_Comm_dup");
       MPI_Comm_set_errhandler(*own, MPI_ERRORS_RETURN);
     }
@@ -122,17 +150,22 @@ class MpiCommunicator : public Communicator {
   ~MpiCommunicator() override { MPI_Finalize(); }
 
   void all_to_all(Parts<const float> sent, Parts<float> received) override {
-    exchange(sent, received, MPI_FLOAT);
+    AllToAll<float>(sent, received, MPI_COMM_WORLD).wait();
   }
   void all_to_all(Parts<const uint16_t> sent, Parts<uint16_t> received) override {
-    exchange(sent, received, MPI_UINT16_T);
+    AllToAll<uint16_t>(sent, received, MPI_COMM_WORLD).wait();
   }
   std::unique_ptr<Transfer> begin_all_to_all(Parts<const float> sent,
                                              Parts<float> received) override {
-    return std::make_unique<MpiTransfer>(sent, received, transfers_);
+    return std::make_unique<AllToAll<float>>(sent, received, exchanges_);
   }
-  void all_gather(Parts<float> values) override { collect(values, MPI_FLOAT); }
-  void all_gather(Parts<uint16_t> values) override { collect(values, MPI_UINT16_T); }
+  std::unique_ptr<Transfer> begin_all_gather(Parts<float> values) override {
+    return std::make_unique<AllGather<float>>(values, gathers_);
+  }
+  void all_gather(Parts<float> values) override { AllGather<float>(values, MPI_COMM_WORLD).wait(); }
+  void all_gather(Parts<uint16_t> values) override {
+    AllGather<uint16_t>(values, MPI_COMM_WORLD).wait();
+  }
   std::vector<std::string> gather(const std::string& bytes) override;
   void barrier() override {
     MPI_Request request = MPI_REQUEST_NULL;
@@ -158,35 +191,10 @@ class MpiCommunicator : public Communicator {
     MPI_Request request = MPI_REQUEST_NULL;
   };
 
-  template <class T>
-  void exchange(Parts<const T> sent, Parts<T> received, MPI_Datatype type);
-  template <class T>
-  void collect(Parts<T> values, MPI_Datatype type);
-
-  MPI_Comm machine_ = MPI_COMM_NULL, beats_ = MPI_COMM_NULL, transfers_ = MPI_COMM_NULL;
+  MPI_Comm machine_ = MPI_COMM_NULL, beats_ = MPI_COMM_NULL;
+  MPI_Comm exchanges_ = MPI_COMM_NULL, gathers_ = MPI_COMM_NULL;  // those that go on
   std::list<Sent> sent_;  // until they are on their way
 };
-
-template <class T>
-void MpiCommunicator::exchange(Parts<const T> sent, Parts<T> received, MPI_Datatype type) {
-  const Layout from(sent.counts), to(received.counts);
-  MPI_Request request = MPI_REQUEST_NULL;
-  check(MPI_Ialltoallv(sent.values.data(), from.counts.data(), from.offsets.data(), type,
-                       received.values.data(), to.counts.data(), to.offsets.data(), type,
-                       MPI_COMM_WORLD, &request),
-        "MPI_Ialltoallv");
-  wait(request, "MPI_Ialltoallv");
-}
-
-template <class T>
-void MpiCommunicator::collect(Parts<T> values, MPI_Datatype type) {
-  const Layout all(values.counts);
-  MPI_Request request = MPI_REQUEST_NULL;
-  check(MPI_Iallgatherv(MPI_IN_PLACE, 0, type, values.values.data(), all.counts.data(),
-                        all.offsets.data(), type, MPI_COMM_WORLD, &request),
-        "MPI_Iallgatherv");
-  wait(request, "MPI_Iallgatherv");
-}
 
 // Short messages take one exchange: their bytes follow their sizes.
 std::vector<std::string> MpiCommunicator::gather(const std::string& bytes) {
