@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "base/threads.h"
 #include "fovea/train/plan.h"
 
 namespace fovea::train {
@@ -39,14 +40,19 @@ TEST_F(HostsPlan, WaitsForWhatTheBackwardPassDoesNotHide) {
   EXPECT_DOUBLE_EQ(step(2).wait_seconds, 1 - 0.9);
   EXPECT_DOUBLE_EQ(step(8).wait_seconds, 1.75 - 0.225);
   options_.network *= 100;
-  EXPECT_DOUBLE_EQ(step(2).wait_seconds, 0.001);  // the last piece follows the backward pass
+  // The last piece follows the backward pass, at the speed of a core that copies.
+  EXPECT_NEAR(step(2).wait_seconds, 0.1 * (10 << 20) * 1.2e-9, 1e-12);
 }
 
-TEST_F(HostsPlan, CountsTheLatencyOfEachPiece) {
-  options_.network = 0;
+TEST_F(HostsPlan, CountsTheLatencyOfTwoTransfersAndOfAgreements) {
   options_.latency = 10;
-  EXPECT_DOUBLE_EQ(step(2).exchange_seconds, 10 * 2 * 0.01);
-  EXPECT_DOUBLE_EQ(step(2).wait_seconds, 0.02 + 2 * 0.01);
+  EXPECT_DOUBLE_EQ(step(2).exchange_seconds, 1 + 2 * 0.01);
+  EXPECT_DOUBLE_EQ(step(2).wait_seconds, 1 - 0.9 + (2 + 2) * 0.01);
+  EXPECT_DOUBLE_EQ(step(8).wait_seconds, 1.75 - 0.225 + (2 + 2 * 3) * 0.01);
+}
+
+TEST_F(HostsPlan, ACoreThatCopiesDoesNotCompute) {
+  EXPECT_NEAR(step(2).compute_seconds, 1.5 + (10 << 20) * 1.2e-9 / thread_count(), 1e-12);
 }
 
 }  // namespace
