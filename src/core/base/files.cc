@@ -430,7 +430,7 @@ DirectoryLock::DirectoryLock(const std::string& folder) {
     if (errno != EWOULDBLOCK) fail_to_write({path, 0}, "flock");
     char holder[16] = {};
     const ssize_t digits = system_calls().read(file.descriptor(), holder, sizeof holder - 1);
-    fail(ErrorKind::Failed, "{}: in use by process {}; expected no other trainer on this directory",
+    fail(ErrorKind::Failed, "{}: in use by process {}; expected no other process that writes to it",
          folder, digits > 0 ? holder : "(unknown)");
   }
   const std::string mine = std::to_string(getpid());

@@ -370,7 +370,7 @@ TEST(DirectoryLock, RefusesASecondHolderInThisProcess) {
   const DirectoryLock lock(folder / "out");
   expect_error(ErrorKind::Failed,
                {folder / "out" + ": in use by process " + std::to_string(getpid()) +
-                "; expected no other trainer on this directory"},
+                "; expected no other process that writes to it"},
                [&] { DirectoryLock(folder / "out"); });
 }
 
