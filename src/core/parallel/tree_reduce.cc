@@ -122,7 +122,7 @@ void TreeReduction::finish_first() {
   wait_until_gathered(kGathered);
 }
 
-// Waits until at most so many sums are on their way.
+// Waits until at most `most` sums are on their way.
 void TreeReduction::wait_until_gathered(size_t most) {
   for (; gathered_.size() > most; gathered_.pop_front()) gathered_.front()->wait();
 }
