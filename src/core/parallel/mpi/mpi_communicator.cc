@@ -193,7 +193,7 @@ class MpiCommunicator : public Communicator {
 
   MPI_Comm machine_ = MPI_COMM_NULL, beats_ = MPI_COMM_NULL;
   MPI_Comm exchanges_ = MPI_COMM_NULL, gathers_ = MPI_COMM_NULL;  // those that go on
-  std::list<Sent> sent_;  // until they are on their way
+  std::list<Sent> sent_;                                          // until they are on their way
 };
 
 // Short messages take one exchange: their bytes follow their sizes.
