@@ -3,9 +3,9 @@
 
   tools/bench/bench_python.py MODEL.gguf --fovea PYTHON --llama PYTHON [--pairs 20] [--threads 2] [--prompt 256] [--tokens 64]
 
-Each program stays loaded in a Python of its own. One run reads a new prompt of random words and generates greedily. llama-cpp-python cannot
-ignore the end of a text without slower code of its own, so the model should be one that does not end, such as random weights. Prints the median seconds of
-both, and the median and the 95 % interval of the ratios of the pairs, for the first token and for the whole call."""
+Each program stays loaded in a Python of its own. One run reads a new prompt of random words and generates greedily. llama-cpp-python
+becomes slower if it is to ignore the end of a text, so the model should be one that does not end, such as random weights. Prints the median
+seconds of both, and the median and the 95 % interval of the ratios of the pairs, for the first token and for the whole call."""
 import argparse
 import json
 import random

@@ -110,9 +110,9 @@ class AllGather : public Communicator::Transfer {
   MPI_Request request_ = MPI_REQUEST_NULL;
 };
 
-// Open MPI announces a message of more than 64 KiB to its receiver, and sends the rest when that
-// answers: two more delays of the wire. The parts of gradients are sent at once. Over TCP it also
-// asks before it sends the main part, unless the flag "put" is missing. A user's own settings take
+// Over TCP, Open MPI waits for an answer of the receiver before it sends a message of more than 64
+// KiB: two delays of the wire. With these limits, it sends the parts of gradients at once; without
+// the flag "put", it asks once instead of twice for larger ones. A user's own settings take
 // precedence.
 void set_up_tcp() {
   constexpr const char* kAtOnce = "1048576";  // bytes
@@ -192,8 +192,9 @@ class MpiCommunicator : public Communicator {
   };
 
   MPI_Comm machine_ = MPI_COMM_NULL, beats_ = MPI_COMM_NULL;
-  MPI_Comm exchanges_ = MPI_COMM_NULL, gathers_ = MPI_COMM_NULL;  // those that go on
-  std::list<Sent> sent_;                                          // until they are on their way
+  // Of begin_all_to_all() and begin_all_gather(), which ranks call in different orders.
+  MPI_Comm exchanges_ = MPI_COMM_NULL, gathers_ = MPI_COMM_NULL;
+  std::list<Sent> sent_;  // until they are on their way
 };
 
 // Short messages take one exchange: their bytes follow their sizes.
