@@ -112,8 +112,7 @@ class AllGather : public Communicator::Transfer {
 
 // Over TCP, Open MPI waits for an answer of the receiver before it sends a message of more than 64
 // KiB: two delays of the wire. With these limits, it sends the parts of gradients at once; without
-// the flag "put", it asks once instead of twice for larger ones. A user's own settings take
-// precedence.
+// the flag "put", larger ones need fewer answers. A user's own settings take precedence.
 void set_up_tcp() {
   constexpr const char* kAtOnce = "1048576";  // bytes
   // send, inplace, need-ack, need-csum and hetero-rdma: the default without put
