@@ -99,6 +99,11 @@ void put_mixers(const Put& put) {
         d.mixers = {model::MixerKind::gated_delta};
         d.delta = {.convolution = 1, .doubled = true};
       });
+  put("gated convolutions and attention", [](model::Spec&, model::StackSpec& d) {
+    d.mixers = {model::MixerKind::convolution, model::MixerKind::attention};
+    d.mixers.resize(static_cast<size_t>(std::min<int64_t>(2, d.layers)));
+    d.convolution = {.width = 20, .tokens = 3, .bias = true};
+  });
   put("rnn without residuals and feed-forward layers", [](model::Spec&, model::StackSpec& d) {
     d.mixers = {model::MixerKind::rnn};
     d.residual = d.ffn.present = false;

@@ -170,7 +170,8 @@ struct FeedForwardSpec {
 
 // What mixes the tokens of a layer. rnn, gru, lstm: a recurrence with these cells. latent:
 // multi-head latent attention. gated_delta: linear attention with the gated delta rule.
-enum class MixerKind { attention, rnn, gru, lstm, latent, gated_delta };
+// convolution: a gated convolution over the last tokens.
+enum class MixerKind { attention, rnn, gru, lstm, latent, gated_delta, convolution };
 
 struct RecurrenceSpec {
   int64_t width =
@@ -207,6 +208,14 @@ struct DeltaSpec {
   // beta is up to 2 instead of 1, so that states may change their sign (Grazzi et al. 2025).
   bool doubled = false;
   float epsilon = 0;  // of the outputs' norm; 0 = the stack's
+};
+
+// A gated convolution over the last tokens (Liquid AI 2025, "LFM2 Technical Report"), of each
+// column by itself: y = output(after(x) * convolution(before(x) * value(x))).
+struct ConvolutionSpec {
+  int64_t width = 0;   // columns; 0 = the model's width
+  int64_t tokens = 3;  // that it reads
+  bool bias = false;   // of the convolution and of the products
 };
 
 struct StackSpec {
@@ -248,6 +257,7 @@ struct StackSpec {
   RecurrenceSpec recurrence = {};
   LatentSpec latent = {};
   DeltaSpec delta = {};
+  ConvolutionSpec convolution = {};
   FeedForwardSpec ffn = {};
 };
 

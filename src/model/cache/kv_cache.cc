@@ -204,8 +204,8 @@ std::span<const LinearText> KvCache::linear_texts(int64_t layer) {
   return linear_texts_;
 }
 
-KvCache::Inputs KvCache::exchange_inputs(int64_t layer, const Tensor& x, int64_t column,
-                                         int64_t count) {
+KvCache::Inputs KvCache::append_inputs(int64_t layer, const Tensor& x, int64_t column,
+                                       int64_t count) {
   const int64_t width = x.dim(2), all = layout().layer(layer).inputs;
   const DType dtype = layout().state_dtype();
   Inputs before{zeros({std::ssize(members_), count, width}, dtype, x.device()), {}};

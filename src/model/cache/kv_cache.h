@@ -77,7 +77,7 @@ class KvCache {
     Tensor rows;                  // [texts, count, width]
     std::vector<ConvText> texts;  // refer to `rows`
   };
-  Inputs exchange_inputs(int64_t layer, const Tensor& x, int64_t column, int64_t count);
+  Inputs append_inputs(int64_t layer, const Tensor& x, int64_t column, int64_t count);
   void end();  // call it after the last layer
 
   std::vector<PagedText> spans(int64_t layer, const Mask& mask);  // self-attention

@@ -1,35 +1,8 @@
 #include "families/registry.h"
 #include "families/shared.h"
 
-#include "base/error.h"
-#include "spec/mixers.h"
-
 namespace fovea::model {
 namespace {
-
-// layer_types names linear and full attention; without it, every fourth layer has full attention.
-void mixers(Config& io, StackSpec& d) {
-  constexpr const char *kLinear = "linear_attention", *kFull = "full_attention";
-  nlohmann::ordered_json names = nlohmann::ordered_json::array();
-  if (!io.reading()) {
-    for (int64_t i = 0; i < d.layers; ++i)
-      names.push_back(mixer_of(d, i) == MixerKind::gated_delta ? kLinear : kFull);
-    return io.write("layer_types", names);
-  }
-  int64_t interval = 4;
-  io("full_attention_interval", interval, 4);
-  const nlohmann::json types = io.value("layer_types");
-  if (!types.is_null() && (!types.is_array() || std::ssize(types) != d.layers))
-    fail(ErrorKind::BadFile, "{}: layer_types has {} names; expected {}, one per layer", io.name(),
-         types.size(), d.layers);
-  for (int64_t i = 0; i < d.layers; ++i) {
-    const bool full = types.is_null() ? (i + 1) % interval == 0 : types[i] == kFull;
-    if (!types.is_null() && !full && types[i] != kLinear)
-      fail(ErrorKind::Unsupported, "{}: layer_types has {}; expected {} or {}", io.name(),
-           types[i].dump(), kLinear, kFull);
-    d.mixers.push_back(full ? MixerKind::attention : MixerKind::gated_delta);
-  }
-}
 
 // Qwen3-Next (2025): three layers with the gated delta rule, one with gated attention.
 void common(Config& io, Spec& s, const LlamaDefaults& defaults) {
@@ -40,7 +13,10 @@ void common(Config& io, Spec& s, const LlamaDefaults& defaults) {
   d.attention.gated = true;
   io("attention_bias", d.attention.bias, false);
   d.attention.output_bias = d.attention.bias;
-  mixers(io, d);
+  int64_t interval = 4;
+  if (io.reading()) io("full_attention_interval", interval, 4);
+  mixers_by_type(io, d, MixerKind::gated_delta, "linear_attention",
+                 [=](int64_t layer) { return (layer + 1) % interval == 0; });
   io("linear_num_value_heads", d.delta.heads, 32);
   io("linear_num_key_heads", d.delta.key_heads, 16);
   io("linear_key_head_dim", d.delta.key_width, 128);

@@ -1,5 +1,8 @@
 #include "families/shared.h"
 
+#include "base/error.h"
+#include "spec/mixers.h"
+
 namespace fovea::model {
 
 Names operator+(Names a, const Names& b) {
@@ -127,6 +130,28 @@ Names expert_names_in_memory() {
            "decoder.{i}.ffn.experts.{e}.{gate+up}.weight", Stored::stacked},
           {"model.layers.{i}.mlp.experts.down_proj", "decoder.{i}.ffn.experts.{e}.down.weight",
            Stored::stacked}};
+}
+
+void mixers_by_type(Config& io, StackSpec& stack, MixerKind mixer, const char* name,
+                    const std::function<bool(int64_t layer)>& attends) {
+  constexpr const char* kFull = "full_attention";
+  if (!io.reading()) {
+    nlohmann::ordered_json names = nlohmann::ordered_json::array();
+    for (int64_t i = 0; i < stack.layers; ++i)
+      names.push_back(mixer_of(stack, i) == mixer ? name : kFull);
+    return io.write("layer_types", names);
+  }
+  const nlohmann::json types = io.value("layer_types");
+  if (!types.is_null() && (!types.is_array() || std::ssize(types) != stack.layers))
+    fail(ErrorKind::BadFile, "{}: layer_types has {} names; expected {}, one per layer", io.name(),
+         types.size(), stack.layers);
+  for (int64_t i = 0; i < stack.layers; ++i) {
+    const bool full = types.is_null() ? attends(i) : types[i] == kFull;
+    if (!types.is_null() && !full && types[i] != name)
+      fail(ErrorKind::Unsupported, "{}: layer_types has {}; expected {} or {}", io.name(),
+           types[i].dump(), name, kFull);
+    stack.mixers.push_back(full ? MixerKind::attention : mixer);
+  }
 }
 
 void grouped_experts(Config& io, StackSpec& stack, const GroupedExperts& defaults) {

@@ -2,6 +2,8 @@
 
 // Parts that several families share.
 
+#include <functional>
+
 #include "checkpoint/family.h"
 
 namespace fovea::model {
@@ -57,6 +59,11 @@ Names layer_norm_biases();
 // Returns the names of all tensors except those of feed-forward layers and of the layers' norms,
 // for families where these differ.
 Names llama_attention_names();
+
+// Reads or writes which layers have attention, and which this mixer, by layer_types: full_attention
+// or `name`. `attends` tells it by the number of a layer, if the file has no layer_types.
+void mixers_by_type(Config& io, StackSpec& stack, MixerKind mixer, const char* name,
+                    const std::function<bool(int64_t layer)>& attends);
 
 // The defaults of experts with the router of DeepSeek-V3.
 struct GroupedExperts {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "nn/gated_convolution.h"
 #include "nn/packed_linear.h"
 
 namespace fovea::model {
@@ -18,13 +19,6 @@ Tensor unit_heads(const Tensor& x, int64_t heads) {
   // The root of the sum of squares is sqrt(D) times that of their mean.
   const Tensor gain = full({D}, 1 / std::sqrt(width), working_type(x)).to(x.device());
   return rms_norm(x.view({x.dim(0), x.dim(1), heads, D}), gain, kLeastLength / width, x.dtype());
-}
-
-// The tokens of each row, if some rows begin later: tokens after a row's last one have no effect.
-std::vector<Interval> tokens_of(const Pass& pass) {
-  const std::vector<Interval>& valid = pass.mask.valid;
-  const bool all = std::ranges::all_of(valid, [](const Interval& row) { return row.begin == 0; });
-  return all ? std::vector<Interval>() : valid;
 }
 
 }  // namespace
@@ -72,20 +66,12 @@ double GatedDelta::kept_bytes(const StackSpec& stack, int64_t, double element) {
 }
 
 GatedDelta::Mixed GatedDelta::convolved(const Mixed& x, const Pass& pass) const {
-  const auto silu = [](const Tensor& y) { return activation(y, Activation::silu); };
-  if (pass.cache == nullptr) {
-    const std::vector<Interval> valid = tokens_of(pass);
-    return {silu(causal_conv(x.query, query_convolution.value, {}, valid)),
-            silu(causal_conv(x.key, key_convolution.value, {}, valid)),
-            silu(causal_conv(x.value, value_convolution.value, {}, valid))};
-  }
-  const int64_t keys = x.query.dim(2), K = spec.convolution;
-  const auto with_cache = [&](const Tensor& part, const Parameter& weight, int64_t column) {
-    const KvCache::Inputs before = pass.cache->exchange_inputs(layer, part, column, K - 1);
-    return silu(causal_conv(part, weight.value, {}, before.texts));
+  const auto part = [&](const Tensor& y, const Parameter& weight, int64_t column) {
+    return activation(model::convolved(y, weight.value, {}, pass, layer, column), Activation::silu);
   };
-  return {with_cache(x.query, query_convolution, 0), with_cache(x.key, key_convolution, keys),
-          with_cache(x.value, value_convolution, 2 * keys)};
+  const int64_t keys = x.query.dim(2);
+  return {part(x.query, query_convolution, 0), part(x.key, key_convolution, keys),
+          part(x.value, value_convolution, 2 * keys)};
 }
 
 Tensor GatedDelta::attended(const Mixed& x, const Tensor& betas, const Tensor& decays,

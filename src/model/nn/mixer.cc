@@ -17,14 +17,15 @@ constexpr MixerFacts facts_of() {
 }
 
 constexpr MixerFacts kMixers[] = {
-    facts_of<Attention>(),        // attention
-    facts_of<Recurrence>(),       // rnn
-    facts_of<Recurrence>(),       // gru
-    facts_of<Recurrence>(),       // lstm
-    facts_of<LatentAttention>(),  // latent
-    facts_of<GatedDelta>(),       // gated_delta
+    facts_of<Attention>(),         // attention
+    facts_of<Recurrence>(),        // rnn
+    facts_of<Recurrence>(),        // gru
+    facts_of<Recurrence>(),        // lstm
+    facts_of<LatentAttention>(),   // latent
+    facts_of<GatedDelta>(),        // gated_delta
+    facts_of<GatedConvolution>(),  // convolution
 };
-static_assert(std::size(kMixers) == static_cast<size_t>(MixerKind::gated_delta) + 1);
+static_assert(std::size(kMixers) == static_cast<size_t>(MixerKind::convolution) + 1);
 
 }  // namespace
 

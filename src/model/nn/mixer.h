@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "nn/attention.h"
+#include "nn/gated_convolution.h"
 #include "nn/gated_delta.h"
 #include "nn/latent_attention.h"
 #include "nn/recurrence.h"
@@ -21,7 +22,7 @@ namespace fovea::model {
 //   kName, kAttends, cached(), kept_bytes(), pair_flops(): see MixerFacts
 //
 // A new mixer is a file with its type, and a row of the table in mixer.cc.
-using Mixer = std::variant<Attention, LatentAttention, Recurrence, GatedDelta>;
+using Mixer = std::variant<Attention, LatentAttention, Recurrence, GatedDelta, GatedConvolution>;
 
 // What is known about a kind of mixer without its weights.
 struct MixerFacts {

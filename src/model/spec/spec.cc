@@ -279,6 +279,10 @@ void complete_mixers(const std::string& name, const Spec& whole, StackSpec& s) {
     complete_delta(name, s);
   else
     s.delta = {};
+  if (!has_mixer(s, MixerKind::convolution))
+    s.convolution = {};
+  else if (s.convolution.width == 0)
+    s.convolution.width = whole.width;
   check(!latent || s.attention.value_residual == 0,
         "spec: {}.attention.value_residual is {} with latent attention; expected 0", name,
         s.attention.value_residual);

@@ -150,8 +150,8 @@ void visit(AttentionSpec& a, OptionVisitor& v, const FieldScope& p) {
 }
 
 const std::vector<std::string>& mixer_names() {
-  static const std::vector<std::string> names = {"attention", "rnn",    "gru",
-                                                 "lstm",      "latent", "gated_delta"};
+  static const std::vector<std::string> names = {"attention", "rnn",         "gru",        "lstm",
+                                                 "latent",    "gated_delta", "convolution"};
   return names;
 }
 
@@ -206,6 +206,14 @@ void visit(DeltaSpec& d, OptionVisitor& v, const FieldScope& p) {
             d.doubled);
   v.number(p.field("epsilon", "delta_epsilon", "of the norm of their outputs; 0 = norm epsilon"),
            d.epsilon, 0, 1);
+}
+
+void visit(ConvolutionSpec& c, OptionVisitor& v, const FieldScope& p) {
+  v.integer(p.field("width", "convolution_width", "columns of convolution layers; 0 = the width"),
+            c.width, 0, kMost);
+  v.integer(p.field("tokens", "convolution_tokens", "tokens that convolution layers read"),
+            c.tokens, 1, 64);
+  v.boolean(p.field("bias", "convolution_bias", "biases of convolution layers"), c.bias);
 }
 
 void visit(FeedForwardSpec& f, OptionVisitor& v, const FieldScope& p) {
@@ -273,8 +281,8 @@ void visit(StackSpec& s, OptionVisitor& v, const FieldScope& p) {
   visit_mixers(
       s.mixers, v,
       p.field("mixers", "mixer",
-              "mixer of each layer: attention, latent, gated_delta, rnn, gru or lstm; the list "
-              "repeats"));
+              "mixer of each layer: attention, latent, gated_delta, convolution, rnn, gru or lstm; "
+              "the list repeats"));
   visit(s.position, v, {p.at("position"), p.prefix});
   visit(s.norm, v, {p.at("norm"), p.prefix});
   v.boolean(p.field("placement.input", "pre_norm", "norm on a sublayer's input"),
@@ -319,6 +327,7 @@ void visit(StackSpec& s, OptionVisitor& v, const FieldScope& p) {
   visit(s.recurrence, v, {p.at("recurrence"), p.prefix});
   visit(s.latent, v, {p.at("latent"), p.prefix});
   visit(s.delta, v, {p.at("delta"), p.prefix});
+  visit(s.convolution, v, {p.at("convolution"), p.prefix});
   visit(s.ffn, v, {p.at("ffn"), p.prefix});
 }
 

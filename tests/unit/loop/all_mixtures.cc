@@ -61,6 +61,10 @@ void add_attentions(List& list) {
     d.mixers = {MixerKind::gated_delta, MixerKind::attention};
     d.delta = {.heads = 4, .key_heads = 2, .key_width = 3, .value_width = 5, .convolution = 3};
   });
+  list.decoder_with("gated convolution", [](Spec&, StackSpec& d) {
+    d.mixers = {MixerKind::convolution, MixerKind::attention};
+    d.convolution = {.width = 7, .tokens = 4, .bias = true};
+  });
   list.decoder_with("one key-value head", [](Spec&, StackSpec& d) { d.attention.kv_heads = 1; });
   list.decoder_with("wide heads", [](Spec&, StackSpec& d) { d.attention.head_width = 5; });
   list.decoder_with("window", [](Spec&, StackSpec& d) { d.attention.windows = {3}; });

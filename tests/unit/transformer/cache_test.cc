@@ -126,7 +126,7 @@ TEST_P(ReadingTest, GivesTheSameBitsAfterPagesWereReleased) {
   Spec base = small();
   base.context = kLong;
   base.decoder->layers = 3;
-  std::vector<Spec> specs(6, base);
+  std::vector<Spec> specs(7, base);
   specs[0].decoder->attention.windows = {20};
   specs[1].decoder->attention.windows = {70, 0, 3};
   specs[2].decoder->attention.windows = {0, 20, 66};
@@ -137,6 +137,8 @@ TEST_P(ReadingTest, GivesTheSameBitsAfterPagesWereReleased) {
   specs[4].decoder->mixers = {MixerKind::gru, MixerKind::rnn, MixerKind::lstm};
   specs[5].decoder->mixers = {MixerKind::gated_delta, MixerKind::attention};
   specs[5].decoder->delta.key_width = 20;
+  specs[6].decoder->mixers = {MixerKind::convolution, MixerKind::attention};
+  specs[6].decoder->convolution.tokens = 5;
   const Tensor ids = some_ids({2, kLong}, base.vocabulary);
   std::vector<int64_t> by_seven;
   for (int64_t t = 7; t < kLong; t += 7) by_seven.push_back(t);
