@@ -85,6 +85,10 @@ DECODERS = {
     "phimoe": ("PhimoeForCausalLM", {"num_local_experts": 4, "router_jitter_noise": 0.4, "lm_head_bias": True, "attention_bias": True}),
     "glm4_moe": ("Glm4MoeForCausalLM", EXPERTS | {"n_routed_experts": 4, "n_shared_experts": 2, "routed_scaling_factor": 1.5, "head_dim": 8,
                                                   "use_qk_norm": True}),
+    # Its feed-forward layers become 16 wide.
+    "lfm2": ("Lfm2ForCausalLM", {"layer_types": ["conv", "full_attention"], "conv_bias": True, "conv_L_cache": 4, "block_multiple_of": 16,
+                                 "block_ffn_dim_multiplier": 0.75}),
+    "lfm2_moe": ("Lfm2MoeForCausalLM", EXPERTS | {"layer_types": ["full_attention", "conv"], "num_experts": 4, "num_dense_layers": 1}),
 }
 # The classes, sizes and seeds of others.
 OTHERS = {
