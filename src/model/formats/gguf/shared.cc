@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "families/shared.h"
+#include "spec/mixers.h"
 
 namespace fovea::model {
 namespace {
@@ -35,7 +36,32 @@ void stack_sizes(Config& io, Spec& s, StackSpec& stack) {
   io("block_count", stack.layers);
   io("feed_forward_length", stack.ffn.width);
   io("attention.head_count", stack.attention.heads);
-  io("attention.head_count_kv", stack.attention.kv_heads, 0);
+}
+
+constexpr const char* kKeyValueHeads = "attention.head_count_kv";
+
+// By layer; 0 = the layer has a convolution instead of attention.
+void key_value_heads_by_layer(Config& io, StackSpec& stack) {
+  if (!io.reading()) {
+    nlohmann::ordered_json heads = nlohmann::ordered_json::array();
+    for (int64_t i = 0; i < stack.layers; ++i)
+      heads.push_back(is_recurrent(stack, i) ? 0 : stack.attention.kv_heads);
+    return io.write(kKeyValueHeads, heads);
+  }
+  const nlohmann::json heads = io.value(kKeyValueHeads);
+  if (!heads.is_array()) return io(kKeyValueHeads, stack.attention.kv_heads, 0);
+  for (const nlohmann::json& each : heads) {
+    const int64_t count = each.is_number_integer() ? each.get<int64_t>() : -1;
+    stack.mixers.push_back(count == 0 ? MixerKind::convolution : MixerKind::attention);
+    if (count == 0) continue;
+    if (stack.attention.kv_heads == 0) stack.attention.kv_heads = count;
+    if (count < 1 || count != stack.attention.kv_heads)
+      fail(ErrorKind::Unsupported, "{}: {} has {}; expected 0 or {}", io.name(), kKeyValueHeads,
+           each.dump(), stack.attention.kv_heads);
+  }
+  if (std::ssize(heads) != stack.layers)
+    fail(ErrorKind::BadFile, "{}: {} has {} values; expected {}, one per layer", io.name(),
+         kKeyValueHeads, heads.size(), stack.layers);
 }
 
 }  // namespace
@@ -59,9 +85,13 @@ Names gguf_fused_attention() {
       {"blk.{i}.attn_qkv.{weight,bias}", "decoder.{i}.attention.{query+key+value}.{weight,bias}"}};
 }
 
-void gguf_sizes(Config& io, Spec& s) {
+void gguf_sizes(Config& io, Spec& s, bool heads_by_layer) {
   StackSpec& d = *s.decoder;
   stack_sizes(io, s, d);
+  if (heads_by_layer)
+    key_value_heads_by_layer(io, d);
+  else
+    io(kKeyValueHeads, d.attention.kv_heads, 0);
   io("attention.key_length", d.attention.head_width, 0);
   int64_t value_width = d.attention.head_width;
   io("attention.value_length", value_width, value_width);
@@ -78,6 +108,7 @@ void gguf_sizes(Config& io, Spec& s) {
 void gguf_encoder_sizes(Config& io, Spec& s) {
   StackSpec& e = *s.encoder;
   stack_sizes(io, s, e);
+  io(kKeyValueHeads, e.attention.kv_heads, 0);
   io.only("attention.causal", false);
   io.write("attention.causal", false);
 }
@@ -89,12 +120,12 @@ int64_t gguf_head_width(const Spec& s) {
   return a.head_width > 0 ? a.head_width : s.width / a.heads;
 }
 
-void gguf_llama_shape(Config& io, Spec& s) {
+void gguf_llama_shape(Config& io, Spec& s, bool heads_by_layer) {
   StackSpec& d = *s.decoder;
   d.norm.kind = NormKind::rms;
   d.ffn.activation = Activation::silu;
   d.ffn.gated = true;
-  gguf_sizes(io, s);
+  gguf_sizes(io, s, heads_by_layer);
   io("attention.layer_norm_rms_epsilon", d.norm.epsilon, 1e-6f);
   io("blk.0.attn_q.bias", d.attention.bias, false);
   io("blk.0.attn_output.bias", d.attention.output_bias, false);

@@ -26,13 +26,14 @@ Family gguf_with_classifier(Family architecture);
 // The names for query, key and value in one tensor.
 Names gguf_fused_attention();
 
-// Reads or writes the sizes and the head, for every architecture.
-void gguf_sizes(Config& io, Spec& s);
+// Reads or writes the sizes and the head, for every architecture. With `heads_by_layer`, the file
+// has the number of key-value heads of each layer; 0 = the layer has a convolution.
+void gguf_sizes(Config& io, Spec& s, bool heads_by_layer = false);
 // The same for an encoder, which has no head but that of labels.
 void gguf_encoder_sizes(Config& io, Spec& s);
 // Reads or writes the shape of LLaMA: RMSNorm, gated SiLU, rotary positions; biases only if the
 // file has them.
-void gguf_llama_shape(Config& io, Spec& s);
+void gguf_llama_shape(Config& io, Spec& s, bool heads_by_layer = false);
 // Reads or writes the shape of GPT: LayerNorm, one setting of biases for all layers.
 void gguf_gpt_shape(Config& io, Spec& s);
 void gguf_rope(Config& io, Spec& s);

@@ -1,0 +1,123 @@
+// Models with the gated delta rule or convolutions in GGUF files have the same logits, although the
+// order of heads may change.
+
+#include <algorithm>
+
+#include "families/registry.h"
+#include "formats/gguf/model.h"
+#include "support/expect_error.h"
+#include "support/temporary_folder.h"
+#include "tensor/tape.h"
+
+namespace fovea::model {
+namespace {
+
+Spec small_spec() {
+  Spec spec;
+  spec.vocabulary = 23;
+  spec.context = 100;
+  spec.width = 32;
+  spec.head.tied = true;
+  StackSpec& d = *spec.decoder;
+  d.layers = 4;
+  d.attention.heads = 2;
+  d.attention.head_width = 16;
+  d.attention.bias = d.attention.output_bias = false;
+  d.attention.norm = QueryKeyNorm::head;
+  d.position.kind = PositionKind::rotary;
+  d.norm.kind = NormKind::rms;
+  d.ffn.gated = true;
+  d.ffn.activation = Activation::silu;
+  d.ffn.bias = false;
+  return spec;
+}
+
+Transformer made(const Spec& spec) {
+  Transformer model(validated(spec));
+  initialise(model, 1);
+  return model;
+}
+
+Transformer delta_model(int64_t heads, int64_t key_heads, bool experts) {
+  Spec spec = small_spec();
+  StackSpec& d = *spec.decoder;
+  d.mixers = {MixerKind::gated_delta, MixerKind::gated_delta, MixerKind::attention};
+  d.mixers.push_back(MixerKind::gated_delta);
+  d.delta = {.heads = heads, .key_heads = key_heads, .key_width = 8};
+  d.attention.gated = true;
+  d.norm.unit_offset = true;
+  if (experts)
+    d.ffn.experts = {.count = 3, .chosen = 2, .width = 8, .shared = 1, .shared_gate = true};
+  return made(spec);
+}
+
+Transformer convolution_model(bool experts) {
+  Spec spec = small_spec();
+  StackSpec& d = *spec.decoder;
+  d.attention.head_width = 0;  // width / heads, which the file does not have
+  d.attention.kv_heads = 1;
+  d.mixers = {MixerKind::convolution, MixerKind::attention};
+  d.mixers.push_back(MixerKind::convolution);
+  d.mixers.push_back(MixerKind::attention);
+  d.convolution.tokens = 4;
+  if (experts)
+    d.ffn.experts = {.count = 3,
+                     .chosen = 2,
+                     .width = 8,
+                     .dense_layers = {0},
+                     .score = ExpertScore::sigmoid,
+                     .selection_bias = true};
+  return made(spec);
+}
+
+std::vector<float> logits_of(const Transformer& model) {
+  const NoGradient none;
+  const Tensor ids = empty({1, 70}, DType::i32);
+  for (int32_t t = 0; t < 70; ++t) ids.data_as<int32_t>()[t] = t * 7 % 23;
+  Pass pass;
+  pass.mask.causal = true;
+  return to_floats(model.logits(model.hidden(ids, pass)));
+}
+
+// Writes a model in this architecture. Returns the model of the file, whose logits are the same.
+Transformer written(Transformer& model, const Family& family, const char* architecture) {
+  SCOPED_TRACE(architecture);
+  const TemporaryFolder folder;
+  GgufModel file(model, &family, FileDType::fp32);
+  const std::string path = folder / "model.gguf";
+  write_gguf_file(path, file, std::nullopt, 23, values_of(model));
+  EXPECT_EQ(Gguf(path).text("general.architecture"), architecture);
+  ModelFiles read = open_gguf_files(path, {.weights = Weights::owned});
+  const std::vector<float> found = logits_of(read.model), expected = logits_of(model);
+  EXPECT_EQ(found.size(), expected.size());
+  for (size_t i = 0; i < std::min(found.size(), expected.size()); ++i)
+    EXPECT_NEAR(found[i], expected[i], 1e-5f) << i;
+  return std::move(read.model);
+}
+
+struct Written {
+  int64_t heads, key_heads;
+  bool experts;
+  const Family& family;
+  const char* architecture;
+};
+
+TEST(GgufDelta, PreservesTheLogits) {
+  for (const auto& [heads, key_heads, experts, family, architecture] :
+       {Written{4, 2, true, qwen3_next, "qwen3next"}, Written{4, 4, false, qwen3_5_text, "qwen35"},
+        Written{6, 2, false, qwen3_5_text, "qwen35"},
+        Written{4, 2, true, qwen3_5_moe_text, "qwen35moe"}}) {
+    Transformer model = delta_model(heads, key_heads, experts);
+    const Transformer read = written(model, family, architecture);
+    EXPECT_EQ(read.spec.decoder->delta.tiled, heads != key_heads && &family != &qwen3_next);
+  }
+}
+
+TEST(GgufConvolution, PreservesTheLogits) {
+  Transformer dense = convolution_model(false), experts = convolution_model(true);
+  written(dense, lfm2, "lfm2");
+  written(experts, lfm2_moe, "lfm2moe");
+}
+
+}  // namespace
+}  // namespace fovea::model
