@@ -12,7 +12,7 @@
 namespace fovea::model {
 namespace {
 
-Spec small_spec() {
+Spec base_spec() {
   Spec spec;
   spec.vocabulary = 23;
   spec.context = 100;
@@ -39,7 +39,7 @@ Transformer made(const Spec& spec) {
 }
 
 Transformer delta_model(int64_t heads, int64_t key_heads, bool experts) {
-  Spec spec = small_spec();
+  Spec spec = base_spec();
   StackSpec& d = *spec.decoder;
   d.mixers = {MixerKind::gated_delta, MixerKind::gated_delta, MixerKind::attention};
   d.mixers.push_back(MixerKind::gated_delta);
@@ -52,7 +52,7 @@ Transformer delta_model(int64_t heads, int64_t key_heads, bool experts) {
 }
 
 Transformer convolution_model(bool experts) {
-  Spec spec = small_spec();
+  Spec spec = base_spec();
   StackSpec& d = *spec.decoder;
   d.attention.head_width = 0;  // width / heads, which the file does not have
   d.attention.kv_heads = 1;

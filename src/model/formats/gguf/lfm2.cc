@@ -35,7 +35,7 @@ void gguf_lfm2_moe_config(Config& io, Spec& s) {
   gguf_refuse_unknown(io);
 }
 
-const Names names = {
+const Names convolution_names = {
     {"token_embd_norm.weight", "decoder.norm.final.weight"},
     {"blk.{i}.shortconv.in_proj.weight", "decoder.{i}.convolution.{before+after+value}.weight"},
     {"blk.{i}.shortconv.conv.weight", "decoder.{i}.convolution.weight"},
@@ -44,7 +44,7 @@ const Names names = {
 
 }  // namespace
 
-const Family gguf_lfm2 = gguf_architecture("lfm2", gguf_lfm2_config, names);
-const Family gguf_lfm2_moe = gguf_architecture("lfm2moe", gguf_lfm2_moe_config, names);
+const Family gguf_lfm2 = gguf_architecture("lfm2", gguf_lfm2_config, convolution_names);
+const Family gguf_lfm2_moe = gguf_architecture("lfm2moe", gguf_lfm2_moe_config, convolution_names);
 
 }  // namespace fovea::model
