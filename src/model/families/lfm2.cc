@@ -91,10 +91,21 @@ const Names lfm2_expert_names = {
     {"model.layers.{i}.feed_forward.experts.{e}.{w1,w3,w2}.weight",
      "decoder.{i}.ffn.experts.{e}.{gate,up,down}.weight"}};
 
+const Names lfm2_experts_in_memory = {
+    {"model.layers.{i}.feed_forward.experts.gate_up_proj",
+     "decoder.{i}.ffn.experts.{e}.{gate+up}.weight", Stored::stacked},
+    {"model.layers.{i}.feed_forward.experts.down_proj", "decoder.{i}.ffn.experts.{e}.down.weight",
+     Stored::stacked}};
+
 }  // namespace
 
 const Family lfm2 = {"lfm2", language_models("Lfm2"), lfm2_config, mixer_names, "model."};
-const Family lfm2_moe = {"lfm2_moe", language_models("Lfm2Moe"), lfm2_moe_config,
-                         mixer_names + lfm2_expert_names, "model."};
+const Family lfm2_moe = {"lfm2_moe",
+                         language_models("Lfm2Moe"),
+                         lfm2_moe_config,
+                         mixer_names + lfm2_expert_names,
+                         "model.",
+                         {},
+                         lfm2_experts_in_memory};
 
 }  // namespace fovea::model

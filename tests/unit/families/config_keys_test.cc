@@ -60,6 +60,8 @@ const std::vector<Harmless> kHarmless = {
      {"dinov2:hidden_act", "num_ln_in_parallel_attn"}},
     {"a table of the same size, whose tensors have other names",
      {"decoder_vocab_size", "share_encoder_decoder_embeddings"}},
+    {"rounded up to the same multiple of 256",
+     {"lfm2:block_ffn_dim_multiplier", "lfm2:intermediate_size"}},
     {"times of words, which transcription reads", {"median_filter_width"}}};
 
 // Returns the directories with a config.json of a known family.
