@@ -104,6 +104,26 @@ void put_mixers(const Put& put) {
     d.mixers.resize(static_cast<size_t>(std::min<int64_t>(2, d.layers)));
     d.convolution = {.width = 20, .tokens = 3, .bias = true};
   });
+  put("state spaces and attention with sinks", [](model::Spec&, model::StackSpec& d) {
+    d.mixers = {model::MixerKind::state_space, model::MixerKind::attention};
+    d.mixers.resize(static_cast<size_t>(std::min<int64_t>(2, d.layers)));
+    d.state_space = {.heads = 4, .head_width = 3, .groups = 2, .state_width = 5};
+    d.attention.sinks = true;
+    d.attention.windows = {3};
+  });
+  put("state spaces with a norm of each group before the gate, bounded steps",
+      [](model::Spec&, model::StackSpec& d) {
+        d.mixers = {model::MixerKind::state_space};
+        d.state_space = {.heads = 6,
+                         .head_width = 2,
+                         .state_width = 3,
+                         .convolution = 2,
+                         .convolution_bias = false,
+                         .norm_first = true,
+                         .norm_groups = 3,
+                         .least_step = 0.01f,
+                         .most_step = 0.5f};
+      });
   put("rnn without residuals and feed-forward layers", [](model::Spec&, model::StackSpec& d) {
     d.mixers = {model::MixerKind::rnn};
     d.residual = d.ffn.present = false;
@@ -183,6 +203,14 @@ void put_experts_and_scales(const Put& put) {
                          .groups_chosen = 2,
                          .shared = 2};
       });
+  put("experts with clipped gates and a bias of the router", [](model::Spec&, model::StackSpec& d) {
+    d.ffn.gated = true;
+    d.ffn.width = 5;
+    d.ffn.activation = Activation::quick_gelu;
+    d.ffn.gate_limit = 0.1f;
+    d.ffn.up_offset = 1;
+    d.ffn.experts = {.count = 3, .router_bias = true};
+  });
   put("a sparse mixer", [](model::Spec&, model::StackSpec& d) {
     d.ffn.width = 5;
     d.ffn.experts = {

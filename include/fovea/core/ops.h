@@ -61,6 +61,9 @@ struct AttentionOptions {
   // Terms [B, H, T, S] of the working type that are added to the scores, or empty. With terms, all
   // scores are stored.
   Tensor terms = {};
+  // Scores [H] of the working type, or empty: of one more key without a value for each head, which
+  // takes a share of the softmax. Not with terms.
+  Tensor sinks = {};
 };
 // y = softmax(scale * q k^T, over the keys that the mask allows) v   (Vaswani et al. 2017, eq. 1).
 // q [B, T, H, D]; k [B, capacity, G, D] and v [B, capacity, G, D'], of which the first `keys` are

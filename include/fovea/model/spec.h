@@ -44,6 +44,7 @@ struct RotarySpec {
   float low_frequency = 1, high_frequency = 4;  // llama3
   // yarn (Peng et al. 2023): numbers of turns over the original context that bound the ramp.
   float fast = 32, slow = 1;
+  bool whole_pairs = true;     // yarn: the bounds of the ramp are rounded to whole pairs
   float attention_factor = 0;  // yarn, longrope: scales cos and sin; 0 = derived from factor
   std::vector<float> short_factors = {}, long_factors = {};  // longrope: one factor per pair
   // Queries at position p are multiplied by 1 + query_growth * log(1 + floor(p /
@@ -118,6 +119,9 @@ struct AttentionSpec {
   float softcap = 0;          // scores s become softcap * tanh(s / softcap); 0 = off
   // The outputs of the heads are multiplied by the sigmoid of a gate (Qiu et al. 2025).
   bool gated = false;
+  // Each head has a learned score of a key without a value, a sink, that takes a share of each
+  // softmax (OpenAI 2025, "gpt-oss-120b & gpt-oss-20b Model Card", 2.2).
+  bool sinks = false;
   // Share of the first attention layer's values in those of the later ones: v = (1 - share) v +
   // share * v_first (Zhou et al. 2024, eq. 8, has 1/2 of each); 0 = off.
   float value_residual = 0;
@@ -154,13 +158,17 @@ struct ExpertsSpec {
   bool shared_gate = false;  // multiply their output by sigmoid(w x), as Qwen2-MoE does
   // One bias is added to the weighted sum of the chosen experts, which have no biases of their own.
   bool sum_bias = false;
+  bool router_bias = false;
 };
 
 struct FeedForwardSpec {
   bool present = true;  // false: layers consist of their mixer only
   Activation activation = Activation::gelu_tanh;
-  bool xielu = false;       // xIELU with learned numbers of each layer instead (Huang 2024, 4)
-  bool gated = false;       // down(f(gate(x)) * up(x)) instead of down(f(up(x)))
+  bool xielu = false;  // xIELU with learned numbers of each layer instead (Huang 2024, 4)
+  bool gated = false;  // down(f(gate(x)) * up(x)) instead of down(f(up(x)))
+  // gated: f reads min(gate(x), limit), and up(x) is clipped to [-limit, limit]; 0 = no limit.
+  float gate_limit = 0;
+  float up_offset = 0;      // gated: added to up(x)
   bool inner_norm = false;  // a norm on the input of down
   int64_t width = 0;        // 0 = 4 * width
   bool bias = true;         // of down; of gate and up if inner_bias is also true
@@ -170,8 +178,9 @@ struct FeedForwardSpec {
 
 // What mixes the tokens of a layer. rnn, gru, lstm: a recurrence with these cells. latent:
 // multi-head latent attention. gated_delta: linear attention with the gated delta rule.
-// convolution: a gated convolution over the last tokens.
-enum class MixerKind { attention, rnn, gru, lstm, latent, gated_delta, convolution };
+// convolution: a gated convolution over the last tokens. state_space: the state space model of
+// Mamba-2.
+enum class MixerKind { attention, rnn, gru, lstm, latent, gated_delta, convolution, state_space };
 
 struct RecurrenceSpec {
   int64_t width =
@@ -190,6 +199,7 @@ struct LatentSpec {
   // Width of the shared key, with rotary positions; otherwise there is none. 0 = head_width / 2,
   // rounded up to an even number.
   int64_t rotary = 0;
+  float epsilon = 0;  // of the norms of the latents; 0 = the stack's
 };
 
 // Linear attention with the gated delta rule (Yang et al. 2024, "Gated Delta Networks"). A head has
@@ -216,6 +226,26 @@ struct ConvolutionSpec {
   int64_t width = 0;   // columns; 0 = the model's width
   int64_t tokens = 3;  // that it reads
   bool bias = false;   // of the convolution and of the products
+};
+
+// The state space model of Mamba-2 (Dao and Gu 2024, "Transformers are SSMs"). A head has a state
+// [state_width, head_width]: with the step s = softplus(step(x)), it decays by exp(-exp(rate) s),
+// stores s times the head's input at the vector B, and is read at the vector C. The inputs, B and
+// C pass through a convolution over the last tokens and SiLU. The outputs, plus the inputs times a
+// learned number of the head, are multiplied by SiLU of a gate.
+struct StateSpaceSpec {
+  int64_t heads = 0;  // 0 = 2 * the model's width / head_width
+  int64_t head_width = 64;
+  int64_t groups = 1;         // pairs of B and C, each for heads / groups heads
+  int64_t state_width = 128;  // of B and C
+  int64_t convolution = 4;    // tokens that it reads
+  bool convolution_bias = true;
+  // An RMSNorm of the gated outputs, before or (norm_first) behind their gate, over all heads or
+  // (norm_groups > 1) over each of these equal parts of them.
+  bool norm = true;
+  bool norm_first = false;
+  int64_t norm_groups = 1;
+  float least_step = 0, most_step = 0;  // the steps are clipped; most_step: 0 = no limit
 };
 
 struct StackSpec {
@@ -258,6 +288,7 @@ struct StackSpec {
   LatentSpec latent = {};
   DeltaSpec delta = {};
   ConvolutionSpec convolution = {};
+  StateSpaceSpec state_space = {};
   FeedForwardSpec ffn = {};
 };
 

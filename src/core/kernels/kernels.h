@@ -207,8 +207,11 @@ struct AttentionShape {
   // of the batch has its own table, so that each unit can have its own gradient.
   In bias = {};
   int64_t bias_stride = 0, bias_origin = 0, bias_tables = 1;
+  // Null, or a score for each head, [H] of the working type, of a key without a value that every
+  // query sees: neither cap nor bias applies to it.
+  In sinks = {};
 
-  void show_arrays(DeviceOfCall& call) const { call.meet(bias); }
+  void show_arrays(DeviceOfCall& call) const { call.meet(bias), call.meet(sinks); }
   int64_t values() const { return value_width > 0 ? value_width : width; }  // width of a value
 
   int64_t bias_row(int64_t row_of_batch, int64_t head) const {
@@ -253,8 +256,9 @@ struct PagedAttention {
   // query at position p and key s.
   In bias = {};
   int64_t bias_stride = 0, bias_zero = 0;
+  In sinks = {};  // as in AttentionShape
 
-  void show_arrays(DeviceOfCall& call) const { call.meet(bias); }
+  void show_arrays(DeviceOfCall& call) const { call.meet(bias), call.meet(sinks); }
 };
 
 struct PageLayout;  // see kv_page.h
@@ -288,7 +292,8 @@ inline AttentionShape shape_of(const PagedAttention& paged, const PagedText& spa
           .bias = paged.bias,
           .bias_stride = paged.bias_stride,
           .bias_origin = paged.bias_zero - span.mask.first_query,
-          .bias_tables = 1};
+          .bias_tables = 1,
+          .sinks = paged.sinks};
 }
 
 // Keeps LayerNorm's scale finite: the scale is 1 / sqrt(variance + value) or, if `outside`, 1 /

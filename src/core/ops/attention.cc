@@ -10,6 +10,7 @@
 #include "ops/attention_terms.h"
 #include "ops/common.h"
 #include "ops/ops.h"
+#include "ops/units.h"
 #include "tensor/tape.h"
 
 namespace fovea {
@@ -50,6 +51,12 @@ int64_t check_bias(const Tensor& bias, const Tensor& q, int64_t distances) {
   return tables;
 }
 
+void check_sinks(const Tensor& sinks, const Tensor& q, bool terms) {
+  check(!sinks || (sinks.shape() == Shape{q.dim(-2)} && sinks.dtype() == working_type(q) && !terms),
+        "attention: the sinks are {} {}, with terms {}; expected {} [{}] without terms",
+        name_of(sinks.dtype()), sinks.shape(), terms, name_of(working_type(q)), q.dim(-2));
+}
+
 void check_documents(const DocumentStarts& documents, int64_t batch) {
   check(std::ssize(documents) == batch,
         "attention: the mask has documents for {} rows; expected {}", documents.size(), batch);
@@ -79,6 +86,7 @@ AttentionShape shape_of(const Tensor& q, const Tensor& k, const AttentionOptions
   if (mask.documents != nullptr) check_documents(*mask.documents, q.dim(0));
   check(options.softcap >= 0, "attention: softcap {}; expected 0 (none) or more", options.softcap);
   const int64_t tables = check_bias(options.bias, q, q.dim(1) + keys - 1);
+  check_sinks(options.sinks, q, static_cast<bool>(options.terms));
   return {.batch = q.dim(0),
           .queries = q.dim(1),
           .keys = keys,
@@ -93,7 +101,8 @@ AttentionShape shape_of(const Tensor& q, const Tensor& k, const AttentionOptions
           .bias = options.bias ? In(options.bias) : In{},
           .bias_stride = q.dim(1) + keys - 1,
           .bias_origin = q.dim(1) - 1,
-          .bias_tables = tables};
+          .bias_tables = tables,
+          .sinks = options.sinks ? In(options.sinks) : In{}};
 }
 
 // The same options without a gradient of the terms.
@@ -147,15 +156,20 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
   Tensor lse = empty({s.batch, s.heads, s.queries}, working_type(q), q.device());
   kernels(q).attention(y, lse, q, k, v, s);
   const Tensor kept = y;
-  const Tensor bias = options.bias;
+  const Tensor bias = options.bias, sinks = options.sinks;
   std::vector<Tensor> inputs = {q, k, v};
   if (bias) inputs.push_back(bias);
-  return record(y, inputs, [=](const Tensor& dy, Gradients& d) {
+  if (sinks) inputs.push_back(sinks);
+  return record(y, inputs, [=, units = row_units()](const Tensor& dy, Gradients& d) {
     // with P = softmax, delta = rowsum(dy * y):  dv = P^T dy,  dS = P * (dy v^T - delta), dq =
     // scale * dS k,  dk = scale * dS^T q   (Dao et al. 2022, appendix B). The gradients of the bias
     // are sums of dS along diagonals.
     kernels(q).attention_backward(d[q], d[k], d[v], bias ? d[bias] : Out{}, dy, q, k, v, kept, lse,
                                   s);
+    if (!sinks || !d.wants(sinks)) return;
+    const Tensor terms = empty({s.batch * s.queries, s.heads}, working_type(q), q.device());
+    kernels(q).attention_sink_terms(terms, dy, kept, lse, s);
+    kernels(q).sum_rows(d[sinks], terms, {terms.dim(0), s.heads, units.of(terms.dim(0))});
   });
 }
 
@@ -174,6 +188,7 @@ Tensor attention_paged(const Tensor& q, const std::vector<PagedText>& spans,
   check(!options.bias || options.bias.dtype() == working_type(q),
         "attention: the bias is {}; expected {}", name_of(options.bias.dtype()),
         name_of(working_type(q)));
+  check_sinks(options.sinks, q, false);
   const int64_t value_width = options.value_width > 0 ? options.value_width : q.dim(-1);
   check(!options.values_in_keys || value_width <= q.dim(-1),
         "attention: values are {} wide; expected at most {}, the width of the keys", value_width,
@@ -192,7 +207,8 @@ Tensor attention_paged(const Tensor& q, const std::vector<PagedText>& spans,
                               .softcap = options.softcap,
                               .bias = options.bias ? In(options.bias) : In{},
                               .bias_stride = options.bias ? options.bias.dim(-1) : 0,
-                              .bias_zero = options.bias_zero},
+                              .bias_zero = options.bias_zero,
+                              .sinks = options.sinks ? In(options.sinks) : In{}},
                              spans);
   return y;
 }

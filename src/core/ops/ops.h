@@ -50,6 +50,7 @@ struct PagedOptions {
   // a query at position p and key s.
   Tensor bias = {};
   int64_t bias_zero = 0;
+  Tensor sinks = {};  // as in AttentionOptions
 };
 // Attention for the sequences of a ragged batch, with keys and values in pages, as in decoding. q
 // [..., H, D] holds the rows of all spans -> [..., H, D']. Not differentiable.

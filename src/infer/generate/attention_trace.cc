@@ -52,6 +52,10 @@ std::vector<float> weights_of(const Tensor& q, const PagedText& text, int64_t ro
   options.softcap = paged.softcap;
   options.mask = text.mask;
   options.mask.first_query += row - text.row;
+  if (paged.sinks) {  // that of the head
+    options.sinks = empty({1}, paged.sinks.dtype());
+    copy_elements(options.sinks, 0, paged.sinks, head, 1);
+  }
   if (paged.bias) options.bias = bias_of(paged, head, options.mask.first_query, text.keys);
   return to_floats(
       attention_weights(query_of(q, row, head), keys_of(text, group, q.dim(-1), paged), options));

@@ -120,6 +120,7 @@ nlohmann::ordered_json written_scaling(RotarySpec s, bool with_theta, bool mscal
   scaling_fields(s, [&](const char* key, float value) {
     if (value != 0) json[key] = short_number(value);
   });
+  if (!s.whole_pairs) json["truncate"] = false;
   if (s.scaling != RotaryScaling::linear && s.scaling != RotaryScaling::dynamic)
     json["original_max_position_embeddings"] = s.original_context;
   if (s.scaling == RotaryScaling::longrope && mscales) {
@@ -184,10 +185,12 @@ RotarySpec Config::rope_from(const nlohmann::json& parameters, const std::string
     numbers("mscale_all_dim", all);
     if (s.attention_factor == 0 && mscale != 0 && all != 0)
       s.attention_factor = yarn_factor(s.factor, mscale) / yarn_factor(s.factor, all);
+    s.whole_pairs = parameters.value("truncate", nlohmann::json()) != false;
   }
   for (const auto& [other, value] : parameters.items()) {
-    const bool truncates = s.scaling == RotaryScaling::yarn && other == "truncate" && value == true;
-    const bool harmless = truncates || (s.scaling == RotaryScaling::none && other == "factor");
+    const bool truncates = s.scaling == RotaryScaling::yarn && other == "truncate";
+    const bool harmless = (truncates && value.is_boolean()) ||
+                          (s.scaling == RotaryScaling::none && other == "factor");
     if (numbers.known.contains(other) || harmless || value.is_null()) continue;
     fail(ErrorKind::Unsupported, "{}: {}.{} is not known for rope_type {}; expected no such key",
          name_, key, excerpt(other), name);

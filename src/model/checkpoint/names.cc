@@ -195,6 +195,39 @@ std::vector<Tensor> transposed_parts(const Tensor& whole, const std::vector<Shap
   return parts;
 }
 
+// The columns of experts: calls move(part, row, column, element in the file) for each element of
+// the parts, of which each expert has equally many.
+template <class Move>
+void each_column(const std::vector<Shape>& shapes, int64_t experts, Move&& move) {
+  const int64_t parts = std::ssize(shapes) / experts, rows = shapes[0][0];
+  const int64_t width = shapes[0].size() == 2 ? shapes[0][1] : 1;
+  for (int64_t i = 0; i < std::ssize(shapes); ++i)
+    for (int64_t column = 0; column < width; ++column)
+      for (int64_t row = 0; row < rows; ++row)
+        move(static_cast<size_t>(i), row * width + column,
+             ((i / parts * width + column) * rows + row) * parts + i % parts);
+}
+
+Tensor columns_of_experts(const std::vector<Tensor>& parts, const FileTensor& tensor) {
+  std::vector<Shape> shapes;
+  for (const Tensor& part : parts) shapes.push_back(part.shape());
+  const Tensor whole = empty(shape_in_file(tensor, shapes));
+  each_column(shapes, tensor.group, [&](size_t part, int64_t from, int64_t to) {
+    whole.data_as<float>()[to] = parts[part].data_as<float>()[from];
+  });
+  return whole;
+}
+
+std::vector<Tensor> experts_of_columns(const Tensor& whole, const std::vector<Shape>& shapes,
+                                       int64_t experts) {
+  std::vector<Tensor> parts;
+  for (const Shape& shape : shapes) parts.push_back(empty(shape));
+  each_column(shapes, experts, [&](size_t part, int64_t to, int64_t from) {
+    parts[part].data_as<float>()[to] = whole.data_as<float>()[from];
+  });
+  return parts;
+}
+
 template <class F>
 Tensor mapped(const Tensor& x, const F& f) {
   Tensor y = empty(x.shape());
@@ -220,6 +253,7 @@ int64_t group_of(Stored stored, const Transformer& model) {
     case Stored::swapped_halves: return attention().head_width;
     case Stored::convolution: return 3;
     case Stored::image_convolution: return spec.input.patch;
+    case Stored::column_by_column:
     case Stored::stacked: return (spec.decoder ? spec.decoder : spec.encoder)->ffn.experts.count;
     default: return 0;
   }
@@ -281,6 +315,9 @@ Shape shape_in_file(const FileTensor& tensor, const std::vector<Shape>& shapes) 
       if (shape.size() == 2) std::swap(shape[0], shape[1]);
       break;
     case Stored::stacked: shape = {n, shape[0] / n, shape[1]}; break;
+    case Stored::column_by_column:
+      shape = shape.size() == 2 ? Shape{n, shape[1], shape[0] / n} : Shape{n, shape[0] / n};
+      break;
     case Stored::batched:
       shape.push_back(1);
       std::rotate(shape.begin(), shape.end() - 1, shape.end());
@@ -303,6 +340,7 @@ Shape shape_in_file(const FileTensor& tensor, const std::vector<Shape>& shapes) 
 
 Tensor to_file(const FileTensor& tensor, const std::vector<Tensor>& parts) {
   if (tensor.stored == Stored::keyless) return with_zero_keys(parts);
+  if (tensor.stored == Stored::column_by_column) return columns_of_experts(parts, tensor);
   if (tensor.stored == Stored::transposed_parts) {
     std::vector<Tensor> transposed;
     for (const Tensor& part : parts) transposed.push_back(transpose(part));
@@ -348,6 +386,8 @@ std::vector<Tensor> from_file(const FileTensor& tensor, const Tensor& value,
   if (tensor.stored == Stored::minus_exp)
     whole = mapped(whole, [](float x) { return math::log(-x); });
   if (tensor.stored == Stored::keyless) return without_keys(whole, shapes);
+  if (tensor.stored == Stored::column_by_column)
+    return experts_of_columns(whole, shapes, tensor.group);
   if (tensor.stored == Stored::transposed_parts) return transposed_parts(whole, shapes);
   if (shapes.size() == 1) return {whole.view(shapes[0])};
   if (tensor.stored == Stored::stacked)

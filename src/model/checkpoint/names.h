@@ -12,6 +12,8 @@ namespace fovea::model {
 // fused parts alternate: for each key-value head, its queries, its key and its value.
 // by_query_head, by_delta_head: likewise for each query head, or each key head of gated_delta
 // layers. by_quarter: fused parts alternate quarter by quarter. batched: with a leading axis of 1.
+// column_by_column: all experts, with a leading axis, as [in, out] with fused parts that alternate
+// column by column; likewise the biases, as [experts, out].
 // convolution: [out, in / n, n], where n is the kernel width. column_convolution: [C, n] as [C, 1,
 // n]. image_convolution: [out, in / (n n), n, n]. stacked: all experts, with a leading axis for
 // them. flattened: [1, C] as [C]. column: [C] as [C, 1]. scalar: [1] as []. rotary_pairs: rows i
@@ -33,6 +35,7 @@ enum class Stored {
   column_convolution,
   image_convolution,
   stacked,
+  column_by_column,
   flattened,
   column,
   scalar,
@@ -64,7 +67,7 @@ struct FileTensor {
   std::vector<std::string> parts;
   int64_t group = 0;  // by_head, by_quarter: the number of alternations; rotary_pairs,
                       // swapped_halves: the width of a head; convolutions: the kernel width;
-                      // stacked: the number of experts
+                      // stacked, column_by_column: the number of experts
 };
 
 // Returns the file's tensors for a model's parameters, by the rules. Adapters are not among them:

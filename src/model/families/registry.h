@@ -16,6 +16,7 @@ extern const Family qwen3;
 extern const Family qwen3_moe;
 extern const Family lfm2;
 extern const Family lfm2_moe;
+extern const Family gpt_oss;
 extern const Family qwen3_next;
 extern const Family qwen3_5_text;
 extern const Family qwen3_5_moe_text;

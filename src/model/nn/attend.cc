@@ -1,23 +1,37 @@
 #include <algorithm>
-#include <cstring>
 #include <limits>
+#include <numeric>
 
+#include "base/math.h"
 #include "nn/pass.h"
 
 namespace fovea::model {
 namespace {
 
-// The softmax of scores; 0 for queries that see no key.   [B, H, T, S] -> [B, H, T, S]
-Tensor weights_of(const Tensor& scores) {
-  const Tensor weights = softmax(scores);
+constexpr float kHidden = -std::numeric_limits<float>::infinity();
+
+// The softmax of scores and of the sinks [H], which may be empty; 0 for queries that see no key.
+// [B, H, T, S] -> [B, H, T, S]
+Tensor weights_of(const Tensor& scores, const Tensor& sinks) {
   const int64_t S = scores.dim(3), R = scores.size() / S;
   const std::vector<float> values = to_floats(scores);
+  const std::vector<float> of_heads = sinks ? to_floats(sinks) : std::vector<float>();
+  std::vector<float> weights(values.size());
   for (int64_t r = 0; r < R; ++r) {
+    const auto head = static_cast<size_t>(r / scores.dim(2) % scores.dim(1));
+    const double sink = sinks ? of_heads[head] : kHidden;
     const auto row = values.begin() + r * S;
-    if (*std::max_element(row, row + S) == -std::numeric_limits<float>::infinity())
-      std::memset(weights.view({R, S}).rows(r, r + 1).data(), 0, weights.bytes() / size_t(R));
+    const double largest = std::max<double>(sink, *std::max_element(row, row + S));
+    if (largest == kHidden) continue;
+    const auto share = [&](double score) {
+      return score == kHidden ? 0 : math::exp(score - largest);
+    };
+    const double sum = std::accumulate(row, row + S, share(sink),
+                                       [&](double all, float score) { return all + share(score); });
+    std::transform(row, row + S, weights.begin() + r * S,
+                   [&](float score) { return static_cast<float>(share(score) / sum); });
   }
-  return weights;
+  return convert(tensor_of(weights, scores.shape()), scores.dtype());
 }
 
 // Passes a value to the probe. Returns whether the probe replaced it.
@@ -38,7 +52,7 @@ Tensor replaced_weights(const Tensor& q, const Tensor& k, const AttentionOptions
   Tensor used;
   if (wants(ProbePoint::What::scores)) {
     Tensor scores = attention_scores(q, k, options);
-    if (replaced(probe, point, scores)) used = weights_of(scores);
+    if (replaced(probe, point, scores)) used = weights_of(scores, options.sinks);
   }
   if (wants(ProbePoint::What::attention)) {
     Tensor weights = used ? used : attention_weights(q, k, options);

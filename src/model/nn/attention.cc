@@ -41,6 +41,7 @@ Attention::Attention(const StackSpec& stack, int64_t width, int64_t layer_, Drop
       heads_norm(stack.norm, spec.heads * spec.value_width, spec.heads_norm),
       query_gains(gains_of(spec, spec.heads)),
       key_gains(gains_of(spec, spec.kv_heads)),
+      sinks{spec.sinks ? Shape{spec.heads} : Shape{}, Role::bias, {}},
       layer(layer_),
       window(window_of(spec, layer_)),
       across(across_),
@@ -140,6 +141,7 @@ PagedOptions Attention::paged(const KvCache& cache) const {
   options.pages = cache.layout().dtype;
   options.scale = score_scale();
   options.softcap = spec.softcap;
+  options.sinks = sinks.value;
   return options;
 }
 
@@ -215,6 +217,7 @@ Tensor Attention::attend_to(const Tensor& q, const KeysValues& kv, AttentionOpti
                             const LayerPass& pass) const {
   options.scale = score_scale();
   options.softcap = spec.softcap;
+  options.sinks = sinks.value;
   options.dropout = pass.dropout_at(weight_dropout.probability, weight_dropout.substream);
   return attend(q, kv.keys, kv.values, options, pass, layer, stack_of(pass));
 }

@@ -20,6 +20,7 @@ struct Attention {
   Linear distance_query, distance_key;  // of the vectors of distances, unless `query` and `key` are
   Norm query_norm, key_norm, heads_norm;
   Parameter query_gains, key_gains;  // QueryKeyNorm::each: [H, D], [G, D]
+  Parameter sinks;                   // [H]
   int64_t layer = 0, window = 0;
   bool across = false;
   bool rotates = true;     // queries and keys, if the stack has rotary positions
@@ -62,6 +63,7 @@ struct Attention {
     key_norm.each(f, name + ".key_norm");
     visit(f, name + ".query_norm.weight", query_gains);
     visit(f, name + ".key_norm.weight", key_gains);
+    visit(f, name + ".sinks", sinks);
     heads_norm.each(f, name + ".heads_norm");
     gate.each(f, name + ".gate");
     output.each(f, name + ".output");

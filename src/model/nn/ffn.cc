@@ -1,6 +1,7 @@
 #include "nn/ffn.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "ops/common.h"
@@ -61,7 +62,12 @@ ChosenRows groups_with(const Groups& groups, const Tensor& tokens) {
 }  // namespace
 
 FeedForward::FeedForward(const StackSpec& stack, int64_t width, int64_t layer_)
-    : spec(stack.ffn.experts), kind(stack.ffn.activation), gated(stack.ffn.gated), layer(layer_) {
+    : spec(stack.ffn.experts),
+      kind(stack.ffn.activation),
+      gated(stack.ffn.gated),
+      gate_limit(stack.ffn.gate_limit),
+      up_offset(stack.ffn.up_offset),
+      layer(layer_) {
   const auto make = [&](int64_t inner, bool bias, Linear& g, Linear& u, Linear& d) {
     const bool inner_bias = bias && stack.ffn.inner_bias;
     if (gated) g = Linear(width, inner, inner_bias);
@@ -75,7 +81,7 @@ FeedForward::FeedForward(const StackSpec& stack, int64_t width, int64_t layer_)
     xielu = Xielu(stack.ffn.xielu);
     return;
   }
-  router = Linear(width, spec.count, false);
+  router = Linear(width, spec.count, spec.router_bias);
   if (spec.selection_bias) selection_bias = {{spec.count}, Role::selection_bias, {}};
   if (spec.sum_bias) sum_bias = {{width}, Role::bias, {}};
   experts.resize(static_cast<size_t>(spec.count));
@@ -85,8 +91,18 @@ FeedForward::FeedForward(const StackSpec& stack, int64_t width, int64_t layer_)
   if (spec.shared_gate) shared_gate = Linear(width, 1, false);
 }
 
+Tensor FeedForward::gated_product(const Tensor& given, const Tensor& factors) const {
+  Tensor gates = given, ups = factors;
+  if (gate_limit > 0) {
+    gates = clip(gates, std::numeric_limits<float>::lowest(), gate_limit);
+    ups = clip(ups, -gate_limit, gate_limit);
+  }
+  if (up_offset > 0) ups = shift(ups, up_offset);
+  return gated_activation(gates, ups, kind);
+}
+
 Tensor FeedForward::activated_inner(const Tensor& x, const Tensor& factors) const {
-  const Tensor y = factors           ? gated_activation(x, factors, kind)
+  const Tensor y = factors           ? gated_product(x, factors)
                    : xielu.present() ? xielu(x)
                                      : activation(x, kind);
   return inner_norm.present() ? inner_norm(y, y.dtype()) : y;
@@ -214,7 +230,7 @@ Tensor FeedForward::mix(const Tensor& x, const Pass& pass) const {
   const Tensor sorted = gather(groups.rows, tokens);  // [R k, C]
   const Tensor first = output(sorted, gated ? &Expert::gate : &Expert::up);
   const Tensor inner =
-      gated ? gated_activation(first, output(sorted, &Expert::up), kind) : activation(first, kind);
+      gated ? gated_product(first, output(sorted, &Expert::up)) : activation(first, kind);
   Tensor y = combine(output(inner, &Expert::down), groups.slots, weights);  // [R, C]
   if (sum_bias.present()) y = add(y, repeated(sum_bias.value, y));
   if (has_shared()) y = add(y, shared_output(tokens, pass));

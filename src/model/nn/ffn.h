@@ -55,6 +55,7 @@ struct FeedForward {
   Linear shared_gate;  // [1, C]
   Activation kind = Activation::gelu_tanh;
   bool gated = false;
+  float gate_limit = 0, up_offset = 0;
   int64_t layer = 0;
 
   FeedForward() = default;
@@ -99,6 +100,8 @@ struct FeedForward {
     expert.up.each(f, name + ".up");
     expert.down.each(f, name + ".down");
   }
+  // f(gate) * up of gated layers, with their limit and offset.
+  Tensor gated_product(const Tensor& gate, const Tensor& up) const;
   // f(x), or of gated layers f(x) * factors.
   Tensor activated_inner(const Tensor& x, const Tensor& factors = {}) const;
   Tensor projected(const Tensor& x, const Linear& gate, const Linear& up, const Linear& down,

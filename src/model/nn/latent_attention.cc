@@ -6,14 +6,23 @@
 #include "tensor/tape.h"
 
 namespace fovea::model {
+namespace {
+
+NormSpec norm_of_latents(const StackSpec& stack) {
+  NormSpec norm = stack.norm;
+  norm.epsilon = stack.latent.epsilon;
+  return norm;
+}
+
+}  // namespace
 
 LatentAttention::LatentAttention(const StackSpec& stack, int64_t width, int64_t layer_,
                                  Dropout dropout)
     : attention(stack.attention),
       spec(stack.latent),
-      query_norm(stack.norm, spec.query_width, spec.query_width > 0),
+      query_norm(norm_of_latents(stack), spec.query_width, spec.query_width > 0),
       latent(width, spec.width, false),
-      latent_norm(stack.norm, spec.width),
+      latent_norm(norm_of_latents(stack), spec.width),
       key_up(spec.width, attention.heads * attention.head_width, false, Role::head_matrix),
       value_up(spec.width, attention.heads * attention.value_width, false, Role::head_matrix),
       output(attention.heads * attention.value_width, width, attention.output_bias,

@@ -24,8 +24,9 @@ constexpr MixerFacts kMixers[] = {
     facts_of<LatentAttention>(),   // latent
     facts_of<GatedDelta>(),        // gated_delta
     facts_of<GatedConvolution>(),  // convolution
+    facts_of<StateSpace>(),        // state_space
 };
-static_assert(std::size(kMixers) == static_cast<size_t>(MixerKind::convolution) + 1);
+static_assert(std::size(kMixers) == static_cast<size_t>(MixerKind::state_space) + 1);
 
 }  // namespace
 

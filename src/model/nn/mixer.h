@@ -8,6 +8,7 @@
 #include "nn/gated_delta.h"
 #include "nn/latent_attention.h"
 #include "nn/recurrence.h"
+#include "nn/state_space.h"
 
 namespace fovea::model {
 
@@ -22,7 +23,8 @@ namespace fovea::model {
 //   kName, kAttends, cached(), kept_bytes(), pair_flops(): see MixerFacts
 //
 // A new mixer is a file with its type, and a row of the table in mixer.cc.
-using Mixer = std::variant<Attention, LatentAttention, Recurrence, GatedDelta, GatedConvolution>;
+using Mixer =
+    std::variant<Attention, LatentAttention, Recurrence, GatedDelta, GatedConvolution, StateSpace>;
 
 // What is known about a kind of mixer without its weights.
 struct MixerFacts {

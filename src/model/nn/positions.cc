@@ -61,8 +61,9 @@ float yarn_scaled(const RotarySpec& s, float frequency, int64_t pair, int64_t tu
                      (turns * 2 * std::numbers::pi_v<float>)) /
            (2 * math::log(s.theta));
   };
-  const float low = std::max(std::floor(pair_of_turns(s.fast)), 0.0f);
-  float high = std::min(std::ceil(pair_of_turns(s.slow)), static_cast<float>(turned - 1));
+  const float first = pair_of_turns(s.fast), last = pair_of_turns(s.slow);
+  const float low = std::max(s.whole_pairs ? std::floor(first) : first, 0.0f);
+  float high = std::min(s.whole_pairs ? std::ceil(last) : last, static_cast<float>(turned - 1));
   if (low == high) high += 0.001f;  // avoids a division by 0
   const float ramp = std::clamp((static_cast<float>(pair) - low) / (high - low), 0.0f, 1.0f);
   return frequency / s.factor * ramp + frequency * (1 - ramp);

@@ -65,8 +65,9 @@ void complete_mixer(const std::string& name, ExpertsSpec& e) {
       name);
 }
 
-// What the layers of experts do not have.
-void check_inner(const std::string& name, const FeedForwardSpec& f) {
+// What the layers of experts do not have, and what only gated ones have.
+void check_inner(const std::string& name, FeedForwardSpec& f) {
+  if (!f.gated) f.gate_limit = f.up_offset = 0;  // they have no effect
   check(!f.xielu || (!f.gated && f.experts.count == 0),
         "spec: {}.ffn.xielu is true with gated or experts; expected false", name);
   check(!f.inner_norm || f.experts.count == 0,
@@ -148,6 +149,7 @@ RotarySpec complete_rotary(const std::string& name, const Spec& whole, const Sta
         name);
   check(r.scaling != RotaryScaling::yarn || r.theta > 1,
         "spec: {}.position.rotary.theta is {}; expected more than 1 for yarn", name, r.theta);
+  if (r.scaling != RotaryScaling::yarn) r.whole_pairs = true;  // it has no effect
   if (r.original_context == 0 && (r.scaling != RotaryScaling::none || r.query_growth > 0))
     r.original_context = whole.context;
   check(r.query_growth == 0 || (r.share == 1 && s.attention.windows.empty() && !latent &&
@@ -232,6 +234,9 @@ void complete_position(const std::string& name, const Spec& whole, StackSpec& s)
 void complete_latent(const std::string& name, StackSpec& s) {
   LatentSpec& l = s.latent;
   if (l.width == 0) l.width = 4 * s.attention.head_width;
+  if (l.epsilon == 0) l.epsilon = s.norm.epsilon;
+  check(s.norm.kind != NormKind::dyt || l.epsilon == s.norm.epsilon,
+        "spec: {}.latent.epsilon is {} with dyt; expected 0", name, l.epsilon);
   if (s.position.kind != PositionKind::rotary)
     l.rotary = 0;
   else if (l.rotary == 0)
@@ -252,6 +257,20 @@ void complete_delta(const std::string& name, StackSpec& s) {
   check(d.heads % d.key_heads == 0,
         "spec: {}.delta.key_heads {} does not divide delta.heads {}; expected a divisor", name,
         d.key_heads, d.heads);
+}
+
+void complete_state_space(const std::string& name, const Spec& whole, StateSpaceSpec& m) {
+  if (m.heads == 0) m.heads = std::max<int64_t>(1, 2 * whole.width / m.head_width);
+  check(m.heads % m.groups == 0,
+        "spec: {}.state_space.groups {} does not divide state_space.heads {}; expected a divisor",
+        name, m.groups, m.heads);
+  if (!m.norm) m.norm_first = false, m.norm_groups = 1;  // they have no effect
+  check(m.heads * m.head_width % m.norm_groups == 0,
+        "spec: {}.state_space.norm_groups {} does not divide {} columns; expected a divisor", name,
+        m.norm_groups, m.heads * m.head_width);
+  check(m.most_step == 0 || m.most_step > m.least_step,
+        "spec: {}.state_space.most_step is {}; expected 0 or more than least_step, {}", name,
+        m.most_step, m.least_step);
 }
 
 // Repeats the mixers over the layers; if all layers have attention, the list is empty.
@@ -283,6 +302,12 @@ void complete_mixers(const std::string& name, const Spec& whole, StackSpec& s) {
     s.convolution = {};
   else if (s.convolution.width == 0)
     s.convolution.width = whole.width;
+  if (has_mixer(s, MixerKind::state_space))
+    complete_state_space(name, whole, s.state_space);
+  else
+    s.state_space = {};
+  check(!latent || !s.attention.sinks,
+        "spec: {}.attention.sinks is true with latent attention; expected false", name);
   check(!latent || s.attention.value_residual == 0,
         "spec: {}.attention.value_residual is {} with latent attention; expected 0", name,
         s.attention.value_residual);
@@ -336,6 +361,8 @@ void complete(const std::string& name, const Spec& whole, StackSpec& s) {
   check(a.heads % a.kv_heads == 0, "spec: kv_heads {} does not divide heads {}; expected a divisor",
         a.kv_heads, a.heads);
   if (!a.bias) a.key_bias = true;  // it has no effect then
+  check(!a.sinks || s.position.bias != DistanceBias::disentangled,
+        "spec: {}.attention.sinks is true with disentangled; expected false", name);
   if (a.norm == QueryKeyNorm::none || s.position.kind != PositionKind::rotary)
     a.norm_rotated = false;
   check(a.norm != QueryKeyNorm::all || !a.norm_rotated,

@@ -53,6 +53,8 @@ void visit(RotarySpec& r, OptionVisitor& v, const FieldScope& p) {
            kAnyFactor);
   v.number(p.field("slow", "yarn_slow", "lower bound of yarn scaling, in turns"), r.slow, 1e-3,
            kAnyFactor);
+  v.boolean(p.field("whole_pairs", "yarn_whole_pairs", "yarn rounds its bounds to whole pairs"),
+            r.whole_pairs);
   v.number(p.field("attention_factor", "rope_attention_factor",
                    "factor of cos and sin; 0 = from the scaling"),
            r.attention_factor, 0, kAnyFactor);
@@ -144,14 +146,18 @@ void visit(AttentionSpec& a, OptionVisitor& v, const FieldScope& p) {
   v.boolean(p.field("gated", "attention_gated",
                     "the outputs of the heads are multiplied by the sigmoid of a gate"),
             a.gated);
+  v.boolean(
+      p.field("sinks", "attention_sinks",
+              "each head has a learned score without a value that takes a share of the softmax"),
+      a.sinks);
   v.number(p.field("value_residual", "value_residual",
                    "share of the first attention layer's values in those of the others; 0 = none"),
            a.value_residual, 0, 1);
 }
 
 const std::vector<std::string>& mixer_names() {
-  static const std::vector<std::string> names = {"attention", "rnn",         "gru",        "lstm",
-                                                 "latent",    "gated_delta", "convolution"};
+  static const std::vector<std::string> names = {
+      "attention", "rnn", "gru", "lstm", "latent", "gated_delta", "convolution", "state_space"};
   return names;
 }
 
@@ -185,6 +191,8 @@ void visit(LatentSpec& l, OptionVisitor& v, const FieldScope& p) {
   v.integer(p.field("rotary", "latent_rotary",
                     "width of the rotated key of latent attention; 0 = head width / 2"),
             l.rotary, 0, 256);
+  v.number(p.field("epsilon", "latent_epsilon", "of the norms of the latents; 0 = norm epsilon"),
+           l.epsilon, 0, 1);
 }
 
 void visit(DeltaSpec& d, OptionVisitor& v, const FieldScope& p) {
@@ -216,6 +224,28 @@ void visit(ConvolutionSpec& c, OptionVisitor& v, const FieldScope& p) {
   v.boolean(p.field("bias", "convolution_bias", "biases of convolution layers"), c.bias);
 }
 
+void visit(StateSpaceSpec& m, OptionVisitor& v, const FieldScope& p) {
+  v.integer(p.field("heads", "state_heads",
+                    "heads of state_space layers; 0 = 2 x width / their head width"),
+            m.heads, 0, 4096);
+  v.integer(p.field("head_width", "state_head_width", "width of a head of state_space layers"),
+            m.head_width, 1, 1024);
+  v.integer(p.field("groups", "state_groups", "pairs of B and C, each for equally many heads"),
+            m.groups, 1, 4096);
+  v.integer(p.field("state_width", "state_width", "width of B and C"), m.state_width, 1, 1024);
+  v.integer(p.field("convolution", "state_convolution", "tokens that their convolution reads"),
+            m.convolution, 1, 64);
+  v.boolean(p.field("convolution_bias", "state_convolution_bias", "bias of their convolution"),
+            m.convolution_bias);
+  v.boolean(p.field("norm", "state_norm", "RMSNorm of their gated outputs"), m.norm);
+  v.boolean(p.field("norm_first", "state_norm_first", "the norm precedes the gate"), m.norm_first);
+  v.integer(p.field("norm_groups", "state_norm_groups", "equal parts, each with a norm"),
+            m.norm_groups, 1, 4096);
+  v.number(p.field("least_step", "state_least_step", "least step"), m.least_step, 0, kAnyFactor);
+  v.number(p.field("most_step", "state_most_step", "largest step; 0 = no limit"), m.most_step, 0,
+           kAnyFactor);
+}
+
 void visit(FeedForwardSpec& f, OptionVisitor& v, const FieldScope& p) {
   v.boolean(p.field("present", "ffn", "layers have a feed-forward part"), f.present);
   v.choice(p.field("activation", "activation", "activation of the feed-forward layers"),
@@ -223,6 +253,11 @@ void visit(FeedForwardSpec& f, OptionVisitor& v, const FieldScope& p) {
   v.boolean(p.field("xielu", "xielu", "xIELU with learned numbers instead of the activation"),
             f.xielu);
   v.boolean(p.field("gated", "gated", "gated feed-forward layers (GEGLU, SwiGLU)"), f.gated);
+  v.number(p.field("gate_limit", "gate_limit",
+                   "gated layers: largest gate, and largest magnitude of up; 0 = no limit"),
+           f.gate_limit, 0, kAnyFactor);
+  v.number(p.field("up_offset", "up_offset", "gated layers: added to up"), f.up_offset, 0,
+           kAnyFactor);
   v.integer(p.field("width", "ffn_width", "width of the feed-forward layers; 0 = 4 x width"),
             f.width, 0, kMost);
   v.boolean(p.field("bias", "ffn_bias", "biases of the feed-forward layers"), f.bias);
@@ -270,6 +305,7 @@ void visit(FeedForwardSpec& f, OptionVisitor& v, const FieldScope& p) {
   v.boolean(p.field("experts.sum_bias", "experts_sum_bias",
                     "one bias for the sum of the experts instead of biases of each expert"),
             e.sum_bias);
+  v.boolean(p.field("experts.router_bias", "router_bias", "bias of the routers"), e.router_bias);
 }
 
 void visit(StackSpec& s, OptionVisitor& v, const FieldScope& p) {
@@ -280,9 +316,10 @@ void visit(StackSpec& s, OptionVisitor& v, const FieldScope& p) {
             s.layer_groups, 0, 4096);
   visit_mixers(
       s.mixers, v,
-      p.field("mixers", "mixer",
-              "mixer of each layer: attention, latent, gated_delta, convolution, rnn, gru or lstm; "
-              "the list repeats"));
+      p.field(
+          "mixers", "mixer",
+          "mixer of each layer: attention, latent, gated_delta, convolution, state_space, rnn, gru "
+          "or lstm; the list repeats"));
   visit(s.position, v, {p.at("position"), p.prefix});
   visit(s.norm, v, {p.at("norm"), p.prefix});
   v.boolean(p.field("placement.input", "pre_norm", "norm on a sublayer's input"),
@@ -328,6 +365,7 @@ void visit(StackSpec& s, OptionVisitor& v, const FieldScope& p) {
   visit(s.latent, v, {p.at("latent"), p.prefix});
   visit(s.delta, v, {p.at("delta"), p.prefix});
   visit(s.convolution, v, {p.at("convolution"), p.prefix});
+  visit(s.state_space, v, {p.at("state_space"), p.prefix});
   visit(s.ffn, v, {p.at("ffn"), p.prefix});
 }
 

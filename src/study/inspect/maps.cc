@@ -89,6 +89,10 @@ Inspection::State::HeadRows Inspection::State::head_rows(model::AttentionKind ki
     copy_elements(bias, 0, here.options.bias, head * N + T - R - rows.begin, R + S - 1);
     options.bias = bias;
   }
+  if (options.sinks) {
+    options.sinks = empty({1}, here.options.sinks.dtype());
+    copy_elements(options.sinks, 0, here.options.sinks, head, 1);
+  }
   if (options.terms) {
     options.terms = empty({1, 1, R, S});
     copy_elements(options.terms, 0, here.options.terms, (head * T + rows.begin) * S, R * S);

@@ -49,6 +49,27 @@ TEST_P(AttentionBias, MatchesTheReferenceUnderEveryMask) {
   }
 }
 
+TEST_P(AttentionBias, MatchesTheReferenceWithSinks) {
+  for (const Mask& mask : masks()) {
+    SCOPED_TRACE(testing::Message() << "causal " << mask.causal << ", window " << mask.window);
+    expect_like_reference(Inputs(shape_of(2, 61, 131, 4, 2, 10, mask)).with_sinks());
+  }
+  Mask hidden = causal();
+  hidden.valid = {{9, 9}, {0, 67}};  // row 0 sees its sinks alone
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    AttentionShape shape = shape_of(2, 67, 67, 6, 3, 17, hidden);
+    expect_like_reference(Inputs(shape, dtype).with_sinks());
+    shape.softcap = 1.5f;
+    shape.dropout = {.probability = 0.3f, .seed = 7, .substream = 5, .step = 3};
+    expect_like_reference(Inputs(shape, dtype).with_sinks().with_bias());
+    Inputs small(shape_of(1, 3, 70, 2, 1, 16), dtype), large = small;
+    small.with_sinks().sinks.set(0, -1e4);
+    large.with_sinks().sinks.set(1, 1e4);
+    expect_like_reference(small);
+    expect_like_reference(large);
+  }
+}
+
 TEST_P(AttentionBias, MatchesTheReferenceAtOddShapes) {
   const int64_t shapes[][3] = {{1, 1, 1},    {1, 7, 3},     {7, 1, 16},   {2, 3, 5},
                                {13, 64, 33}, {64, 65, 16},  {131, 1, 8},  {1, 131, 64},

@@ -57,7 +57,7 @@ inline Array random_array(DType dtype, int64_t count, uint64_t seed) {
 struct Inputs {
   AttentionShape shape;
   Array q, k, v, dy;
-  Array bias;  // empty = none
+  Array bias, sinks;  // empty = none
 
   explicit Inputs(const AttentionShape& of, DType dtype = DType::f32) : shape(of) {
     const int64_t queries = of.batch * of.queries * of.heads;
@@ -73,8 +73,14 @@ struct Inputs {
         random_array(dtype, shape.bias_tables * shape.heads * (shape.queries + shape.keys - 1), 5);
     return *this;
   }
+  // Adds random sinks [H].
+  Inputs& with_sinks(DType dtype = DType::f32) {
+    sinks = random_array(dtype, shape.heads, 6);
+    return *this;
+  }
   AttentionShape call() const {
     AttentionShape all = shape;
+    if (sinks.size() > 0) all.sinks = sinks.in();
     if (bias.size() > 0) {
       all.bias = bias.in();
       all.bias_stride = shape.queries + shape.keys - 1;
@@ -109,6 +115,14 @@ inline Backward backward(decltype(Kernels::attention_backward) kernel, const Inp
   kernel(result.dq.out(), result.dk.out(), result.dv.out(), dbias, x.dy.in(), x.q.in(), x.k.in(),
          x.v.in(), of.y.in(), of.lse.in(), x.call());
   return result;
+}
+
+// Terms of the gradients of the sinks; empty without sinks.
+inline Array sink_terms(decltype(Kernels::attention_sink_terms) kernel, const Inputs& x,
+                        const Forward& of, DType dtype) {
+  Array terms(dtype, x.sinks.size() > 0 ? x.rows() : 0);
+  if (x.sinks.size() > 0) kernel(terms.out(), x.dy.in(), of.y.in(), of.lse.in(), x.call());
+  return terms;
 }
 
 inline Forward cpu_forward(const Inputs& x) {
@@ -148,6 +162,9 @@ inline void expect_like_reference(const Inputs& x) {
   expect_near(gradients.dk, expected.dk, "dk", tolerance);
   expect_near(gradients.dv, expected.dv, "dv", tolerance);
   expect_near(gradients.dbias, expected.dbias, "dbias", tolerance);
+  expect_near(sink_terms(cpu::attention_sink_terms, x, actual, DType::f32),
+              sink_terms(reference::attention_sink_terms, x, actual, DType::f64), "sink terms",
+              tolerance);
   const int64_t weights = x.rows() * x.shape.keys;
   Array shown(DType::f32, weights), true_weights(DType::f64, weights);
   cpu::attention_weights(shown.out(), x.q.in(), x.k.in(), x.call());

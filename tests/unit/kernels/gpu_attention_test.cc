@@ -35,6 +35,11 @@ void expect_bits_of_cpu(const Inputs& x) {
     EXPECT_TRUE(found.dk == gradients.dk) << "dk, order " << order;
     EXPECT_TRUE(found.dv == gradients.dv) << "dv, order " << order;
     EXPECT_TRUE(found.dbias == gradients.dbias) << "dbias, order " << order;
+    if (x.sinks.size() == 0) continue;
+    const Array terms = sink_terms(gpu_kernels().attention_sink_terms, x, expected, DType::f32);
+    wait_for_gpu();
+    EXPECT_TRUE(terms == sink_terms(cpu::attention_sink_terms, x, expected, DType::f32))
+        << "sink terms, order " << order;
   }
   const auto weights = [&](const Kernels& kernels) {
     Array w(DType::f32, x.rows() * x.shape.keys);
@@ -102,11 +107,20 @@ TEST(GpuAttention, HasTheBitsOfTheCpuWithAPositionBias) {
   expect_bits_of_cpu(Inputs(shape).with_bias());
 }
 
+TEST(GpuAttention, HasTheBitsOfTheCpuWithSinks) {
+  Mask padded = causal(0, 40);
+  padded.valid = {{0, 80}, {37, 80}, {9, 9}};
+  expect_bits_of_cpu(Inputs(shape_of(3, 80, 80, 4, 2, 20, padded)).with_sinks());
+  expect_bits_of_cpu(Inputs(shape_of(2, 3, 70, 3, 3, 5)).with_sinks().with_bias());
+}
+
 // ---- On tensor cores
 
 // Forward and backward. The bits differ in the order of sums alone.
-void expect_close_to_cpu(const AttentionShape& shape, double tolerance = 0x1p-8) {
-  const Inputs x(shape, DType::bf16);
+void expect_close_to_cpu(const AttentionShape& shape, double tolerance = 0x1p-8,
+                         bool sinks = false) {
+  Inputs x(shape, DType::bf16);
+  if (sinks) x.with_sinks();
   const Forward expected = cpu_forward(x);
   const Backward gradients = cpu_backward(x, expected);
   Forward first;
@@ -146,6 +160,7 @@ TEST(GpuMmaAttention, IsCloseToTheCpuWithItsOtherOptions) {
   window.global = 3;
   for (const Mask& mask : {none, window}) expect_close_to_cpu(shape_of(3, 50, 80, 4, 2, 16, mask));
   AttentionShape shape = shape_of(2, 20, 70, 2, 1, 24);
+  expect_close_to_cpu(shape, 0x1p-8, true);
   shape.value_width = 70;
   shape.capacity = 140;
   shape.dropout = {

@@ -65,6 +65,34 @@ void add_attentions(List& list) {
     d.mixers = {MixerKind::convolution, MixerKind::attention};
     d.convolution = {.width = 7, .tokens = 4, .bias = true};
   });
+  list.decoder_with("state space", [](Spec&, StackSpec& d) {
+    d.mixers = {MixerKind::state_space, MixerKind::attention};
+    d.state_space = {.heads = 4, .head_width = 3, .groups = 2, .state_width = 5, .convolution = 3};
+  });
+  list.decoder_with("state space, bounded steps, a norm of each part before the gate",
+                    [](Spec&, StackSpec& d) {
+                      d.mixers = {MixerKind::state_space};
+                      d.state_space = {.heads = 4,
+                                       .head_width = 3,
+                                       .state_width = 5,
+                                       .convolution_bias = false,
+                                       .norm_first = true,
+                                       .norm_groups = 2,
+                                       .least_step = 0.1f,
+                                       .most_step = 0.6f};
+                    });
+  list.decoder_with("sinks", [](Spec&, StackSpec& d) {
+    d.attention.sinks = true;
+    d.attention.heads = 4;
+    d.attention.kv_heads = 2;
+    d.attention.windows = {3};
+  });
+  list.decoder_with("clipped gates, a bias of the router", [](Spec&, StackSpec& d) {
+    d.ffn.gated = true;
+    d.ffn.gate_limit = 0.3f;
+    d.ffn.up_offset = 0.5f;
+    d.ffn.experts = {.count = 3, .chosen = 2, .router_bias = true};
+  });
   list.decoder_with("one key-value head", [](Spec&, StackSpec& d) { d.attention.kv_heads = 1; });
   list.decoder_with("wide heads", [](Spec&, StackSpec& d) { d.attention.head_width = 5; });
   list.decoder_with("window", [](Spec&, StackSpec& d) { d.attention.windows = {3}; });

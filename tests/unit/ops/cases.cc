@@ -345,9 +345,39 @@ void add_biased_attention(std::vector<Case>& all, const std::string& what, Atten
                  false});
 }
 
+void add_attention_with_sinks(std::vector<Case>& all) {
+  AttentionOptions options;
+  options.scale = 0.6f;
+  options.mask.causal = true;
+  options.mask.window = 4;
+  options.mask.valid = {{0, 5}, {4, 4}};  // row 1 sees its sinks alone
+  const auto with = [options](const auto& in) {
+    AttentionOptions all_options = options;
+    all_options.sinks = cast(in.back(), in[0].dtype() == DType::f64 ? DType::f64 : DType::f32);
+    return all_options;
+  };
+  const Tensor q = rounded({2, 5, 4, 3}, 1, 1.5), k = rounded({2, 5, 2, 3}, 2, 1.5);
+  const Tensor v = rounded({2, 5, 2, 7}, 3), sinks = rounded({4}, 4);
+  all.push_back({"attention", "sinks", {q, k, v, sinks}, [=](auto& in) {
+                   return attention(in[0], in[1], in[2], with(in));
+                 }});
+  options.dropout = {.probability = 0.3f, .seed = 5, .substream = 1, .step = 2};
+  all.push_back({"attention", "sinks, dropout", {q, k, v, sinks}, [=](auto& in) {
+                   AttentionOptions dropped = with(in);
+                   dropped.dropout = options.dropout;
+                   return attention(in[0], in[1], in[2], dropped);
+                 }});
+  all.push_back({"attention_weights",
+                 "sinks",
+                 {q, k, sinks},
+                 [=](auto& in) { return attention_weights(in[0], in[1], with(in)); },
+                 false});
+}
+
 void add_biased_attentions(std::vector<Case>& all) {
   AttentionOptions options;
   add_paged_attention(all);
+  add_attention_with_sinks(all);
   add_biased_attention(all, "alone", {2, 5, 9, 4, 2, 3}, options);
   add_biased_attention(all, "of one", {1, 1, 1, 1, 1, 1}, options);
   options.softcap = 1.5f;

@@ -47,7 +47,8 @@ AttentionCall call_of(const AttentionShape& shape) {
           .bias = shape.bias,
           .bias_stride = shape.bias_stride,
           .bias_origin = shape.bias_origin,
-          .bias_tables = shape.bias_tables};
+          .bias_tables = shape.bias_tables,
+          .sinks = shape.sinks};
 }
 
 Launch attention_blocks(const AttentionShape& shape, int64_t tiles, int64_t columns) {
@@ -176,8 +177,14 @@ void attention_weights(Out w, In q, In k, const AttentionShape& shape) {
     launch(kernel::attention_scores,
            attention_blocks(shape, tiles_of(rows) * tiles_of(shape.keys), kTile), w, q, k, call);
     const int64_t count = shape.batch * shape.heads * shape.queries;
-    launch(kernel::attention_weights_of_scores, over_rows(count), w, count, shape.keys);
+    launch(kernel::attention_weights_of_scores, over_rows(count), w, count, call);
   });
+}
+
+void attention_sink_terms(Out terms, In dy, In y, In lse, const AttentionShape& shape) {
+  const int64_t rows = shape.batch * shape.queries * shape.heads;
+  if (rows > 0)
+    launch(kernel::attention_sink_terms, over_rows(rows), terms, dy, y, lse, rows, call_of(shape));
 }
 
 void attention_paged(Out y, In q, const PagedAttention& paged,

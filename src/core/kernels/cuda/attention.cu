@@ -13,7 +13,12 @@ struct RowStates {
   float sum[kOwn] = {};  // of the weights of the keys own_column() + kSide j
   float pivot[kOwn];
 
-  DEVICE RowStates() { UNROLLED for (float& each : pivot) each = kHidden; }
+  DEVICE RowStates(const AttentionCall& call, const OwnRows& rows) {
+    UNROLLED for (int i = 0; i < kOwn; ++i) {
+      pivot[i] = sink_of(call, rows.head[i]);
+      if (pivot[i] != kHidden && own_column() == 0) sum[i] = 1;
+    }
+  }
 
   // Raises a row's pivot if a score exceeds it by more than kSlack; see raise_pivot() of the CPU.
   DEVICE void raise_pivot(int i, const float (&scores)[kOwn]) {
@@ -34,7 +39,7 @@ template <class Keys, class Values>
 DEVICE void attend(Out y, Out lse, const QueryOperand& q, const OwnRows& rows, const Keys& keys,
                    const Values& values, const AttentionCall& call, int64_t batch, int64_t column) {
   SHARED(AttentionTiles, shared);
-  RowStates states;
+  RowStates states(call, rows);
   for (int64_t tile = 0; tile < call.keys; tile += kTile) {
     if (!rows.see_tile(tile)) continue;
     Sums scores;

@@ -47,6 +47,9 @@ struct BlockRows {
     index[thread()] = row.index;
     seen[thread()] = row.seen(call, batch);
   }
+  DEVICE int64_t head(const AttentionCall& call, int row) const {
+    return slot[row] < 0 ? 0 : slot[row] % call.heads;
+  }
   // The first tile from `tile` of which a row sees a key; call.keys or more if there is none. All
   // threads call it.
   DEVICE int64_t next_tile(const AttentionCall& call, int64_t tile) const {
@@ -131,7 +134,15 @@ static_assert(sizeof(ForwardTiles<64>) == bytes_of_mma_attention(64, kForwardTil
 // The state of the two rows of a lane while the keys are processed.
 template <int kWidth>
 struct LaneStates {
-  float sums[kWidth / 8][4] = {}, total[2] = {}, pivot[2] = {kHidden, kHidden};
+  float sums[kWidth / 8][4] = {}, total[2] = {}, pivot[2];
+
+  DEVICE LaneStates(const AttentionCall& call, const BlockRows& rows) {
+    UNROLLED for (int half = 0; half < 2; ++half) {
+      const float sink = sink_of(call, rows.head(call, part_row(2 * half)));
+      pivot[half] = rintf(sink);  // kHidden stays
+      if (sink != kHidden && lane() % kRowLanes == 0) total[half] = exp2(sink - pivot[half]);
+    }
+  }
 
   // Turns the scores of row `half` of this lane into weights; see raise_pivot() of the CPU.
   DEVICE void weigh(Scores& x, int half, const BlockRows& rows, const AttentionCall& call,
@@ -195,7 +206,7 @@ DEVICE void attend(Out y, Out lse, In q, In k, In v, const AttentionCall& call, 
   H::load_rows(shared.q, q, call.width, wide, rows);
   int64_t tile = rows.next_tile(call, 0);
   load(tile, 0);
-  LaneStates<kWidth> states;
+  LaneStates<kWidth> states(call, rows);
   for (int stage = 0; tile < call.keys; stage = 1 - stage) {
     const int64_t next = rows.next_tile(call, tile + kTile);
     load(next, 1 - stage);

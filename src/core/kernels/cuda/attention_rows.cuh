@@ -17,6 +17,11 @@ using cpu::one_number::larger;
 inline constexpr float kHidden = -INFINITY;  // the score of a masked key
 inline constexpr float kLog2e = 1.44269504088896340736f, kLn2 = 0.693147180559945309417f;
 
+// The score of a head's sink, to base 2; kHidden without sinks.
+DEVICE float sink_of(const AttentionCall& call, int64_t head) {
+  return call.sinks.data == nullptr ? kHidden : get(call.sinks, head) * kLog2e;
+}
+
 DEVICE bool sees(const SeenKeys& seen, int64_t key) {
   return (key >= seen.begin[0] && key < seen.end[0]) || (key >= seen.begin[1] && key < seen.end[1]);
 }

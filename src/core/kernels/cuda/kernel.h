@@ -40,6 +40,7 @@ struct AttentionCall {
   int64_t first_dropped_row = 0;
   In bias = {};
   int64_t bias_stride = 0, bias_origin = 0, bias_tables = 1;
+  In sinks = {};
 };
 
 // What the backward pass of attention reads.

@@ -292,6 +292,7 @@ const Kernels kTable = {
     .attention_paged = attention_paged,
     .put_in_pages = put_in_pages,
     .attention_backward = attention_backward,
+    .attention_sink_terms = attention_sink_terms,
     .attention_weights = attention_weights,
     .distance_terms = distance_terms,
     .distance_terms_backward = distance_terms_backward,

@@ -110,12 +110,20 @@ double score_of(const AttentionShape& shape, const Query& query, int64_t key, co
          bias;
 }
 
-// Returns the log of the softmax's sum; -inf if the query sees no key.
+// Returns the score of the query's sink; -inf without one.
+double sink_of(const AttentionShape& shape, const Query& query) {
+  return shape.sinks.data == nullptr ? -std::numeric_limits<double>::infinity()
+                                     : get(shape.sinks, query.head);
+}
+
+// Returns the log of the softmax's sum; -inf if the query sees neither a key nor a sink.
 double log_sum(const AttentionShape& shape, const Query& query, const In& q, const In& k) {
   const auto score = [&](int64_t key) { return score_of(shape, query, key, q, k); };
-  double largest = -std::numeric_limits<double>::infinity(), sum = 0;
+  const double sink = sink_of(shape, query);
+  double largest = sink, sum = 0;
   for_each_key(shape, query, [&](int64_t key) { largest = std::max(largest, score(key)); });
   for_each_key(shape, query, [&](int64_t key) { sum += std::exp(score(key) - largest); });
+  if (shape.sinks.data != nullptr) sum += std::exp(sink - largest);
   return sum > 0 ? largest + std::log(sum) : -std::numeric_limits<double>::infinity();
 }
 
@@ -149,6 +157,8 @@ void attention_with_rounded_weights(Out y, In q, In k, In v, const AttentionShap
     const double unit = std::nearbyint(log_sum(shape, query, q, k) * std::numbers::log2e);
     std::fill(sums.begin(), sums.end(), 0.0);
     double total = 0;
+    if (shape.sinks.data != nullptr)
+      total = std::exp2(sink_of(shape, query) * std::numbers::log2e - unit);
     for_each_key(shape, query, [&](int64_t key) {
       const double score = score_of(shape, query, key, q, k) * std::numbers::log2e;
       const double w = rounded_to_bf16(std::exp2(score - unit));
@@ -264,6 +274,14 @@ void attention_backward(Out dq, Out dk, Out dv, Out dbias, In dy, In q, In k, In
   for (size_t i = 0; i < sum_bias.size(); ++i) put(dbias, static_cast<int64_t>(i), sum_bias[i]);
   for (size_t i = 0; i < sum_k.size(); ++i) put(dk, static_cast<int64_t>(i), sum_k[i]);
   for (size_t i = 0; i < sum_v.size(); ++i) put(dv, static_cast<int64_t>(i), sum_v[i]);
+}
+
+void attention_sink_terms(Out terms, In dy, In y, In lse, const AttentionShape& shape) {
+  for_each_query(shape, [&](const Query& query) {
+    const int64_t at = result_at(shape, query);
+    const double share = std::exp(sink_of(shape, query) - get(lse, row_of(shape, query)));
+    put(terms, query_number(shape, query), -share * dot(dy, at, y, at, shape.values()));
+  });
 }
 
 void attention_weights(Out w, In q, In k, const AttentionShape& shape) {

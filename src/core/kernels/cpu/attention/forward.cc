@@ -48,6 +48,12 @@ void start(const Block& block, In q) {
   std::fill(block.sums, block.sums + rows * kPanel, 0.0f);
   std::fill(block.pivots, block.pivots + rows, kHidden);
   std::fill(block.factors, block.factors + kTile, 1.0f);
+  if (shape.sinks.data == nullptr) return;
+  for (int64_t row = 0; row < rows; ++row) {
+    const Sink sink(shape, block.queries.head(row));
+    block.pivots[row] = Arithmetic::kRounds ? std::nearbyint(sink.score) : sink.score;
+    block.sums[row * kPanel] = sink.weight(block.pivots[row]);
+  }
 }
 
 template <class Arithmetic>

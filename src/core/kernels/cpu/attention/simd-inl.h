@@ -186,6 +186,18 @@ HWY_INLINE float sum_of_lanes(const float* lanes) {
   return hn::GetLane(hn::Add(pairs, hn::Shuffle2301(pairs)));
 }
 
+// The sink of a head, to base 2.
+struct Sink {
+  float score;
+
+  Sink(const AttentionShape& shape, int64_t head)
+      : score(static_cast<const float*>(shape.sinks.data)[head] * std::numbers::log2e_v<float>) {}
+  // Returns 2^(score - pivot).
+  HWY_INLINE float weight(float pivot) const {
+    return hn::GetLane(exp2(hn::Set(Floats(), score - pivot)));
+  }
+};
+
 // Returns the sum over i of a[i] * b[i], in kPanel chains.
 HWY_INLINE float dot(const float* a, const float* b, int64_t padded) {
   const Floats tag;

@@ -1,4 +1,5 @@
-// Computes the attention weights for inspection: one strip of queries and all keys at a time.
+// Computes the attention weights for inspection: one strip of queries and all keys at a time. Also
+// computes the terms of the gradients of sinks.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/attention/weights.cc"
@@ -9,6 +10,7 @@
 
 #include <algorithm>
 #include <numbers>
+#include <optional>
 
 #include "kernels/cpu/cpu.h"
 
@@ -46,10 +48,12 @@ void score_tile(const Strip& strip, In k, const Sight& sight, int64_t tile) {
   }
 }
 
-// Turns a row's scores into weights relative to the largest, and returns their sum.
-HWY_INLINE float exponentiate(float* HWY_RESTRICT row, int64_t stride) {
+// Turns a row's scores into weights relative to the largest, and returns their sum, with that of
+// the sink, which may be null.
+HWY_INLINE float exponentiate(float* HWY_RESTRICT row, int64_t stride, const Sink* sink) {
   const Floats tag;
-  const float largest = *std::max_element(row, row + stride);
+  float largest = *std::max_element(row, row + stride);
+  if (sink != nullptr) largest = std::max(largest, sink->score);
   const Vector shift = hn::Set(tag, largest == kHidden ? 0.0f : largest);
   HWY_ALIGN float sums[kPanel];
   for (int64_t lane = 0; lane < kPanel; lane += kLanes) {
@@ -61,7 +65,8 @@ HWY_INLINE float exponentiate(float* HWY_RESTRICT row, int64_t stride) {
     }
     hn::Store(sum, tag, sums + lane);
   }
-  return sum_of_lanes(sums);
+  const float sum = sum_of_lanes(sums);
+  return sink == nullptr ? sum : sum + sink->weight(largest);
 }
 
 void weigh_strip(Out w, In q, In k, const Strip& strip) {
@@ -77,7 +82,9 @@ void weigh_strip(Out w, In q, In k, const Strip& strip) {
     score_tile(strip, k, sight, tile);
   for (int64_t row = 0; row < strip.rows; ++row) {
     float* weights = strip.weights + row * strip.stride;
-    const float sum = exponentiate(weights, strip.stride);
+    std::optional<Sink> sink;
+    if (shape.sinks.data != nullptr) sink.emplace(shape, strip.queries.head(strip.first_row + row));
+    const float sum = exponentiate(weights, strip.stride, sink ? &*sink : nullptr);
     store_row(w, strip.queries.index(strip.first_row + row) * shape.keys, weights, shape.keys,
               sum == 0 ? 0.0f : 1.0f / sum);
   }
@@ -114,6 +121,26 @@ void attention_weights_of(Out w, In q, In k, const AttentionShape& shape) {
   });
 }
 
+void sink_terms_of(Out terms, In dy, In y, In lse, const AttentionShape& shape) {
+  const int64_t width = shape.values(), wide = padded(width);
+  share_out(shape.batch * shape.queries * shape.heads * width, shape.batch * shape.queries,
+            [&](int64_t token) {
+              Scratch scratch(2 * wide);
+              float *const left = scratch.take(wide), *const right = scratch.take(wide);
+              for (int64_t head = 0; head < shape.heads; ++head) {
+                const int64_t row = token * shape.heads + head;
+                load_row(left, dy, row * width, width, wide, 1);
+                load_row(right, y, row * width, width, wide, 1);
+                const int64_t index = (token / shape.queries * shape.heads + head) * shape.queries +
+                                      token % shape.queries;
+                const float log = static_cast<const float*>(lse.data)[index];
+                const float share = Sink(shape, head).weight(log * std::numbers::log2e_v<float>);
+                const float term = -share * dot(left, right, wide);
+                store_row(terms, row, &term, 1, 1);
+              }
+            });
+}
+
 }  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace fovea::cpu
@@ -122,9 +149,14 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace fovea::cpu {
 HWY_EXPORT(attention_weights_of);
+HWY_EXPORT(sink_terms_of);
 
 void attention_weights(Out w, In q, In k, const AttentionShape& shape) {
   HWY_DYNAMIC_DISPATCH(attention_weights_of)(w, q, k, shape);
+}
+
+void attention_sink_terms(Out terms, In dy, In y, In lse, const AttentionShape& shape) {
+  HWY_DYNAMIC_DISPATCH(sink_terms_of)(terms, dy, y, lse, shape);
 }
 
 }  // namespace fovea::cpu
