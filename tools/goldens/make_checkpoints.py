@@ -85,6 +85,9 @@ DECODERS = {
     "phimoe": ("PhimoeForCausalLM", {"num_local_experts": 4, "router_jitter_noise": 0.4, "lm_head_bias": True, "attention_bias": True}),
     "glm4_moe": ("Glm4MoeForCausalLM", EXPERTS | {"n_routed_experts": 4, "n_shared_experts": 2, "routed_scaling_factor": 1.5, "head_dim": 8,
                                                   "use_qk_norm": True}),
+    "gpt_oss": ("GptOssForCausalLM", LOCAL | {"num_experts_per_tok": 2, "num_local_experts": 3, "head_dim": 8, "swiglu_limit": 0.5, "rope_parameters": {
+        "rope_type": "yarn", "rope_theta": 150000.0, "factor": 4.0, "beta_fast": 32.0, "beta_slow": 1.0,
+        "original_max_position_embeddings": 16, "truncate": False}}),
     # Its feed-forward layers become 16 wide.
     "lfm2": ("Lfm2ForCausalLM", {"layer_types": ["conv", "full_attention"], "conv_bias": True, "conv_L_cache": 4, "block_multiple_of": 16,
                                  "block_ffn_dim_multiplier": 0.75}),

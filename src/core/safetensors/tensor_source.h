@@ -20,7 +20,8 @@ struct StoredTensor {
   Shape shape;
   const char* data = nullptr;  // in the mapping, at any alignment
   size_t bytes = 0;
-  size_t file = 0;  // index of its file, for a model in several files
+  size_t file = 0;                  // index of its file, for a model in several files
+  const char* exponents = nullptr;  // of MXFP4 blocks that are stored without them
 
   // Returns whether the elements of `value` are those of the file, not copies.
   bool contains(const Tensor& value) const {

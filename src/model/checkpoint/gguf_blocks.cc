@@ -60,9 +60,7 @@ void q8_0(Bytes b, WeightBlock& to) {
 }
 
 void mxfp4(Bytes b, WeightBlock& to) {
-  // An exponent e means 2^(e - 128): half of its usual value, because the table has doubled values.
-  // As bf16: two subnormal numbers, then the exponent e - 1.
-  to.scale = static_cast<uint16_t>(b[0] < 2 ? 0x20 << b[0] : (b[0] - 1) << 7);
+  to.scale = mxfp4_scale(b[0]);
   store(read_nibbles(b + 1), to.numbers);
 }
 

@@ -1,6 +1,7 @@
 #include "checkpoint/gguf_weights.h"
 
 #include "checkpoint/gguf_blocks.h"
+#include "checkpoint/mxfp4_tensors.h"
 #include "checkpoint/weight_rows.h"
 
 namespace fovea::model {
@@ -28,6 +29,7 @@ std::vector<std::vector<int64_t>> rows_of_parts(const FileTensor& tensor,
 std::optional<WeightFormat> format_as_stored(const FileTensor& tensor, const StoredTensor& stored,
                                              const std::vector<Shape>& shapes) {
   const GgufFormat* type = find_gguf_format(stored.type);
+  if (stored.exponents != nullptr) return WeightFormat::mxfp4;
   const bool in_rows = tensor.stored == Stored::plain || tensor.stored == Stored::rotary_pairs ||
                        tensor.stored == Stored::by_head || tensor.stored == Stored::stacked;
   if (type == nullptr || !in_rows) return std::nullopt;
@@ -43,6 +45,7 @@ std::optional<WeightFormat> format_as_stored(const FileTensor& tensor, const Sto
 std::vector<PackedWeight> blocks_from_file(const FileTensor& tensor, const StoredTensor& stored,
                                            const std::vector<Shape>& shapes,
                                            const TensorSource& file) {
+  if (stored.exponents != nullptr) return mxfp4_from_file(tensor, stored, shapes, file);
   const GgufFormat& type = *find_gguf_format(stored.type);
   const int64_t width = shapes[0][1];
   const int64_t row_bytes = width / block_format(type.format).block * type.reader.bytes;
@@ -52,9 +55,10 @@ std::vector<PackedWeight> blocks_from_file(const FileTensor& tensor, const Store
     std::vector<const uint8_t*> begins;
     begins.reserve(rows.size());
     for (const int64_t row : rows) begins.push_back(data + row * row_bytes);
-    weights.emplace_back(type.format, std::ssize(rows), width, 32,
-                         std::make_unique<FileBlocks>(std::move(begins), type.reader, row_bytes,
-                                                      file.file_of(stored)));
+    weights.emplace_back(
+        type.format, std::ssize(rows), width, 32,
+        std::make_unique<FileBlocks>(std::move(begins), std::vector<const uint8_t*>(), type.reader,
+                                     row_bytes, file.file_of(stored)));
   }
   return weights;
 }

@@ -314,7 +314,9 @@ Shape shape_in_file(const FileTensor& tensor, const std::vector<Shape>& shapes) 
     case Stored::transposed:
       if (shape.size() == 2) std::swap(shape[0], shape[1]);
       break;
-    case Stored::stacked: shape = {n, shape[0] / n, shape[1]}; break;
+    case Stored::stacked:
+      shape = shape.size() == 2 ? Shape{n, shape[0] / n, shape[1]} : Shape{n, shape[0] / n};
+      break;
     case Stored::column_by_column:
       shape = shape.size() == 2 ? Shape{n, shape[1], shape[0] / n} : Shape{n, shape[0] / n};
       break;
@@ -390,8 +392,10 @@ std::vector<Tensor> from_file(const FileTensor& tensor, const Tensor& value,
     return experts_of_columns(whole, shapes, tensor.group);
   if (tensor.stored == Stored::transposed_parts) return transposed_parts(whole, shapes);
   if (shapes.size() == 1) return {whole.view(shapes[0])};
-  if (tensor.stored == Stored::stacked)
-    whole = whole.view({whole.dim(0) * whole.dim(1), whole.dim(2)});
+  if (tensor.stored == Stored::stacked) {
+    const int64_t rows = whole.dim(0) * whole.dim(1);
+    whole = whole.view(whole.rank() == 3 ? Shape{rows, whole.dim(2)} : Shape{rows});
+  }
   std::vector<Tensor> parts;
   if (alternates(tensor.stored)) {
     for (const Shape& shape : shapes) parts.push_back(empty(shape, whole.dtype()));

@@ -35,8 +35,9 @@ std::optional<Quantization> take_quantization(nlohmann::json& config, const std:
   const auto field = [&](const char* key) {
     return found->is_object() && found->contains(key) ? found->at(key) : nlohmann::json();
   };
-  // The weights of BitNet's files are full ones, which the family describes.
-  if (field("quant_method") == "bitnet") return std::nullopt;
+  // The weights of BitNet's files are full ones, and those of MXFP4 have their own source; both
+  // families read the key.
+  if (field("quant_method") == "bitnet" || field("quant_method") == "mxfp4") return std::nullopt;
   const nlohmann::json method = field("quant_method"), bits = field("bits"),
                        group = field("group_size");
   if (method != "fovea") {

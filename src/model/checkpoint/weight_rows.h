@@ -65,13 +65,15 @@ class QuantizedRows : public WeightRows {
   std::shared_ptr<const MappedFile> file_;
 };
 
-// The rows of a matrix in the blocks of a GGUF file.
+// The rows of a matrix in blocks of a file.
 class FileBlocks : public WeightRows {
  public:
-  // begins: the first block of each row, which has `row_bytes`. `file`: as above.
-  FileBlocks(std::vector<const uint8_t*> begins, const BlockReader& reader, int64_t row_bytes,
-             std::shared_ptr<const MappedFile> file)
+  // begins: the first block of each row, which has `row_bytes`; exponents: see BlockRows. `file`:
+  // as above.
+  FileBlocks(std::vector<const uint8_t*> begins, std::vector<const uint8_t*> exponents,
+             const BlockReader& reader, int64_t row_bytes, std::shared_ptr<const MappedFile> file)
       : begins_(std::move(begins)),
+        exponents_(std::move(exponents)),
         reader_(reader),
         row_bytes_(row_bytes),
         file_(std::move(file)) {}
@@ -82,11 +84,13 @@ class FileBlocks : public WeightRows {
 
  private:
   BlockRows rows(int64_t first, int64_t count) const {
-    return {std::span(begins_).subspan(static_cast<size_t>(first), static_cast<size_t>(count)),
-            reader_};
+    const auto begin = static_cast<size_t>(first), size = static_cast<size_t>(count);
+    const std::span<const uint8_t* const> exponents = exponents_;
+    return {std::span(begins_).subspan(begin, size), reader_,
+            exponents.empty() ? exponents : exponents.subspan(begin, size)};
   }
 
-  std::vector<const uint8_t*> begins_;
+  std::vector<const uint8_t*> begins_, exponents_;
   BlockReader reader_;
   int64_t row_bytes_;
   std::shared_ptr<const MappedFile> file_;

@@ -1,3 +1,5 @@
+#include "base/error.h"
+#include "base/json.h"
 #include "families/registry.h"
 #include "families/shared.h"
 
@@ -30,6 +32,11 @@ void gpt_oss_config(Config& io, Spec& s) {
   io("num_local_experts", e.count, 128);
   io("num_experts_per_tok", e.chosen, 4);
   io("router_aux_loss_coef", e.balance, 0.9f, 1e3f);
+  if (const nlohmann::json given = io.value("quantization_config");
+      !given.is_null() &&
+      (!given.is_object() || given.value("quant_method", nlohmann::json()) != "mxfp4"))
+    fail(ErrorKind::Unsupported, "{}: quantization_config is {}; expected quant_method mxfp4",
+         io.name(), brief(given));
   if (io.reading()) io.refuse_unknown({"experts_per_token", "initial_context_length"});
 }
 

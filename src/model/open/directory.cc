@@ -12,6 +12,7 @@
 #include "base/ggml_file.h"
 #include "base/json.h"
 #include "base/settings.h"
+#include "checkpoint/mxfp4_tensors.h"
 #include "formats/ct2/ct2.h"
 #include "formats/ggml/speech_ggml.h"
 #include "formats/gguf/model.h"
@@ -43,6 +44,16 @@ nlohmann::json config_in(const std::string& config_path) {
   if (!config.is_object())
     fail(ErrorKind::BadFile, "{}: not an object; expected keys and values in braces", config_path);
   return config;
+}
+
+std::shared_ptr<const TensorSource> plain_tensors(const nlohmann::json& config,
+                                                  const std::string& path) {
+  SafeTensors file = SafeTensors::open_model(path);
+  const auto quantized = config.find("quantization_config");
+  if (quantized != config.end() && quantized->is_object() &&
+      quantized->value("quant_method", nlohmann::json()) == "mxfp4")
+    return std::make_shared<Mxfp4Tensors>(std::move(file), path);
+  return std::make_shared<SafeTensors>(std::move(file));
 }
 
 // Opens a directory of config.json and safetensors files. `trains_decoder`: that of a model that
@@ -77,7 +88,7 @@ ModelFiles open_directory(const std::string& path, const Loading& given, bool tr
     config = std::move(timm.config);
   } else {
     family = &family_named(get_string(config, "model_type", config_path), config_path);
-    tensors = std::make_shared<SafeTensors>(SafeTensors::open_model(path));
+    tensors = plain_tensors(config, path);
   }
   ModelFiles files = load_model(*family, config, config_path, tensors, loading, path);
   if (save_as != nullptr) files.origin.family = save_as;

@@ -1,5 +1,5 @@
-// Models with the gated delta rule or convolutions in GGUF files have the same logits, although the
-// order of heads may change.
+// Models with the gated delta rule, convolutions, or sinks in GGUF files have the same logits,
+// although the order of heads may change.
 
 #include <algorithm>
 
@@ -70,6 +70,25 @@ Transformer convolution_model(bool experts) {
   return made(spec);
 }
 
+Transformer model_with_sinks() {
+  Spec spec = base_spec();
+  spec.head.tied = false;
+  StackSpec& d = *spec.decoder;
+  d.attention.norm = QueryKeyNorm::none;
+  d.attention.kv_heads = 1;
+  d.attention.bias = d.attention.output_bias = d.attention.sinks = true;
+  d.attention.windows = {5, 0, 5, 0};
+  d.position.rotary = {
+      .scaling = RotaryScaling::yarn, .factor = 4, .original_context = 25, .whole_pairs = false};
+  d.ffn.bias = true;
+  d.ffn.activation = Activation::quick_gelu;
+  d.ffn.gate_limit = 7;
+  d.ffn.up_offset = 1;
+  d.ffn.width = 24;
+  d.ffn.experts = {.count = 3, .chosen = 2, .router_bias = true};
+  return made(spec);
+}
+
 std::vector<float> logits_of(const Transformer& model) {
   const NoGradient none;
   const Tensor ids = empty({1, 70}, DType::i32);
@@ -111,6 +130,11 @@ TEST(GgufDelta, PreservesTheLogits) {
     const Transformer read = written(model, family, architecture);
     EXPECT_EQ(read.spec.decoder->delta.tiled, heads != key_heads && &family != &qwen3_next);
   }
+}
+
+TEST(GgufSinks, PreserveTheLogits) {
+  Transformer model = model_with_sinks();
+  written(model, gpt_oss, "gpt-oss");
 }
 
 TEST(GgufConvolution, PreservesTheLogits) {

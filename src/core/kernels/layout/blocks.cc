@@ -223,7 +223,10 @@ class PanelPacker {
       const int64_t count = std::min(step, blocks - b), words = count * words_of_block_;
       for (int64_t lane = 0; lane < rows; ++lane) {
         const uint8_t* row = rows_.begins[static_cast<size_t>(first + lane)];
-        nonfinite += read_row(row + b * rows_.reader.bytes, lane, count, records);
+        const uint8_t* exponents = rows_.exponents.empty()
+                                       ? nullptr
+                                       : rows_.exponents[static_cast<size_t>(first + lane)] + b;
+        nonfinite += read_row(row + b * rows_.reader.bytes, exponents, lane, count, records);
       }
       interleave(words_, kWords, words, panel);
       if (bytes_per_scale_) {  // then `count` is 1
@@ -238,12 +241,14 @@ class PanelPacker {
  private:
   static constexpr int64_t kWords = kMostBlock / 4;  // of an output, for 256 weights of 8 bits
 
-  // Reads consecutive blocks of an output.
-  int64_t read_row(const uint8_t* from, int64_t lane, int64_t count, uint8_t* records) {
+  // Reads consecutive blocks of an output; `exponents` may be null.
+  int64_t read_row(const uint8_t* from, const uint8_t* exponents, int64_t lane, int64_t count,
+                   uint8_t* records) {
     uint32_t* words = words_ + lane * kWords;
     int64_t nonfinite = 0;
     for (int64_t i = 0; i < count; ++i, from += rows_.reader.bytes) {
       rows_.reader.read(from, block_);
+      if (exponents != nullptr) block_.scale = mxfp4_scale(exponents[i]);
       put_words_(block_.numbers, format_.block, words + i * words_of_block_);
       auto* halves = reinterpret_cast<uint16_t*>(records + i * record_);
       halves[lane] = block_.scale;
@@ -267,6 +272,11 @@ class PanelPacker {
 
 }  // namespace
 
+// As bf16: two subnormal numbers, then the exponent e - 1.
+uint16_t mxfp4_scale(uint8_t exponent) {
+  return static_cast<uint16_t>(exponent < 2 ? 0x20 << exponent : (exponent - 1) << 7);
+}
+
 int64_t pack_panels(const PackedMatrix& w, const BlockRows& rows, int64_t begin, int64_t end,
                     void* panels, void* scales) {
   const BlockFormat& format = block_format(w.format);
@@ -286,9 +296,11 @@ int64_t pack_panels(const PackedMatrix& w, const BlockRows& rows, int64_t begin,
 int64_t count_nonfinite(const BlockFormat& format, const BlockRows& rows, int64_t width) {
   int64_t nonfinite = 0;
   WeightBlock block;
-  for (const uint8_t* row : rows.begins) {
+  for (size_t r = 0; r < rows.begins.size(); ++r) {
+    const uint8_t* row = rows.begins[r];
     for (int64_t k = 0; k < width; k += format.block, row += rows.reader.bytes) {
       rows.reader.read(row, block);
+      if (!rows.exponents.empty()) block.scale = mxfp4_scale(rows.exponents[r][k / format.block]);
       if (!is_surely_finite(format, block)) nonfinite += count_nonfinite(format, block);
     }
   }

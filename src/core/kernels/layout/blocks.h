@@ -87,10 +87,17 @@ struct BlockReader {
 // Writes the values of a block to `to`: the numbers that ggml decodes, bit for bit.
 void decode_block(const BlockFormat& format, const WeightBlock& block, float* to);
 
+// The scale of an MXFP4 block with this exponent: 2^(exponent - 128), half of the usual value,
+// since the table of values is doubled.
+uint16_t mxfp4_scale(uint8_t exponent);
+
 // The rows of a matrix in blocks.
 struct BlockRows {
   std::span<const uint8_t* const> begins;  // of the first block of each output
   BlockReader reader;
+  // The exponents of the blocks of each output, of MXFP4 blocks without them; empty = in the
+  // blocks.
+  std::span<const uint8_t* const> exponents = {};
 };
 
 // Packs the panels from `begin` to `end` of w, whose width consists of complete blocks. Returns the

@@ -28,38 +28,6 @@ void score_scale(Config& io, Spec& s, int64_t layers_of_largest) {
   a.scale = scale;
 }
 
-// Reads or writes the windows, of which the key counts the keys of both directions together. Every
-// `period`-th layer is global, unless the file has a pattern.
-void windows(Config& io, Spec& s, int64_t period) {
-  constexpr const char* kPattern = "attention.sliding_window_pattern";
-  StackSpec& d = *s.decoder;
-  auto& windows = d.attention.windows;
-  int64_t seen = 4096;
-  for (const int64_t w : windows)
-    if (w > 0) seen = d.causal ? w : 2 * (w - 1);
-  io("attention.sliding_window", seen, seen);
-  const int64_t window = d.causal ? seen : seen / 2 + 1;
-  const auto rule = [&](int64_t i) { return i % period < period - 1; };
-  if (!io.reading()) {
-    std::vector<bool> local;
-    bool by_rule = true;
-    for (int64_t i = 0; i < d.layers; ++i) {
-      local.push_back(!windows.empty() && windows[static_cast<size_t>(i)] > 0);
-      by_rule = by_rule && local.back() == rule(i);
-    }
-    if (!by_rule) io.write(kPattern, local);
-    return;
-  }
-  const nlohmann::json pattern = io.value(kPattern);
-  if (pattern.is_number_integer() && pattern > 0) period = pattern.get<int64_t>();
-  windows.clear();
-  for (int64_t i = 0; i < d.layers; ++i) {
-    const auto at = static_cast<size_t>(i);
-    const bool listed = pattern.is_array() && at < pattern.size() && pattern[at].is_boolean();
-    windows.push_back((listed ? pattern[at].get<bool>() : rule(i)) ? window : 0);
-  }
-}
-
 void common(Config& io, Spec& s) {
   StackSpec& d = *s.decoder;
   d.norm.unit_offset = true;
@@ -80,7 +48,7 @@ void gguf_gemma_config(Config& io, Spec& s) {
 void gguf_gemma2_config(Config& io, Spec& s) {
   common(io, s);
   score_scale(io, s, 46);
-  windows(io, s, 2);
+  gguf_windows(io, s, 2);
   if (!io.reading() && (s.decoder->attention.softcap == 0 || s.head.softcap == 0))
     fail(ErrorKind::Unsupported,
          "softcap is 0; expected a positive number, as in every file of this architecture");
@@ -94,7 +62,7 @@ void gemma3_layers(Config& io, Spec& s, bool causal, int64_t layers_of_largest) 
   s.decoder->attention.norm = QueryKeyNorm::head;
   common(io, s);
   score_scale(io, s, layers_of_largest);
-  windows(io, s, 6);
+  gguf_windows(io, s, 6);
   io("rope.freq_base_swa", s.decoder->position.rotary.local_theta, 10000, 1e9f);
 }
 

@@ -22,6 +22,7 @@ extern const Family gguf_qwen2;
 extern const Family gguf_qwen3;
 extern const Family gguf_qwen3_moe;
 extern const Family gguf_qwen3_next;
+extern const Family gguf_gpt_oss;
 extern const Family gguf_lfm2;
 extern const Family gguf_lfm2_moe;
 extern const Family gguf_qwen3_5;

@@ -142,6 +142,36 @@ void gguf_gpt_shape(Config& io, Spec& s) {
   io("blk.0.ffn_up.bias", d.ffn.bias, false);
 }
 
+void gguf_windows(Config& io, Spec& s, int64_t period) {
+  constexpr const char* kPattern = "attention.sliding_window_pattern";
+  StackSpec& d = *s.decoder;
+  auto& windows = d.attention.windows;
+  int64_t seen = 4096;
+  for (const int64_t w : windows)
+    if (w > 0) seen = d.causal ? w : 2 * (w - 1);
+  io("attention.sliding_window", seen, seen);
+  const int64_t window = d.causal ? seen : seen / 2 + 1;
+  const auto rule = [&](int64_t i) { return i % period < period - 1; };
+  if (!io.reading()) {
+    std::vector<bool> local;
+    bool by_rule = true;
+    for (int64_t i = 0; i < d.layers; ++i) {
+      local.push_back(!windows.empty() && windows[static_cast<size_t>(i)] > 0);
+      by_rule = by_rule && local.back() == rule(i);
+    }
+    if (!by_rule) io.write(kPattern, local);
+    return;
+  }
+  const nlohmann::json pattern = io.value(kPattern);
+  if (pattern.is_number_integer() && pattern > 0) period = pattern.get<int64_t>();
+  windows.clear();
+  for (int64_t i = 0; i < d.layers; ++i) {
+    const auto at = static_cast<size_t>(i);
+    const bool listed = pattern.is_array() && at < pattern.size() && pattern[at].is_boolean();
+    windows.push_back((listed ? pattern[at].get<bool>() : rule(i)) ? window : 0);
+  }
+}
+
 void gguf_experts(Config& io, Spec& s) {
   ExpertsSpec& e = s.decoder->ffn.experts;
   if (!io.reading() && e.count == 0) return;

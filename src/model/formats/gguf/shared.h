@@ -40,6 +40,9 @@ void gguf_rope(Config& io, Spec& s);
 // Returns the width of a decoder's head. Throws Unsupported if the number of heads is 0.
 int64_t gguf_head_width(const Spec& s);
 void gguf_experts(Config& io, Spec& s);
+// Reads or writes the windows, of which the key counts the keys of both directions together. Every
+// `period`-th layer is global, unless the file has a pattern.
+void gguf_windows(Config& io, Spec& s, int64_t period);
 
 // Call it last: throws Unsupported if the file has a key that was not read and is not known to be
 // harmless.
