@@ -56,6 +56,7 @@ PAIR = {"d_model": 16, "encoder_layers": 2, "decoder_layers": 2, "encoder_ffn_di
 FALCON = {"hidden_size": 16, "ffn_hidden_size": 20, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 37, "max_position_embeddings": 36,
           "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
 LOCAL = {"sliding_window": 5, "layer_types": ["sliding_attention", "full_attention"]}
+LATENT = {"num_key_value_heads": 4, "kv_lora_rank": 12, "qk_rope_head_dim": 4, "qk_nope_head_dim": 6, "v_head_dim": 5}
 EXPERTS = {"num_experts_per_tok": 2, "moe_intermediate_size": 12}
 # Decoders: their classes, and what differs from DECODER, unless they have all sizes. Each has parts of its own.
 DECODERS = {
@@ -92,6 +93,18 @@ DECODERS = {
     "lfm2": ("Lfm2ForCausalLM", {"layer_types": ["conv", "full_attention"], "conv_bias": True, "conv_L_cache": 4, "block_multiple_of": 16,
                                  "block_ffn_dim_multiplier": 0.75}),
     "lfm2_moe": ("Lfm2MoeForCausalLM", EXPERTS | {"layer_types": ["full_attention", "conv"], "num_experts": 4, "num_dense_layers": 1}),
+    "deepseek_v2": ("DeepseekV2ForCausalLM", EXPERTS | LATENT | {
+        "q_lora_rank": None, "n_routed_experts": 6, "n_shared_experts": 2, "topk_method": "group_limited_greedy", "n_group": 3,
+        "topk_group": 2, "routed_scaling_factor": 1.5, "first_k_dense_replace": 1, "rope_parameters": {
+            "rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "beta_fast": 32.0, "beta_slow": 1.0, "original_max_position_embeddings": 9,
+            "mscale": 0.707, "mscale_all_dim": 0.707}}),
+    "deepseek_v3": ("DeepseekV3ForCausalLM", EXPERTS | LATENT | {
+        "q_lora_rank": 10, "n_routed_experts": 6, "n_shared_experts": 1, "n_group": 3, "topk_group": 2, "first_k_dense_replace": 1,
+        "rope_interleave": False, "rope_parameters": {
+            "rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "beta_fast": 32.0, "beta_slow": 1.0, "original_max_position_embeddings": 9,
+            "mscale": 0.8, "mscale_all_dim": 1.2}}),
+    "glm4_moe_lite": ("Glm4MoeLiteForCausalLM", EXPERTS | LATENT | {
+        "q_lora_rank": 10, "n_routed_experts": 4, "n_shared_experts": 1, "n_group": 1, "topk_group": 1, "mlp_layer_types": ["sparse", "dense"]}),
 }
 # The classes, sizes and seeds of others.
 OTHERS = {
@@ -139,6 +152,9 @@ def build(name, seed, options):
     else:
         model = GPT2LMHeadModel(GPT2Config(**{**SIZES, **options}, attn_implementation="eager")).eval()
     shaken(model, 0.15)
+    for key, bias in model.named_buffers():  # of the choice of experts
+        if key.endswith("e_score_correction_bias"):
+            bias.copy_(torch.cos(torch.arange(len(bias))) / 5)
     if name == "bitnet":
         make_ternary(model)
     if name == "roformer":  # sines and cosines, which are no weights

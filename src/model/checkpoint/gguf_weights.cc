@@ -31,7 +31,8 @@ std::optional<WeightFormat> format_as_stored(const FileTensor& tensor, const Sto
   const GgufFormat* type = find_gguf_format(stored.type);
   if (stored.exponents != nullptr) return WeightFormat::mxfp4;
   const bool in_rows = tensor.stored == Stored::plain || tensor.stored == Stored::rotary_pairs ||
-                       tensor.stored == Stored::by_head || tensor.stored == Stored::stacked;
+                       tensor.stored == Stored::rotary_last || tensor.stored == Stored::by_head ||
+                       tensor.stored == Stored::stacked;
   if (type == nullptr || !in_rows) return std::nullopt;
   int64_t rows = 0;
   for (const Shape& shape : shapes) {

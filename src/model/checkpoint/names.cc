@@ -138,13 +138,26 @@ void each_run(const std::vector<int64_t>& rows, int64_t groups, Move&& move) {
   }
 }
 
-// Exchanges the halves of the rows of each head.
-Tensor swap_halves(const Tensor& x, int64_t head_width) {
+// Moves the first rows of each head behind its others.
+Tensor turn_heads(const Tensor& x, int64_t head_width, int64_t first) {
   Tensor y = empty(x.shape(), x.dtype());
-  const size_t half = x.bytes() / static_cast<size_t>(x.dim(0) * 2 / head_width);
-  for (size_t at = 0; at < x.bytes(); at += 2 * half) {
-    std::memcpy(y.data_as<char>() + at, x.data_as<char>() + at + half, half);
-    std::memcpy(y.data_as<char>() + at + half, x.data_as<char>() + at, half);
+  const size_t row = x.bytes() / static_cast<size_t>(x.dim(0));
+  const size_t head = static_cast<size_t>(head_width) * row,
+               moved = static_cast<size_t>(first) * row;
+  for (size_t at = 0; at < x.bytes(); at += head) {
+    const char* const from = x.data_as<char>() + at;
+    std::rotate_copy(from, from + moved, from + head, y.data_as<char>() + at);
+  }
+  return y;
+}
+
+// Transposes the matrix of each head: [H R, C] -> [H C, R].
+Tensor transpose_heads(const Tensor& x, int64_t heads) {
+  const int64_t rows = x.dim(0) / heads, columns = x.dim(1);
+  Tensor y = empty({heads * columns, rows});
+  for (int64_t h = 0; h < heads; ++h) {
+    const Tensor head = transpose(x.rows(h * rows, (h + 1) * rows));
+    std::copy_n(head.data_as<float>(), head.size(), y.data_as<float>() + h * head.size());
   }
   return y;
 }
@@ -246,11 +259,14 @@ int64_t group_of(Stored stored, const Transformer& model) {
   const auto attention = [&] { return (spec.decoder ? spec.decoder : spec.encoder)->attention; };
   switch (stored) {
     case Stored::by_head: return attention().kv_heads;
-    case Stored::by_query_head: return attention().heads;
+    case Stored::by_query_head:
+    case Stored::heads:
+    case Stored::heads_transposed: return attention().heads;
     case Stored::by_delta_head: return spec.decoder->delta.key_heads;
     case Stored::by_quarter: return 4;
     case Stored::rotary_pairs:
     case Stored::swapped_halves: return attention().head_width;
+    case Stored::rotary_last: return attention().head_width + spec.decoder->latent.rotary;
     case Stored::convolution: return 3;
     case Stored::image_convolution: return spec.input.patch;
     case Stored::column_by_column:
@@ -290,7 +306,11 @@ std::vector<FileTensor> file_tensors(const Names& names, Transformer& model) {
         if (!numbers) continue;
         const std::string theirs = with_numbers(rule.theirs, *numbers);
         const auto [at, fresh] = known.emplace(theirs, tensors.size());
-        if (fresh) tensors.push_back({theirs, rule.stored, {}, group_of(rule.stored, model)});
+        if (fresh) {
+          tensors.push_back({theirs, rule.stored, {}, group_of(rule.stored, model)});
+          if (rule.stored == Stored::rotary_last)
+            tensors.back().turned = model.spec.decoder->latent.rotary;
+        }
         auto& parts = tensors[at->second].parts;
         if (std::find(parts.begin(), parts.end(), name) != parts.end()) return;
         for (const std::string& part : rule.ours) parts.push_back(with_numbers(part, *numbers));
@@ -320,6 +340,8 @@ Shape shape_in_file(const FileTensor& tensor, const std::vector<Shape>& shapes) 
     case Stored::column_by_column:
       shape = shape.size() == 2 ? Shape{n, shape[1], shape[0] / n} : Shape{n, shape[0] / n};
       break;
+    case Stored::heads: shape = {n, shape[0] / n, shape[1]}; break;
+    case Stored::heads_transposed: shape = {n, shape[1], shape[0] / n}; break;
     case Stored::batched:
       shape.push_back(1);
       std::rotate(shape.begin(), shape.end() - 1, shape.end());
@@ -371,7 +393,10 @@ Tensor to_file(const FileTensor& tensor, const std::vector<Tensor>& parts) {
   }
   if (tensor.stored == Stored::transposed && whole.rank() == 2) return transpose(whole);
   if (tensor.stored == Stored::rotary_pairs) return swap_pairs(whole, tensor.group, true);
-  if (tensor.stored == Stored::swapped_halves) return swap_halves(whole, tensor.group);
+  if (tensor.stored == Stored::swapped_halves)
+    return turn_heads(whole, tensor.group, tensor.group / 2);
+  if (tensor.stored == Stored::rotary_last) return turn_heads(whole, tensor.group, tensor.turned);
+  if (tensor.stored == Stored::heads_transposed) whole = transpose_heads(whole, tensor.group);
   if (tensor.stored == Stored::one_plus) return mapped(whole, [](float x) { return x + 1; });
   if (tensor.stored == Stored::minus_exp)
     return mapped(whole, [](float x) { return static_cast<float>(-math::exp(double{x})); });
@@ -383,7 +408,12 @@ std::vector<Tensor> from_file(const FileTensor& tensor, const Tensor& value,
   Tensor whole = keep_dtype || value.dtype() == DType::f32 ? value : convert(value, DType::f32);
   if (tensor.stored == Stored::transposed && whole.rank() == 2) whole = transpose(whole);
   if (tensor.stored == Stored::rotary_pairs) whole = swap_pairs(whole, tensor.group, false);
-  if (tensor.stored == Stored::swapped_halves) whole = swap_halves(whole, tensor.group);
+  if (tensor.stored == Stored::swapped_halves)
+    whole = turn_heads(whole, tensor.group, tensor.group / 2);
+  if (tensor.stored == Stored::rotary_last)
+    whole = turn_heads(whole, tensor.group, tensor.group - tensor.turned);
+  if (tensor.stored == Stored::heads_transposed)
+    whole = transpose_heads(whole.view({whole.dim(0) * whole.dim(1), whole.dim(2)}), tensor.group);
   if (tensor.stored == Stored::one_plus) whole = mapped(whole, [](float x) { return x - 1; });
   if (tensor.stored == Stored::minus_exp)
     whole = mapped(whole, [](float x) { return math::log(-x); });

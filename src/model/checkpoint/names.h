@@ -20,9 +20,11 @@ namespace fovea::model {
 // and i + D / 2 of each head, which RoPE rotates together, are stored as rows 2i and 2i + 1 (D: the
 // width of a head). transposed_parts: each part is stored as [in, out], one below the other.
 // swapped_halves: rows i and i + D / 2 of each head are exchanged, in a model that rotates
-// backwards. one_plus: the file has the factor 1 + w instead of the gain w. minus_exp: the file has
-// -exp(x). keyless: biases of queries, keys and values, or of keys and values, of which those of
-// keys do not exist: the file has zeros before the last part.
+// backwards. rotary_last: the first rows of each head, which latent attention rotates, are its last
+// ones. heads: [H D, W] with a leading axis for heads, [H, D, W]. heads_transposed: likewise, with
+// the matrix of each head transposed, [H, W, D]. one_plus: the file has the factor 1 + w instead of
+// the gain w. minus_exp: the file has -exp(x). keyless: biases of queries, keys and values, or of
+// keys and values, of which those of keys do not exist: the file has zeros before the last part.
 enum class Stored {
   plain,
   transposed,
@@ -41,6 +43,9 @@ enum class Stored {
   scalar,
   rotary_pairs,
   swapped_halves,
+  rotary_last,
+  heads,
+  heads_transposed,
   transposed_parts,
   one_plus,
   minus_exp,
@@ -65,9 +70,11 @@ struct FileTensor {
   std::string name;
   Stored stored = Stored::plain;
   std::vector<std::string> parts;
-  int64_t group = 0;  // by_head, by_quarter: the number of alternations; rotary_pairs,
-                      // swapped_halves: the width of a head; convolutions: the kernel width;
-                      // stacked, column_by_column: the number of experts
+  int64_t group = 0;   // by_head, by_quarter: the number of alternations; rotary_pairs,
+                       // swapped_halves, rotary_last: the width of a head; heads: their number;
+                       // convolutions: the kernel width; stacked, column_by_column: the number of
+                       // experts
+  int64_t turned = 0;  // rotary_last: the rotated rows of a head
 };
 
 // Returns the file's tensors for a model's parameters, by the rules. Adapters are not among them:

@@ -77,7 +77,8 @@ std::string scale_name(const std::string& tensor) { return tensor + "_scale"; }
 
 bool can_be_quantized(const FileTensor& tensor) {
   return tensor.stored == Stored::plain || tensor.stored == Stored::transposed ||
-         tensor.stored == Stored::by_head || tensor.stored == Stored::stacked;
+         tensor.stored == Stored::by_head || tensor.stored == Stored::rotary_last ||
+         tensor.stored == Stored::stacked;
 }
 
 std::vector<PackedWeight> quantized_from_file(const FileTensor& tensor, const TensorSource& file,

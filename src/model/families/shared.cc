@@ -1,6 +1,9 @@
 #include "families/shared.h"
 
+#include <cmath>
+
 #include "base/error.h"
+#include "base/math.h"
 #include "spec/mixers.h"
 
 namespace fovea::model {
@@ -154,27 +157,42 @@ void mixers_by_type(Config& io, StackSpec& stack, MixerKind mixer, const char* n
   }
 }
 
-void grouped_experts(Config& io, StackSpec& stack, const GroupedExperts& defaults) {
-  ExpertsSpec& e = stack.ffn.experts;
-  e.score = ExpertScore::sigmoid;
-  e.selection_bias = true;
+void routed_expert_sizes(Config& io, ExpertsSpec& e, const GroupedExperts& defaults) {
   if (defaults.count > 0)
     io("n_routed_experts", e.count, defaults.count);
   else
     io("n_routed_experts", e.count);
-  io("num_experts_per_tok", e.chosen, defaults.chosen);
-  io("moe_intermediate_size", e.width, 1408);
+  if (defaults.chosen > 0)
+    io("num_experts_per_tok", e.chosen, defaults.chosen);
+  else
+    io("num_experts_per_tok", e.chosen);
+  io("moe_intermediate_size", e.width, defaults.width);
   if (io.reading() || e.shared > 0) io("n_shared_experts", e.shared, defaults.shared);
-  io("n_group", e.groups, 1);
-  io("topk_group", e.groups_chosen, 1);
+  io("routed_scaling_factor", e.scale, defaults.scale, 1e6f);
+}
+
+void sigmoid_router(Config& io, ExpertsSpec& e, const GroupedExperts& defaults) {
+  e.score = ExpertScore::sigmoid;
+  e.selection_bias = true;
+  io("n_group", e.groups, defaults.groups);
+  io("topk_group", e.groups_chosen, defaults.groups_chosen);
   io("norm_topk_prob", e.normalise, defaults.normalise);
-  io("routed_scaling_factor", e.scale, 1, 1e6f);
-  int64_t dense = std::ssize(e.dense_layers);
+}
+
+void leading_dense_layers(Config& io, StackSpec& stack, int64_t absent) {
+  auto& layers = stack.ffn.experts.dense_layers;
+  int64_t dense = std::ssize(layers);
   if (!io.reading()) return io.write("first_k_dense_replace", dense);
   const nlohmann::json first = io.value("first_k_dense_replace");
-  dense = first.is_null() ? defaults.dense : 0;
+  dense = first.is_null() ? absent : 0;
   if (!first.is_null() && first != 0) io("first_k_dense_replace", dense, 0);
-  for (int64_t i = 0; i < std::min(dense, stack.layers); ++i) e.dense_layers.push_back(i);
+  for (int64_t i = 0; i < std::min(dense, stack.layers); ++i) layers.push_back(i);
+}
+
+void grouped_experts(Config& io, StackSpec& stack, const GroupedExperts& defaults) {
+  routed_expert_sizes(io, stack.ffn.experts, defaults);
+  sigmoid_router(io, stack.ffn.experts, defaults);
+  leading_dense_layers(io, stack, defaults.dense);
 }
 
 Names grouped_expert_names() {
@@ -182,6 +200,28 @@ Names grouped_expert_names() {
            "decoder.{i}.ffn.router.selection_bias"},
           {"model.layers.{i}.mlp.shared_experts.{gate,up,down}_proj.weight",
            "decoder.{i}.ffn.shared.{gate,up,down}.weight"}};
+}
+
+float latent_scale(const StackSpec& stack, float multiple) {
+  const float factor = stack.position.rotary.factor;
+  if (factor <= 1 || multiple == 0) return 0;
+  const float growth = 0.1f * multiple * math::log(factor) + 1;
+  const int64_t width = stack.attention.head_width + stack.latent.rotary;
+  return growth * growth / std::sqrt(static_cast<float>(width));
+}
+
+float latent_multiple(const StackSpec& stack) {
+  const double scale = stack.attention.scale, factor = stack.position.rotary.factor;
+  if (scale == 0) return 0;
+  const auto width = static_cast<double>(stack.attention.head_width + stack.latent.rotary);
+  const double exact =
+      factor > 1 ? 10 * (std::sqrt(scale * std::sqrt(width)) - 1) / math::log(factor) : 0;
+  for (int digits = 1; digits <= 6 && exact > 0; ++digits) {
+    const float rounded = std::stof(fmt::format("{:.{}g}", exact, digits));
+    if (latent_scale(stack, rounded) == stack.attention.scale) return rounded;
+  }
+  fail(ErrorKind::Unsupported, "attention.scale is {}; expected 0, or that of a multiple for yarn",
+       stack.attention.scale);
 }
 
 void windows_of_pattern(Config& io, StackSpec& stack, int64_t period) {

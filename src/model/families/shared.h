@@ -67,14 +67,30 @@ void mixers_by_type(Config& io, StackSpec& stack, MixerKind mixer, const char* n
 
 // The defaults of experts with the router of DeepSeek-V3.
 struct GroupedExperts {
-  int64_t count = 0;  // 0 = the key is required
-  int64_t chosen = 8, shared = 0, dense = 0;
+  int64_t count = 0;   // 0 = the key is required
+  int64_t chosen = 8;  // 0 = the key is required
+  int64_t shared = 0, dense = 0, width = 1408;
+  int64_t groups = 1, groups_chosen = 1;
   bool normalise = false;
+  float scale = 1;
 };
 // Reads or writes experts with the router of DeepSeek-V3: a sigmoid of each logit, a bias for the
 // choice, groups of experts, and layers without experts at the beginning.
 void grouped_experts(Config& io, StackSpec& stack, const GroupedExperts& defaults);
+// Reads or writes their parts: the sizes of the experts and of the shared ones, and the router; and
+// the number of layers without experts at the beginning.
+void routed_expert_sizes(Config& io, ExpertsSpec& e, const GroupedExperts& defaults);
+void sigmoid_router(Config& io, ExpertsSpec& e, const GroupedExperts& defaults);
+void leading_dense_layers(Config& io, StackSpec& stack, int64_t absent);
 Names grouped_expert_names();
+
+// Returns the scale of the scores of latent attention, which YaRN's mscale_all_dim, the multiple,
+// makes larger: (1 + 0.1 multiple log(factor))^2 / sqrt(head_width + rotary). 0 = the default
+// scale, for a multiple of 0 or a factor of 1.
+float latent_scale(const StackSpec& stack, float multiple);
+// Returns the multiple of a stack's scale; 0 = none. Throws Unsupported if no number of 6 digits
+// gives the scale.
+float latent_multiple(const StackSpec& stack);
 
 // Returns the names of the router and of the experts of a feed-forward layer, as most families call
 // them, and those of the experts in memory.

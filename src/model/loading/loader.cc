@@ -38,7 +38,8 @@ bool is_whole_numbers(const StoredTensor& stored) {
 // Returns whether from_file() can keep the dtype of a tensor.
 bool keeps_dtype(Stored stored) {
   return stored != Stored::transposed && stored != Stored::transposed_parts &&
-         stored != Stored::one_plus && stored != Stored::minus_exp;
+         stored != Stored::heads_transposed && stored != Stored::one_plus &&
+         stored != Stored::minus_exp;
 }
 
 // Returns whether only few rows of a parameter are read, so that it stays in the file.
@@ -205,7 +206,8 @@ bool Loader::compute_sinusoids(const Spec& spec, const Item& item) const {
 
 // Returns whether the tensor is of a layer after the last one, in a family that has such.
 bool Loader::is_of_further_layer(const std::string& name) const {
-  const std::string layers = std::string(family_.prefix) + "layers.";
+  const std::string layers =
+      name.starts_with("blk.") ? "blk." : std::string(family_.prefix) + "layers.";  // of GGUF
   if (!family_.predicts_further || !name.starts_with(layers)) return false;
   const std::string number =
       name.substr(layers.size(), name.find('.', layers.size()) - layers.size());

@@ -107,6 +107,30 @@ TEST(Names, RoundTripHeadsWithSwappedHalves) {
   EXPECT_EQ(to_floats(from_file(rule, file, {{8}})[0]), to_floats(values));
 }
 
+// Two heads, of which latent attention rotates the first row.
+TEST(Names, RoundTripHeadsWithTheirRotatedRowsLast) {
+  const FileTensor rule = {"q", Stored::rotary_last, {"q"}, 3, 1};
+  const Tensor values = tensor_of({1, 2, 3, 4, 5, 6}, {6, 1});
+  const Tensor file = to_file(rule, {values});
+  EXPECT_EQ(to_floats(file), (std::vector<float>{2, 3, 1, 5, 6, 4}));
+  EXPECT_EQ(to_floats(from_file(rule, file, {{6, 1}})[0]), to_floats(values));
+}
+
+// Two heads of two rows and three columns.
+TEST(Names, RoundTripTheMatricesOfHeads) {
+  const Tensor values = tensor_of({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, {4, 3});
+  for (const auto& [stored, shape, elements] :
+       {std::tuple(Stored::heads, Shape{2, 2, 3}, to_floats(values)),
+        {Stored::heads_transposed, Shape{2, 3, 2}, {1, 4, 2, 5, 3, 6, 7, 10, 8, 11, 9, 12}}}) {
+    const FileTensor rule = {"k", stored, {"k"}, 2};
+    EXPECT_EQ(shape_in_file(rule, {values.shape()}), shape);
+    const Tensor file = to_file(rule, {values});
+    EXPECT_EQ(file.shape(), shape);
+    EXPECT_EQ(to_floats(file), elements);
+    EXPECT_EQ(to_floats(from_file(rule, file, {values.shape()})[0]), to_floats(values));
+  }
+}
+
 TEST(Names, DoNotTransposeABias) {
   const FileTensor rule = {"b", Stored::transposed, {"a", "b"}};
   EXPECT_EQ(to_file(rule, {tensor_of({1, 2}, {2}), tensor_of({3}, {1})}).shape(), Shape{3});

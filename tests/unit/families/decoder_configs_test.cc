@@ -34,6 +34,17 @@ Json like_llama(const char* family, const Json& more = Json::object()) {
   return config;
 }
 
+// Returns a config with the keys of LLaMA's sizes, a few experts and `more`.
+Json like_latent(const char* family, const Json& more = Json::object()) {
+  Json config = like_llama(family, {{"num_key_value_heads", 6},
+                                    {"n_routed_experts", 8},
+                                    {"num_experts_per_tok", 2},
+                                    {"n_group", 4},
+                                    {"topk_group", 2}});
+  config.update(more);
+  return config;
+}
+
 const Json kFalcon = {{"model_type", "falcon"},
                       {"vocab_size", 50},
                       {"hidden_size", 48},
@@ -63,6 +74,15 @@ TEST(DecoderConfigs, AreRefusedByNameWhereFoveaComputesSomethingElse) {
       {like_llama("ernie4_5_moe", {{"use_bias", true}}), "use_bias is true"},
       {like_llama("hunyuan_v1_dense", {{"use_cla", true}}), "use_cla is true"},
       {like_llama("granite", {{"rope_interleaved", true}}), "rope_interleaved is not known"},
+      {like_latent("deepseek_v2", {{"scoring_func", "sigmoid"}}), "scoring_func is \"sigmoid\""},
+      {like_latent("deepseek_v2", {{"topk_method", "noaux_tc"}}), "topk_method is \"noaux_tc\""},
+      {like_latent("deepseek_v2", {{"norm_topk_prob", true}}), "norm_topk_prob is true"},
+      {like_latent("deepseek_v3", {{"topk_method", "greedy"}}), "topk_method is \"greedy\""},
+      {like_latent("deepseek_v3", {{"attention_bias", true}}), "attention_bias is true"},
+      {like_latent("deepseek_v3", {{"num_key_value_heads", 2}}), "num_key_value_heads is 2"},
+      {like_latent("deepseek_v3", {{"partial_rotary_factor", 0.5}}),
+       "partial_rotary_factor is 0.5"},
+      {like_latent("glm4_moe_lite", {{"first_k_dense_replace", 2}}), "first_k_dense_replace is 2"},
       {updated(kFalcon, {{"alibi", true}}), "alibi is true"},
       {updated(kFalcon, {{"new_decoder_architecture", true}, {"parallel_attn", false}}),
        "parallel_attn is false"},
@@ -86,6 +106,10 @@ TEST(DecoderConfigs, AreRefusedIfTheyAreDamaged) {
       {like_llama("ministral3"), "rope_parameters is missing"},
       {like_llama("granite", {{"logits_scaling", -1}}), "logits_scaling is -1"},
       {like_llama("dots1", {{"num_experts_per_tok", 2}}), "n_routed_experts is missing"},
+      {like_latent("glm4_moe_lite", {{"mlp_layer_types", {"dense", "sparse"}}}),
+       "mlp_layer_types has 2 names; expected 4"},
+      {like_latent("glm4_moe_lite", {{"mlp_layer_types", {"dense", "sparse", "none", "dense"}}}),
+       "mlp_layer_types has \"none\""},
   };
   for (const auto& [config, text] : cases) {
     SCOPED_TRACE(config.dump());
@@ -164,6 +188,63 @@ TEST(DecoderConfigs, OfFalconHaveOneOrSeveralKeyValueHeads) {
   EXPECT_EQ(shape(updated(grouped, {{"num_ln_in_parallel_attn", 1}})), std::tuple(2, true, true));
 }
 
+TEST(DecoderConfigs, OfDeepSeekHaveGroupsOfExpertsIfTheMethodUsesThem) {
+  const auto router = [](const char* family, const Json& more) {
+    const ExpertsSpec e = decoder_of(like_latent(family, more)).decoder->ffn.experts;
+    return std::tuple(e.score, e.selection_bias, e.groups, e.groups_chosen, e.normalise);
+  };
+  const auto softmax = ExpertScore::softmax, sigmoid = ExpertScore::sigmoid;
+  EXPECT_EQ(router("deepseek_v2", Json::object()), std::tuple(softmax, false, 1, 1, false));
+  EXPECT_EQ(router("deepseek_v2", {{"topk_method", "group_limited_greedy"}}),
+            std::tuple(softmax, false, 4, 2, false));
+  EXPECT_EQ(router("deepseek_v3", Json::object()), std::tuple(sigmoid, true, 4, 2, true));
+  EXPECT_EQ(router("glm4_moe_lite", {{"n_group", 1}, {"topk_group", 1}}),
+            std::tuple(sigmoid, true, 1, 1, true));
+}
+
+TEST(DecoderConfigs, OfLatentAttentionHaveTheDefaultsOfTheirFamily) {
+  const auto sizes = [](const char* family, const Json& more) {
+    const StackSpec d = *decoder_of(like_latent(family, more)).decoder;
+    const LatentSpec& l = d.latent;
+    return Layers{l.width, l.query_width, l.rotary, d.attention.head_width,
+                  d.attention.value_width};
+  };
+  EXPECT_EQ(sizes("deepseek_v2", Json::object()), (Layers{512, 1536, 64, 128, 128}));
+  EXPECT_EQ(sizes("deepseek_v2", {{"q_lora_rank", nullptr}, {"kv_lora_rank", 12}}),
+            (Layers{12, 0, 64, 128, 128}));
+  EXPECT_EQ(sizes("deepseek_v3", {{"qk_rope_head_dim", 4}, {"qk_nope_head_dim", 6}}),
+            (Layers{512, 1536, 4, 6, 128}));
+  EXPECT_EQ(sizes("glm4_moe_lite", {{"v_head_dim", 5}}), (Layers{512, 768, 64, 192, 5}));
+  const auto dense = [](const Json& more) {
+    return decoder_of(like_latent("glm4_moe_lite", more)).decoder->ffn.experts.dense_layers;
+  };
+  EXPECT_EQ(dense(Json::object()), (Layers{0}));
+  EXPECT_EQ(dense({{"mlp_layer_types", {"sparse", "dense", "sparse", "dense"}}}), (Layers{1, 3}));
+}
+
+// Of mscale and mscale_all_dim, the second one scales the scores too.
+TEST(DecoderConfigs, OfLatentAttentionScaleTheScoresByYarn) {
+  const auto with = [](const Json& more) {
+    Json yarn = {{"type", "yarn"}, {"factor", 40}, {"original_max_position_embeddings", 64}};
+    yarn.update(more);
+    return like_latent("deepseek_v3", {{"rope_scaling", yarn}});
+  };
+  const auto factors = [](const Json& config) {
+    const StackSpec d = *decoder_of(config).decoder;
+    EXPECT_TRUE(can_express(deepseek_v3, decoder_of(config))) << config.dump();
+    return std::pair(d.attention.scale, d.position.rotary.attention_factor);
+  };
+  const float default_scale = 1 / std::sqrt(192.0f), grown = 1 + 0.1f * std::log(40.0f);
+  EXPECT_EQ(factors(with(Json::object())), std::pair(0.0f, 0.0f));
+  const auto equal = factors(with({{"mscale", 1.0}, {"mscale_all_dim", 1.0}}));
+  EXPECT_NEAR(equal.first, grown * grown * default_scale, 1e-6f);
+  EXPECT_EQ(equal.second, 1);
+  const auto other = factors(with({{"mscale", 1.0}, {"mscale_all_dim", 0.7071}}));
+  EXPECT_GT(other.first, default_scale);
+  EXPECT_LT(other.first, equal.first);
+  EXPECT_GT(other.second, 1);
+}
+
 TEST(DecoderConfigs, AreWrittenAsTheyWereRead) {
   const std::vector<std::pair<const Family*, Json>> cases = {
       {&phi, like_llama("phi", {{"partial_rotary_factor", 1.0}})},
@@ -179,6 +260,10 @@ TEST(DecoderConfigs, AreWrittenAsTheyWereRead) {
       {&dots1, like_llama("dots1", {{"n_routed_experts", 4},
                                     {"num_experts_per_tok", 2},
                                     {"first_k_dense_replace", 0}})},
+      {&deepseek_v2, like_latent("deepseek_v2", {{"q_lora_rank", nullptr}})},
+      {&deepseek_v2, like_latent("deepseek_v2", {{"topk_method", "group_limited_greedy"}})},
+      {&deepseek_v3, like_latent("deepseek_v3", {{"rope_interleave", false}})},
+      {&glm4_moe_lite, like_latent("glm4_moe_lite")},
       {&qwen2_moe,
        like_llama("qwen2_moe", {{"use_sliding_window", true}, {"decoder_sparse_step", 2}})},
       {&ministral, like_llama("ministral", {{"sliding_window", nullptr}})},

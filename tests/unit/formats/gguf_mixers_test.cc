@@ -1,9 +1,10 @@
-// Models with the gated delta rule, convolutions, or sinks in GGUF files have the same logits,
-// although the order of heads may change.
+// Models with the gated delta rule, convolutions, sinks or latent attention in GGUF files have the
+// same logits, although the order of heads may change.
 
 #include <algorithm>
 
 #include "families/registry.h"
+#include "families/shared.h"
 #include "formats/gguf/model.h"
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
@@ -89,6 +90,41 @@ Transformer model_with_sinks() {
   return made(spec);
 }
 
+// The router of DeepSeek-V3, or with `plain` that of DeepSeek-V2-Lite, whose queries have no
+// latent.
+Spec latent_spec(bool plain) {
+  Spec spec = base_spec();
+  spec.head.tied = false;
+  StackSpec& d = *spec.decoder;
+  d.mixers = {MixerKind::latent};
+  d.attention.norm = QueryKeyNorm::none;
+  d.attention.head_width = 6;
+  d.attention.value_width = 5;
+  d.latent = {.width = 12, .query_width = plain ? 0 : 10, .rotary = 4, .epsilon = 1e-6f};
+  d.position.rotary.neighbours = true;
+  d.ffn.experts = {.count = 6,
+                   .chosen = 2,
+                   .width = 8,
+                   .normalise = !plain,
+                   .dense_layers = {0},
+                   .score = plain ? ExpertScore::softmax : ExpertScore::sigmoid,
+                   .selection_bias = !plain,
+                   .scale = 2.5f,
+                   .groups = 3,
+                   .groups_chosen = 2,
+                   .shared = plain ? 2 : 1};
+  return spec;
+}
+
+// YaRN with mscale = mscale_all_dim = multiple.
+void scale_positions(StackSpec& d, float multiple) {
+  d.position.rotary.scaling = RotaryScaling::yarn;
+  d.position.rotary.factor = 4;
+  d.position.rotary.original_context = 25;
+  d.position.rotary.attention_factor = 1;
+  d.attention.scale = latent_scale(d, multiple);
+}
+
 std::vector<float> logits_of(const Transformer& model) {
   const NoGradient none;
   const Tensor ids = empty({1, 70}, DType::i32);
@@ -141,6 +177,66 @@ TEST(GgufConvolution, PreservesTheLogits) {
   Transformer dense = convolution_model(false), experts = convolution_model(true);
   written(dense, lfm2, "lfm2");
   written(experts, lfm2_moe, "lfm2moe");
+}
+
+TEST(GgufLatentAttention, PreservesTheLogits) {
+  for (const bool plain : {false, true})
+    for (const float multiple : {0.0f, 0.707f, 1.0f}) {
+      Spec spec = latent_spec(plain);
+      if (multiple > 0) scale_positions(*spec.decoder, multiple);
+      Transformer model = made(spec);
+      const Transformer read = written(model, plain ? deepseek_v2 : deepseek_v3, "deepseek2");
+      EXPECT_EQ(write_spec(read.spec), write_spec(model.spec));
+    }
+}
+
+// llama.cpp chooses other groups than a model without biases for the choice.
+TEST(GgufLatentAttention, WarnsOfGroupsThatAreChosenOtherwise) {
+  for (const bool plain : {false, true}) {
+    Transformer model = made(latent_spec(plain));
+    const GgufModel file(model, nullptr, FileDType::fp32);
+    EXPECT_EQ(file.warnings(values_of(model)).size(), plain ? 1u : 0u);
+  }
+}
+
+TEST(GgufLatentAttention, IsRefusedWhereLlamaCppComputesSomethingElse) {
+  const std::vector<void (*)(StackSpec& d)> changes = {
+      [](StackSpec& d) { d.position.rotary.neighbours = false; },
+      [](StackSpec& d) { d.ffn.experts.shared = 0; },
+      [](StackSpec& d) { d.ffn.experts.dense_layers = {1}; },
+      [](StackSpec& d) { d.latent.epsilon = 1e-5f; },
+      [](StackSpec& d) { d.layers = 27; },
+      [](StackSpec& d) {  // without a larger scale of the scores
+        scale_positions(d, 1);
+        d.attention.scale = 0;
+      },
+      [](StackSpec& d) {
+        d.position.rotary.scaling = RotaryScaling::linear;
+        d.position.rotary.factor = 2;
+      }};
+  for (const auto& change : changes) {
+    Spec spec = latent_spec(false);
+    change(*spec.decoder);
+    Transformer model(validated(spec));
+    expect_error(ErrorKind::Unsupported, {"no supported GGUF architecture"},
+                 [&] { GgufModel(model, nullptr, FileDType::fp32); });
+  }
+}
+
+// Files may have layers that predict further tokens.
+TEST(GgufLatentAttention, IsReadWithoutFurtherLayers) {
+  Transformer model = made(latent_spec(false));
+  const TemporaryFolder folder;
+  const auto layers_read = [&](uint32_t further) {
+    const std::string path = folder / "model.gguf";
+    GgufModel file(model, nullptr, FileDType::fp32);
+    file.metadata.integer("deepseek2.nextn_predict_layers", further);
+    write_gguf_file(path, file, std::nullopt, 23, values_of(model));
+    return open_gguf_files(path, {.weights = Weights::owned}).model.spec.decoder->layers;
+  };
+  EXPECT_EQ(layers_read(1), 3);
+  expect_error(ErrorKind::BadFile, {"nextn_predict_layers is 4", "less than block_count, 4"},
+               [&] { layers_read(4); });
 }
 
 }  // namespace

@@ -1,7 +1,5 @@
 // GGUF's architectures with gated convolutions.
 
-#include <algorithm>
-
 #include "formats/gguf/model.h"
 #include "formats/gguf/shared.h"
 
@@ -28,10 +26,7 @@ void gguf_lfm2_moe_config(Config& io, Spec& s) {
   io.only("expert_gating_func", 2);  // the sigmoid
   io.write("expert_gating_func", 2);
   io("expert_feed_forward_length", e.width, 0);
-  int64_t dense = std::ssize(e.dense_layers);
-  io("leading_dense_block_count", dense, 0);
-  if (io.reading())
-    for (int64_t i = 0; i < std::min(dense, s.decoder->layers); ++i) e.dense_layers.push_back(i);
+  gguf_leading_dense_layers(io, s);
   gguf_refuse_unknown(io);
 }
 

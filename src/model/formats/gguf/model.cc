@@ -37,6 +37,7 @@ constexpr std::array kPairs = {Pair{&gguf_llama, &llama},
                                Pair{&gguf_qwen3_5, &qwen3_5_text},
                                Pair{&gguf_qwen3_5_moe, &qwen3_5_moe_text},
                                Pair{&gguf_gpt_oss, &gpt_oss},
+                               Pair{&gguf_deepseek2, &deepseek_v3},
                                Pair{&gguf_lfm2, &lfm2},
                                Pair{&gguf_lfm2_moe, &lfm2_moe},
                                Pair{&gguf_phi3, &phi3},
@@ -142,6 +143,8 @@ void add_tensors(nlohmann::json& config, const Gguf& file) {
     std::copy_n(tensor->data, tensor->bytes, reinterpret_cast<char*>(numbers.data()));
     config[name] = numbers;
   }
+  for (const GgufTensor& tensor : file.tensors())
+    if (tensor.name.ends_with(kGgufSelectionBias)) config[kGgufSelectionBias] = true;
   for (const auto& [name, key] :
        {std::pair("token_embd.weight", "vocab_size"), {"token_types.weight", "token_types.weight"}})
     if (const GgufTensor* table = file.find_tensor(name)) config[key] = table->shape[0];
@@ -413,6 +416,10 @@ GgufModel::GgufModel(Transformer& model, const Family* family, FileDType dtype, 
     spec = *with_tiled_heads(spec);
   }
   if (spec.head.kind == HeadKind::sequence) labels_ = spec.head.labels;
+  if (&architecture == &gguf_deepseek2) {
+    const ExpertsSpec& experts = spec.decoder->ffn.experts;
+    groups_by_best_ = experts.groups > 1 && !experts.selection_bias;
+  }
   words_left_out_ = spec.encoder && model.spec.head.kind == HeadKind::language_model;
   const GgufFileType& type = gguf_file_type(dtype);
   block_ = type.block;
@@ -546,6 +553,10 @@ std::vector<std::string> GgufModel::warnings(const GgufValues& values) const {
   add_fallbacks(messages);
   if (words_left_out_)
     messages.emplace_back("the head for masked words is left out, which no GGUF file holds");
+  if (groups_by_best_)
+    messages.emplace_back(
+        "llama.cpp chooses groups of experts by their two best experts, this model by the best "
+        "one: results change");
   for (const std::string& name : zeros_) {
     const std::vector<float> bias = to_floats(values.read(name));
     if (std::all_of(bias.begin(), bias.end(), [](float v) { return v == 0; })) continue;

@@ -23,6 +23,7 @@ extern const Family gguf_qwen3;
 extern const Family gguf_qwen3_moe;
 extern const Family gguf_qwen3_next;
 extern const Family gguf_gpt_oss;
+extern const Family gguf_deepseek2;
 extern const Family gguf_lfm2;
 extern const Family gguf_lfm2_moe;
 extern const Family gguf_qwen3_5;
@@ -130,6 +131,7 @@ class GgufModel {
   std::string block_;            // of most matrices
   int64_t width_ = 0;            // of the vectors of tokens
   bool words_left_out_ = false;  // whether the model has a head for masked words
+  bool groups_by_best_ = false;  // whether it chooses groups of experts by their best one
   int64_t labels_ = 0;           // of a classifier
   // The heads of the model, if the file has them in tiled order.
   std::optional<DeltaSpec> tiled_;

@@ -103,25 +103,36 @@ void scaling_by_key(Config& io, RotarySpec& r) {
     io("rope.scaling.yarn_attn_factor", r.attention_factor, 0, 1e3f);
 }
 
-}  // namespace
-
-void gguf_rope(Config& io, Spec& s) {
-  StackSpec& d = *s.decoder;
-  d.position.kind = PositionKind::rotary;
-  RotarySpec& r = d.position.rotary;
-  const int64_t width = gguf_head_width(s);
-  auto turned = static_cast<int64_t>(std::lround(r.share * static_cast<float>(width)));
-  io("rope.dimension_count", turned, width);
-  r.share = static_cast<float>(turned) / static_cast<float>(width);
+// The frequencies of `turned` numbers of a head.
+void frequencies(Config& io, RotarySpec& r, int64_t turned, int64_t context) {
   io("rope.freq_base", r.theta, 10000, 1e9f);
   scaling_by_key(io, r);
-  two_sets_of_factors(io, r, s.context);
-  if (r.scaling == RotaryScaling::none || !io.reading())
-    one_set_of_factors(io, r, turned, s.context);
+  two_sets_of_factors(io, r, context);
+  if (r.scaling == RotaryScaling::none || !io.reading()) one_set_of_factors(io, r, turned, context);
   // Resets the fields that this kind of scaling does not use.
   if (r.scaling == RotaryScaling::none) r.factor = 1;
   if (r.scaling == RotaryScaling::none || r.scaling == RotaryScaling::linear)
     r.original_context = 0;
+}
+
+}  // namespace
+
+void gguf_rope(Config& io, Spec& s) {
+  PositionSpec& position = s.decoder->position;
+  position.kind = PositionKind::rotary;
+  RotarySpec& r = position.rotary;
+  const int64_t width = gguf_head_width(s);
+  auto turned = static_cast<int64_t>(std::lround(r.share * static_cast<float>(width)));
+  io("rope.dimension_count", turned, width);
+  r.share = static_cast<float>(turned) / static_cast<float>(width);
+  frequencies(io, r, turned, s.context);
+}
+
+void gguf_latent_rope(Config& io, Spec& s) {
+  StackSpec& d = *s.decoder;
+  d.position.kind = PositionKind::rotary;
+  io("rope.dimension_count", d.latent.rotary);
+  frequencies(io, d.position.rotary, d.latent.rotary, s.context);
 }
 
 }  // namespace fovea::model

@@ -1,5 +1,7 @@
 #include "formats/gguf/shared.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "families/shared.h"
 #include "spec/mixers.h"
@@ -26,16 +28,6 @@ Names common_names() {
       {"blk.{i}.ffn_{gate,up,down}_exps.weight",
        "decoder.{i}.ffn.experts.{e}.{gate,up,down}.weight", Stored::stacked},
   };
-}
-
-// The sizes that decoders and encoders have under the same keys.
-void stack_sizes(Config& io, Spec& s, StackSpec& stack) {
-  io("vocab_size", s.vocabulary);
-  io("context_length", s.context);
-  io("embedding_length", s.width);
-  io("block_count", stack.layers);
-  io("feed_forward_length", stack.ffn.width);
-  io("attention.head_count", stack.attention.heads);
 }
 
 constexpr const char* kKeyValueHeads = "attention.head_count_kv";
@@ -85,9 +77,24 @@ Names gguf_fused_attention() {
       {"blk.{i}.attn_qkv.{weight,bias}", "decoder.{i}.attention.{query+key+value}.{weight,bias}"}};
 }
 
+void gguf_stack_sizes(Config& io, Spec& s, StackSpec& stack) {
+  io("vocab_size", s.vocabulary);
+  io("context_length", s.context);
+  io("embedding_length", s.width);
+  io("block_count", stack.layers);
+  io("feed_forward_length", stack.ffn.width);
+  io("attention.head_count", stack.attention.heads);
+}
+
+void gguf_tied(Config& io, Spec& s) {
+  bool own_output = !s.head.tied;
+  io("output.weight", own_output, false);
+  s.head.tied = !own_output;
+}
+
 void gguf_sizes(Config& io, Spec& s, bool heads_by_layer) {
   StackSpec& d = *s.decoder;
-  stack_sizes(io, s, d);
+  gguf_stack_sizes(io, s, d);
   if (heads_by_layer)
     key_value_heads_by_layer(io, d);
   else
@@ -100,14 +107,12 @@ void gguf_sizes(Config& io, Spec& s, bool heads_by_layer) {
          io.name(), value_width, d.attention.head_width);
   }
   io.only("attention.causal", d.causal);
-  bool own_output = !s.head.tied;
-  io("output.weight", own_output, false);
-  s.head.tied = !own_output;
+  gguf_tied(io, s);
 }
 
 void gguf_encoder_sizes(Config& io, Spec& s) {
   StackSpec& e = *s.encoder;
-  stack_sizes(io, s, e);
+  gguf_stack_sizes(io, s, e);
   io(kKeyValueHeads, e.attention.kv_heads, 0);
   io.only("attention.causal", false);
   io.write("attention.causal", false);
@@ -179,9 +184,17 @@ void gguf_experts(Config& io, Spec& s) {
   io("expert_used_count", e.chosen, 2);
 }
 
+void gguf_leading_dense_layers(Config& io, Spec& s) {
+  auto& layers = s.decoder->ffn.experts.dense_layers;
+  int64_t dense = std::ssize(layers);
+  io("leading_dense_block_count", dense, 0);
+  if (!io.reading()) return;
+  for (int64_t i = 0; i < std::min(dense, s.decoder->layers); ++i) layers.push_back(i);
+}
+
 void gguf_refuse_unknown(Config& io) {
   if (!io.reading()) return;
-  io.value("pooling_type");  // no key of config.json
+  for (const char* key : {"pooling_type", kGgufSelectionBias}) io.value(key);
   io.refuse_unknown({"rope.scaling.finetuned", "tensor_data_layout", "expert_feed_forward_length",
                      "expert_weights_scale"});
 }

@@ -14,6 +14,8 @@ constexpr const char* kGgufClassifier = "classifier";
 
 // The bias of the sum of a layer's experts, which no file has: it is 0.
 constexpr const char* kGgufSumBias = "ffn_exps_sum.bias";
+// A bias for the choice of experts, in files with such a tensor of any layer.
+constexpr const char* kGgufSelectionBias = "exp_probs_b.bias";
 // The architecture of EmbeddingGemma, and its matrices: see formats/gguf/modules.h.
 constexpr const char* kGemmaEmbedding = "gemma-embedding";
 constexpr const char* kGgufDense[] = {"dense_2", "dense_3"};
@@ -26,6 +28,10 @@ Family gguf_with_classifier(Family architecture);
 // The names for query, key and value in one tensor.
 Names gguf_fused_attention();
 
+// Reads or writes the sizes that decoders and encoders have under the same keys.
+void gguf_stack_sizes(Config& io, Spec& s, StackSpec& stack);
+// Reads or writes whether the head shares its matrix with the embedding.
+void gguf_tied(Config& io, Spec& s);
 // Reads or writes the sizes and the head, for every architecture. With `heads_by_layer`, the file
 // has the number of key-value heads of each layer; 0 = the layer has a convolution.
 void gguf_sizes(Config& io, Spec& s, bool heads_by_layer = false);
@@ -37,9 +43,12 @@ void gguf_llama_shape(Config& io, Spec& s, bool heads_by_layer = false);
 // Reads or writes the shape of GPT: LayerNorm, one setting of biases for all layers.
 void gguf_gpt_shape(Config& io, Spec& s);
 void gguf_rope(Config& io, Spec& s);
+// The same for the rotated keys of latent attention.
+void gguf_latent_rope(Config& io, Spec& s);
 // Returns the width of a decoder's head. Throws Unsupported if the number of heads is 0.
 int64_t gguf_head_width(const Spec& s);
 void gguf_experts(Config& io, Spec& s);
+void gguf_leading_dense_layers(Config& io, Spec& s);
 // Reads or writes the windows, of which the key counts the keys of both directions together. Every
 // `period`-th layer is global, unless the file has a pattern.
 void gguf_windows(Config& io, Spec& s, int64_t period);

@@ -12,11 +12,11 @@ struct HeadPart {
   const char* end;
   bool of_values;  // as many as a value is wide, else one
 };
-constexpr HeadPart kRows[] = {{".delta.value.weight", true},  {".delta.value_convolution", true},
-                              {".delta.gate.weight", true},   {".delta.beta.weight", false},
-                              {".delta.decay.weight", false}, {".delta.decay.bias", false},
-                              {".delta.rate", false}};
-constexpr const char* kOutput = ".delta.output.weight";  // its columns
+constexpr HeadPart kHeadRows[] = {
+    {".delta.value.weight", true}, {".delta.value_convolution", true}, {".delta.gate.weight", true},
+    {".delta.beta.weight", false}, {".delta.decay.weight", false},     {".delta.decay.bias", false},
+    {".delta.rate", false}};
+constexpr const char* kHeadColumns = ".delta.output.weight";  // its columns
 
 }  // namespace
 
@@ -30,16 +30,17 @@ std::optional<Spec> with_tiled_heads(const Spec& spec) {
 }
 
 bool has_delta_heads(const std::string& name) {
-  return name.ends_with(kOutput) ||
-         std::ranges::any_of(kRows, [&](const HeadPart& part) { return name.ends_with(part.end); });
+  return name.ends_with(kHeadColumns) || std::ranges::any_of(kHeadRows, [&](const HeadPart& part) {
+           return name.ends_with(part.end);
+         });
 }
 
 Tensor with_tiled_heads(const std::string& name, const Tensor& x, const DeltaSpec& delta) {
   if (!has_delta_heads(name)) return x;
-  const auto* part =
-      std::ranges::find_if(kRows, [&](const HeadPart& each) { return name.ends_with(each.end); });
+  const auto* part = std::ranges::find_if(
+      kHeadRows, [&](const HeadPart& each) { return name.ends_with(each.end); });
   // The numbers of a head that lie together, and how often all heads follow one another.
-  const bool columns = part == std::end(kRows);
+  const bool columns = part == std::end(kHeadRows);
   const int64_t width = columns || part->of_values ? delta.value_width : 1;
   const int64_t together = columns ? width : width * x.size() / x.dim(0);
   const int64_t times = columns ? x.dim(0) : 1;

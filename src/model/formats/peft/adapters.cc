@@ -21,8 +21,9 @@ std::string without(const std::string& name, std::string_view ending) {
 // stacked too.
 bool keeps_rows(Stored stored) {
   return stored == Stored::plain || stored == Stored::transposed || stored == Stored::by_head ||
-         stored == Stored::by_quarter || stored == Stored::rotary_pairs ||
-         stored == Stored::swapped_halves || stored == Stored::stacked;
+         stored == Stored::by_query_head || stored == Stored::by_quarter ||
+         stored == Stored::rotary_pairs || stored == Stored::swapped_halves ||
+         stored == Stored::rotary_last || stored == Stored::stacked;
 }
 
 // Packed parameters stay packed, in f32.
