@@ -30,6 +30,8 @@ BERT = dict(vocab_size=VOCABULARY, hidden_size=32, intermediate_size=48, num_hid
 BART = dict(vocab_size=VOCABULARY, d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4,
             encoder_ffn_dim=48, decoder_ffn_dim=48, max_position_embeddings=64, pad_token_id=1, bos_token_id=0, eos_token_id=2,
             decoder_start_token_id=2, forced_eos_token_id=2)
+LATENT = LLAMA | dict(num_key_value_heads=4, kv_lora_rank=16, q_lora_rank=12, qk_rope_head_dim=8, qk_nope_head_dim=12, v_head_dim=10, n_routed_experts=4,
+                      num_experts_per_tok=2, moe_intermediate_size=24, n_group=2, topk_group=1)
 FAMILIES = {
     "gpt2": dict(vocab_size=VOCABULARY, n_positions=64, n_embd=32, n_layer=2, n_head=4, bos_token_id=1, eos_token_id=2, pad_token_id=0),
     "llama": LLAMA, "mistral": LLAMA | dict(sliding_window=6), "mixtral": LLAMA | dict(num_local_experts=4), "qwen2": LLAMA,
@@ -41,6 +43,8 @@ FAMILIES = {
     "bloom": dict(vocab_size=VOCABULARY, hidden_size=32, n_layer=2, n_head=4, bos_token_id=1, eos_token_id=2, pad_token_id=3),
     "gpt_neox": dict(vocab_size=VOCABULARY, hidden_size=64, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
                      max_position_embeddings=64, pad_token_id=3, bos_token_id=0, eos_token_id=2),
+    "deepseek_v2": LATENT | dict(first_k_dense_replace=1, topk_method="group_limited_greedy"), "deepseek_v3": LATENT | dict(first_k_dense_replace=1),
+    "glm4_moe_lite": LATENT,
     "bert": BERT, "roberta": BERT, "mpnet": BERT, "camembert": BERT, "data2vec-text": BERT, "roberta-prelayernorm": BERT,
     "albert": BERT | dict(embedding_size=16), "roformer": BERT | dict(embedding_size=16), "jina_embeddings_v3": BERT, "nomic_bert": BERT,
     "rembert": BERT | dict(input_embedding_size=16, output_embedding_size=24), "gte": BERT, "eurobert": LLAMA,
@@ -57,7 +61,8 @@ FAMILIES = {
 TRANSLATORS = ("t5", "bart", "marian", "whisper")
 MASKED = ("bert", "roberta", "mpnet", "distilbert", "modernbert", "camembert", "data2vec-text", "roberta-prelayernorm", "albert", "roformer",
           "jina_embeddings_v3", "nomic_bert", "rembert", "gte", "eurobert", "deberta", "deberta-v2")
-ROPE = ("llama", "mistral", "mixtral", "qwen2", "qwen3", "qwen3_moe", "phi3", "olmo2", "gemma2", "gpt_neox")
+ROPE = ("llama", "mistral", "mixtral", "qwen2", "qwen3", "qwen3_moe", "phi3", "olmo2", "gemma2", "gpt_neox",
+        "deepseek_v2", "deepseek_v3", "glm4_moe_lite")
 # Keys that determine the sizes of tensors, or that only affect initialisation and storage.
 LEFT_OUT = {"vocab_size", "hidden_size", "num_hidden_layers", "n_embd", "n_layer", "d_model", "dim", "model_type", "architectures",
             "transformers_version", "dtype", "torch_dtype", "id2label", "label2id", "rope_parameters", "layer_types", "num_mel_bins"}
@@ -201,7 +206,7 @@ def main():
     one_thread()
     wrong = checked = 0
     for family in options.families:
-        for task in ("words",) if family in (*TRANSLATORS, "vit") else ("words", "sequence"):
+        for task in ("words",) if family in (*TRANSLATORS, "vit", "glm4_moe_lite") else ("words", "sequence"):
             with tempfile.TemporaryDirectory() as folder:
                 bench = Bench(options.fovea, family, task, folder)
                 for what, config in [("unchanged", bench.config), *changes(family, copy.deepcopy(bench.config))]:

@@ -29,6 +29,8 @@ BOTH = {"d_model": 32, "encoder_layers": 2, "decoder_layers": 2, "encoder_attent
         "encoder_ffn_dim": 48, "decoder_ffn_dim": 48, "max_position_embeddings": 64}
 IMAGES = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "image_size": 16, "patch_size": 8}
 LOCAL = {"sliding_window": 5, "layer_types": ["sliding_attention", "full_attention"]}
+LATENT = {"num_key_value_heads": 4, "kv_lora_rank": 16, "q_lora_rank": 12, "qk_rope_head_dim": 8, "qk_nope_head_dim": 12, "v_head_dim": 10,
+          "n_routed_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "first_k_dense_replace": 1, "n_group": 2, "topk_group": 1}
 GRANITE = {"embedding_multiplier": 3.0, "attention_multiplier": 0.3, "residual_multiplier": 0.6, "logits_scaling": 6.0}
 # The class and the sizes of each family; the others are the defaults of its class.
 FAMILIES = {
@@ -70,6 +72,10 @@ FAMILIES = {
     "hunyuan_v1_dense": ("HunYuanDenseV1ForCausalLM", {**DECODER, "head_dim": 16}), "nanochat": ("NanoChatForCausalLM", DECODER),
     "dots1": ("Dots1ForCausalLM", {**DECODER, "n_routed_experts": 4, "n_shared_experts": 1, "num_experts_per_tok": 2, "moe_intermediate_size": 32,
                                    "first_k_dense_replace": 1}),
+    "deepseek_v2": ("DeepseekV2ForCausalLM", {**DECODER, **LATENT, "q_lora_rank": None}),
+    "deepseek_v3": ("DeepseekV3ForCausalLM", {**DECODER, **LATENT, "rope_parameters": {
+        "rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "original_max_position_embeddings": 16, "mscale": 1.0, "mscale_all_dim": 1.0}}),
+    "glm4_moe_lite": ("Glm4MoeLiteForCausalLM", {**DECODER, **LATENT, "n_group": 1, "topk_group": 1}),
     "modernbert-decoder": ("ModernBertDecoderForCausalLM", {**ENCODER, "global_attn_every_n_layers": 2, "local_attention": 8}),
     "opt": ("OPTForCausalLM", {"hidden_size": 32, "word_embed_proj_dim": 32, "ffn_dim": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
                                "max_position_embeddings": 64}),

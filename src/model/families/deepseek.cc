@@ -178,10 +178,19 @@ const Names latent_names =
            "decoder.{i}.latent.{key_up+value_up}.weight", Stored::by_query_head},
           {"model.layers.{i}.self_attn.o_proj.weight", "decoder.{i}.latent.output.weight"}};
 
-Family with_latents(const char* name, const char* stem, void (*config)(Config& io, Spec& spec),
-                    bool predicts_further) {
+// The classes for labels of texts and, if `of_tokens`, of tokens.
+std::vector<Architecture> with_labels(const std::string& stem, bool of_tokens) {
+  std::vector<Architecture> all = decoder_architectures(stem, stem + "ForCausalLM");
+  std::erase_if(all, [&](const Architecture& each) {
+    return each.head.kind == HeadKind::span || (each.head.kind == HeadKind::token && !of_tokens);
+  });
+  return all;
+}
+
+Family with_latents(const char* name, std::vector<Architecture> architectures,
+                    void (*config)(Config& io, Spec& spec), bool predicts_further) {
   return {.model_type = name,
-          .architectures = language_models(stem),
+          .architectures = std::move(architectures),
           .config = config,
           .names = latent_names,
           .prefix = "model.",
@@ -192,9 +201,11 @@ Family with_latents(const char* name, const char* stem, void (*config)(Config& i
 
 }  // namespace
 
-const Family deepseek_v2 = with_latents("deepseek_v2", "DeepseekV2", deepseek_v2_config, false);
-const Family deepseek_v3 = with_latents("deepseek_v3", "DeepseekV3", deepseek_v3_config, true);
+const Family deepseek_v2 =
+    with_latents("deepseek_v2", with_labels("DeepseekV2", false), deepseek_v2_config, false);
+const Family deepseek_v3 =
+    with_latents("deepseek_v3", with_labels("DeepseekV3", true), deepseek_v3_config, true);
 const Family glm4_moe_lite =
-    with_latents("glm4_moe_lite", "Glm4MoeLite", glm4_moe_lite_config, true);
+    with_latents("glm4_moe_lite", language_models("Glm4MoeLite"), glm4_moe_lite_config, true);
 
 }  // namespace fovea::model

@@ -1,5 +1,5 @@
-// Models with the gated delta rule, convolutions, sinks or latent attention in GGUF files have the
-// same logits, although the order of heads may change.
+// Models with the gated delta rule, convolutions, sinks, latent attention or groups of experts in
+// GGUF files have the same logits, although the order of heads may change.
 
 #include <algorithm>
 
@@ -7,6 +7,7 @@
 #include "families/shared.h"
 #include "formats/gguf/model.h"
 #include "support/expect_error.h"
+#include "support/gguf_contents.h"
 #include "support/temporary_folder.h"
 #include "tensor/tape.h"
 
@@ -190,12 +191,83 @@ TEST(GgufLatentAttention, PreservesTheLogits) {
     }
 }
 
+// Older files have one matrix for the keys and the values of all heads.
+TEST(GgufLatentAttention, IsReadFromOlderFiles) {
+  Transformer model = made(latent_spec(false));
+  const StackSpec& d = *model.spec.decoder;
+  const int64_t H = d.attention.heads, D = d.attention.head_width, V = d.attention.value_width;
+  const int64_t W = d.latent.width;
+  test::GgufContents contents = test::gguf_contents(model, nullptr);
+  std::map<std::string, const Parameter*> parameters;
+  model.each([&](const std::string& name, const Parameter& p) { parameters[name] = &p; });
+  const auto joint = [&](const std::string& layer) {  // [H (D + V), W]
+    const auto part = [&](const char* name) {
+      return to_floats(parameters.at("decoder." + layer + ".latent." + name)->value);
+    };
+    const std::vector<float> keys = part("key_up.weight"), values = part("value_up.weight");
+    std::string bytes;
+    for (int64_t h = 0; h < H; ++h) {
+      bytes.append(reinterpret_cast<const char*>(&keys[static_cast<size_t>(h * D * W)]),
+                   static_cast<size_t>(D * W) * sizeof(float));
+      bytes.append(reinterpret_cast<const char*>(&values[static_cast<size_t>(h * V * W)]),
+                   static_cast<size_t>(V * W) * sizeof(float));
+    }
+    return bytes;
+  };
+  for (size_t i = 0; i < contents.tensors.size(); ++i) {
+    GgufTensor& tensor = contents.tensors[i];
+    const size_t at = tensor.name.find("attn_k_b");
+    if (at == std::string::npos) continue;
+    const std::string layer = tensor.name.substr(4, at - 5);
+    contents.elements[i] = std::make_shared<const std::string>(joint(layer));
+    tensor.name.replace(at, 8, "attn_kv_b");
+    tensor.shape = {H * (D + V), W};
+    tensor.bytes = contents.elements[i]->size();
+    tensor.data = contents.elements[i]->data();
+  }
+  std::erase_if(contents.tensors, [](const GgufTensor& tensor) {
+    return tensor.name.find("attn_v_b") != std::string::npos;
+  });
+  const TemporaryFolder folder;
+  const std::string path = folder / "model.gguf";
+  contents.write(path);
+  const ModelFiles read = open_gguf_files(path, {.weights = Weights::owned});
+  EXPECT_EQ(logits_of(read.model), logits_of(model));
+}
+
 // llama.cpp chooses other groups than a model without biases for the choice.
 TEST(GgufLatentAttention, WarnsOfGroupsThatAreChosenOtherwise) {
   for (const bool plain : {false, true}) {
     Transformer model = made(latent_spec(plain));
     const GgufModel file(model, nullptr, FileDType::fp32);
     EXPECT_EQ(file.warnings(values_of(model)).size(), plain ? 1u : 0u);
+  }
+}
+
+TEST(GgufGroupsOfExperts, PreserveTheLogits) {
+  for (const bool normed : {false, true}) {
+    Spec spec = latent_spec(false);
+    StackSpec& d = *spec.decoder;
+    d.mixers = {};
+    d.attention.head_width = 16;
+    d.attention.value_width = 0;
+    d.attention.kv_heads = 1;
+    d.attention.bias = true;
+    d.attention.norm = normed ? QueryKeyNorm::head : QueryKeyNorm::none;
+    d.position.rotary.neighbours = false;
+    d.position.rotary.share = 0.5f;
+    Transformer model = made(spec);
+    const Transformer read = written(model, glm4_moe, "glm4moe");
+    EXPECT_EQ(write_spec(read.spec), write_spec(model.spec));
+    if (!normed) continue;
+    d.attention.bias = false;
+    d.attention.kv_heads = 2;
+    d.position.rotary.share = 1;
+    Transformer whole = made(spec);
+    written(whole, dots1, "dots1");
+    d.attention.kv_heads = 1;
+    Transformer fewer = made(spec);
+    written(fewer, dots1, "glm4moe");  // llama.cpp needs as many keys as queries in dots1
   }
 }
 

@@ -38,6 +38,8 @@ constexpr std::array kPairs = {Pair{&gguf_llama, &llama},
                                Pair{&gguf_qwen3_5_moe, &qwen3_5_moe_text},
                                Pair{&gguf_gpt_oss, &gpt_oss},
                                Pair{&gguf_deepseek2, &deepseek_v3},
+                               Pair{&gguf_glm4_moe, &glm4_moe},
+                               Pair{&gguf_dots1, &dots1},
                                Pair{&gguf_lfm2, &lfm2},
                                Pair{&gguf_lfm2_moe, &lfm2_moe},
                                Pair{&gguf_phi3, &phi3},
@@ -127,7 +129,7 @@ void add_tensors(nlohmann::json& config, const Gguf& file) {
   for (const char* name :
        {"output.weight", "blk.0.attn_q.bias", "blk.0.attn_qkv.bias", "blk.0.attn_output.bias",
         "blk.0.ffn_up.bias", "enc.blk.0.ffn_gate.weight", "cls.weight", "cls.bias",
-        "cls.norm.weight", "cls.output.bias"}) {
+        "cls.norm.weight", "cls.output.bias", kGgufQueryNorm}) {
     if (file.find_tensor(name) != nullptr) config[name] = true;
   }
   for (const char* name :
@@ -416,7 +418,7 @@ GgufModel::GgufModel(Transformer& model, const Family* family, FileDType dtype, 
     spec = *with_tiled_heads(spec);
   }
   if (spec.head.kind == HeadKind::sequence) labels_ = spec.head.labels;
-  if (&architecture == &gguf_deepseek2) {
+  if (spec.decoder) {
     const ExpertsSpec& experts = spec.decoder->ffn.experts;
     groups_by_best_ = experts.groups > 1 && !experts.selection_bias;
   }

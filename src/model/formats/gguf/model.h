@@ -24,6 +24,8 @@ extern const Family gguf_qwen3_moe;
 extern const Family gguf_qwen3_next;
 extern const Family gguf_gpt_oss;
 extern const Family gguf_deepseek2;
+extern const Family gguf_glm4_moe;
+extern const Family gguf_dots1;
 extern const Family gguf_lfm2;
 extern const Family gguf_lfm2_moe;
 extern const Family gguf_qwen3_5;

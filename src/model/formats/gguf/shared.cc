@@ -194,7 +194,7 @@ void gguf_leading_dense_layers(Config& io, Spec& s) {
 
 void gguf_refuse_unknown(Config& io) {
   if (!io.reading()) return;
-  for (const char* key : {"pooling_type", kGgufSelectionBias}) io.value(key);
+  for (const char* key : {"pooling_type", kGgufSelectionBias, kGgufQueryNorm}) io.value(key);
   io.refuse_unknown({"rope.scaling.finetuned", "tensor_data_layout", "expert_feed_forward_length",
                      "expert_weights_scale"});
 }

@@ -16,6 +16,8 @@ constexpr const char* kGgufClassifier = "classifier";
 constexpr const char* kGgufSumBias = "ffn_exps_sum.bias";
 // A bias for the choice of experts, in files with such a tensor of any layer.
 constexpr const char* kGgufSelectionBias = "exp_probs_b.bias";
+// The norm of queries, in files that have it in the first layer.
+constexpr const char* kGgufQueryNorm = "blk.0.attn_q_norm.weight";
 // The architecture of EmbeddingGemma, and its matrices: see formats/gguf/modules.h.
 constexpr const char* kGemmaEmbedding = "gemma-embedding";
 constexpr const char* kGgufDense[] = {"dense_2", "dense_3"};
