@@ -64,7 +64,9 @@ function inputOf(spec, stack, look, T) {
 
 /** @param {any} spec @param {any} stack @param {number} layer @param {number | string} T @param {number | string} S @param {boolean} cross @param {boolean} causal @returns {Sublayer[]} */
 function sublayersOf(spec, stack, layer, T, S, cross, causal) {
-  const { placement, norm } = stack;
+  const { norm } = stack;
+  const kind = stack.mixers.length ? stack.mixers[layer % stack.mixers.length] : "attention";
+  const placement = stack.recurrent_pre_norm && kind !== "attention" && kind !== "latent" ? { input: true, output: false, sum: false } : stack.placement;
   /** @type {Box["shape"]} */
   const wide = [["T", T], ["C", spec.width]];
   const add = stack.residual !== false;

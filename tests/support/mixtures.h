@@ -87,6 +87,15 @@ void put_mixers(const Put& put) {
     d.attention.kv_heads = 1;
     d.attention.value_width = 7;
   });
+  put("rnn without residuals and feed-forward layers", [](model::Spec&, model::StackSpec& d) {
+    d.mixers = {model::MixerKind::rnn};
+    d.residual = d.ffn.present = false;
+  });
+}
+
+// Layers with linear attention and convolutions.
+template <class Put>
+void put_linear_mixers(const Put& put) {
   put("gated delta rule and gated attention", [](model::Spec&, model::StackSpec& d) {
     d.mixers = {model::MixerKind::gated_delta, model::MixerKind::attention};
     d.mixers.resize(static_cast<size_t>(std::min<int64_t>(2, d.layers)));
@@ -124,10 +133,6 @@ void put_mixers(const Put& put) {
                          .least_step = 0.01f,
                          .most_step = 0.5f};
       });
-  put("rnn without residuals and feed-forward layers", [](model::Spec&, model::StackSpec& d) {
-    d.mixers = {model::MixerKind::rnn};
-    d.residual = d.ffn.present = false;
-  });
 }
 
 // Parts that only some families of checkpoints have.
@@ -256,6 +261,7 @@ inline std::vector<std::pair<std::string, model::Spec>> mixtures(const model::Sp
   };
   put_common(put);
   put_mixers(put);
+  put_linear_mixers(put);
   put_experts_and_scales(put);
   put_parts_of_families(put);
   return all;

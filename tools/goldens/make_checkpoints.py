@@ -58,6 +58,8 @@ FALCON = {"hidden_size": 16, "ffn_hidden_size": 20, "num_hidden_layers": 2, "num
 LOCAL = {"sliding_window": 5, "layer_types": ["sliding_attention", "full_attention"]}
 LATENT = {"num_key_value_heads": 4, "kv_lora_rank": 12, "qk_rope_head_dim": 4, "qk_nope_head_dim": 6, "v_head_dim": 5}
 EXPERTS = {"num_experts_per_tok": 2, "moe_intermediate_size": 12}
+MAMBA = {"hidden_size": 16, "num_hidden_layers": 2, "vocab_size": 37, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+HYBRID = {"mamba_n_heads": 4, "mamba_d_head": 8, "mamba_n_groups": 2, "mamba_d_state": 5, "mamba_d_conv": 3}
 # Decoders: their classes, and what differs from DECODER, unless they have all sizes. Each has parts of its own.
 DECODERS = {
     "phi": ("PhiForCausalLM", {"num_key_value_heads": 4, "qk_layernorm": True}),
@@ -105,6 +107,17 @@ DECODERS = {
             "mscale": 0.8, "mscale_all_dim": 1.2}}),
     "glm4_moe_lite": ("Glm4MoeLiteForCausalLM", EXPERTS | LATENT | {
         "q_lora_rank": 10, "n_routed_experts": 4, "n_shared_experts": 1, "n_group": 1, "topk_group": 1, "mlp_layer_types": ["sparse", "dense"]}),
+    "mamba2": ("Mamba2ForCausalLM", MAMBA | {"num_heads": 4, "head_dim": 8, "state_size": 5, "n_groups": 2, "conv_kernel": 3}),
+    "bamba": ("BambaForCausalLM", HYBRID | {"attn_layer_indices": [1], "attention_bias": True, "mlp_bias": True, "time_step_limit": (1.2, 1.5)}),
+    "granitemoehybrid": ("GraniteMoeHybridForCausalLM", HYBRID | {
+        "layer_types": ["attention", "mamba"], "position_embedding_type": "rope", "num_local_experts": 3, "shared_intermediate_size": 12,
+        "embedding_multiplier": 3.0, "attention_multiplier": 0.3, "residual_multiplier": 0.6, "logits_scaling": 6.0}),
+    # Its layers have no positions and no experts.
+    "granitemoehybrid_dense": ("GraniteMoeHybridForCausalLM", HYBRID | {
+        "layer_types": ["mamba", "attention"], "num_local_experts": 0, "shared_intermediate_size": 12, "mamba_conv_bias": False}),
+    "olmo_hybrid": ("OlmoHybridForCausalLM", {
+        "layer_types": ["linear_attention", "full_attention"], "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 8,
+        "linear_value_head_dim": 4, "rope_parameters": {"rope_type": "default", "rope_theta": None}}),
 }
 # The classes, sizes and seeds of others.
 OTHERS = {
@@ -184,7 +197,7 @@ def expected(model):
     found = {"input_ids": ids, "attention_mask": mask, "labels": ids.clone(), "logits": out.logits,
              "loss": out.loss.reshape(1)}
     found |= {f"hidden.{i}": hidden for i, hidden in enumerate(out.hidden_states)}
-    found |= {f"attention.{i}": attention for i, attention in enumerate(out.attentions)}
+    found |= {f"attention.{i}": attention for i, attention in enumerate(out.get("attentions") or ())}
     found |= {f"grad.{name}": parameter.grad for name, parameter in model.named_parameters() if parameter.grad is not None}
     if type(model).__name__.endswith("ForMaskedLM"):
         return found
@@ -219,6 +232,10 @@ def write(name, seed, options):
         side = SIZES["n_positions"]
         for i in range(SIZES["n_layer"]):
             weights[f"h.{i}.attn.bias"] = torch.tril(torch.ones(side, side)).reshape(1, 1, side, side)
+        save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    if name == "olmo_hybrid":  # transformers writes a name of other layers, which published files do not have
+        weights = load_file(folder / "model.safetensors")
+        weights = {key.replace("1.feedforward_layer_norm", "1.post_attention_layernorm"): value for key, value in weights.items()}
         save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     write_tensors(folder / "expected.safetensors", values)
 

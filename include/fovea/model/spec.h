@@ -267,6 +267,8 @@ struct StackSpec {
   bool norm_before_positions = false;
   bool first_norm = true;  // the first layer's attention has an input norm
   bool final_norm = true;
+  // Layers with a recurrent mixer have input norms only, whatever the placement, as in OLMo Hybrid.
+  bool recurrent_pre_norm = false;
   // Initial value of a learned factor of each element of a sublayer's output (LayerScale: Touvron
   // et al. 2021, "Going deeper with Image Transformers", eq. 4); 0 = no such factors.
   float layer_scale = 0;

@@ -119,6 +119,10 @@ Tensor transpose(const Tensor& x) {  // [R, C] -> [C, R]
   return y;
 }
 
+bool is_minus_exp(Stored stored) {
+  return stored == Stored::minus_exp || stored == Stored::minus_exp_column;
+}
+
 bool alternates(Stored stored) {
   return stored == Stored::by_head || stored == Stored::by_query_head ||
          stored == Stored::by_delta_head || stored == Stored::by_quarter;
@@ -138,7 +142,7 @@ void each_run(const std::vector<int64_t>& rows, int64_t groups, Move&& move) {
   }
 }
 
-// Moves the first rows of each head behind its others.
+// Moves the first rows of each head after its other rows.
 Tensor turn_heads(const Tensor& x, int64_t head_width, int64_t first) {
   Tensor y = empty(x.shape(), x.dtype());
   const size_t row = x.bytes() / static_cast<size_t>(x.dim(0));
@@ -162,13 +166,13 @@ Tensor transpose_heads(const Tensor& x, int64_t heads) {
   return y;
 }
 
-// Reorders the rows of each head: from [first half, second half] to pairs, or back.
-Tensor swap_pairs(const Tensor& x, int64_t head_width, bool to_neighbours) {
+// Reorders the rotated rows of each head: from [first half, second half] to pairs, or back.
+Tensor swap_pairs(const Tensor& x, int64_t head_width, int64_t rotated, bool to_neighbours) {
   Tensor y = empty(x.shape(), x.dtype());
   const size_t row = x.bytes() / static_cast<size_t>(x.dim(0));
   for (int64_t halved = 0; halved < x.dim(0); ++halved) {
-    const int64_t head = halved / head_width * head_width, half = head_width / 2;
-    const int64_t paired = head + (halved - head) % half * 2 + (halved - head) / half;
+    const int64_t in_head = halved % head_width, head = halved - in_head, half = rotated / 2;
+    const int64_t paired = in_head < rotated ? head + in_head % half * 2 + in_head / half : halved;
     const int64_t from = to_neighbours ? halved : paired, to = to_neighbours ? paired : halved;
     std::memcpy(y.data_as<char>() + static_cast<size_t>(to) * row,
                 x.data_as<char>() + static_cast<size_t>(from) * row, row);
@@ -254,6 +258,15 @@ std::vector<int64_t> rows_in(const std::vector<Shape>& shapes) {
   return rows;
 }
 
+// Returns the number of rows of a head that RoPE rotates, for kinds that reorder them; else 0.
+int64_t rotated_rows(Stored stored, const Transformer& model) {
+  if (stored == Stored::rotary_last) return model.spec.decoder->latent.rotary;
+  if (stored != Stored::rotary_pairs) return 0;
+  const StackSpec& stack = model.spec.decoder ? *model.spec.decoder : *model.spec.encoder;
+  const float share = stack.position.kind == PositionKind::rotary ? stack.position.rotary.share : 1;
+  return static_cast<int64_t>(static_cast<float>(stack.attention.head_width) * share);
+}
+
 int64_t group_of(Stored stored, const Transformer& model) {
   const Spec& spec = model.spec;
   const auto attention = [&] { return (spec.decoder ? spec.decoder : spec.encoder)->attention; };
@@ -269,6 +282,7 @@ int64_t group_of(Stored stored, const Transformer& model) {
     case Stored::rotary_last: return attention().head_width + spec.decoder->latent.rotary;
     case Stored::convolution: return 3;
     case Stored::image_convolution: return spec.input.patch;
+    case Stored::norm_groups: return spec.decoder->state_space.norm_groups;
     case Stored::column_by_column:
     case Stored::stacked: return (spec.decoder ? spec.decoder : spec.encoder)->ffn.experts.count;
     default: return 0;
@@ -306,11 +320,12 @@ std::vector<FileTensor> file_tensors(const Names& names, Transformer& model) {
         if (!numbers) continue;
         const std::string theirs = with_numbers(rule.theirs, *numbers);
         const auto [at, fresh] = known.emplace(theirs, tensors.size());
-        if (fresh) {
-          tensors.push_back({theirs, rule.stored, {}, group_of(rule.stored, model)});
-          if (rule.stored == Stored::rotary_last)
-            tensors.back().turned = model.spec.decoder->latent.rotary;
-        }
+        if (fresh)
+          tensors.push_back({theirs,
+                             rule.stored,
+                             {},
+                             group_of(rule.stored, model),
+                             rotated_rows(rule.stored, model)});
         auto& parts = tensors[at->second].parts;
         if (std::find(parts.begin(), parts.end(), name) != parts.end()) return;
         for (const std::string& part : rule.ours) parts.push_back(with_numbers(part, *numbers));
@@ -347,7 +362,9 @@ Shape shape_in_file(const FileTensor& tensor, const std::vector<Shape>& shapes) 
       std::rotate(shape.begin(), shape.end() - 1, shape.end());
       break;
     case Stored::flattened: shape = {shape[1]}; break;
-    case Stored::column: shape.push_back(1); break;
+    case Stored::column:
+    case Stored::minus_exp_column: shape.push_back(1); break;
+    case Stored::norm_groups: shape = {n, shape[0] / n}; break;
     case Stored::scalar: shape = {}; break;
     case Stored::keyless: shape[0] += shapes.back()[0]; break;
     case Stored::convolution:
@@ -392,14 +409,15 @@ Tensor to_file(const FileTensor& tensor, const std::vector<Tensor>& parts) {
     }
   }
   if (tensor.stored == Stored::transposed && whole.rank() == 2) return transpose(whole);
-  if (tensor.stored == Stored::rotary_pairs) return swap_pairs(whole, tensor.group, true);
+  if (tensor.stored == Stored::rotary_pairs)
+    return swap_pairs(whole, tensor.group, tensor.rotated, true);
   if (tensor.stored == Stored::swapped_halves)
     return turn_heads(whole, tensor.group, tensor.group / 2);
-  if (tensor.stored == Stored::rotary_last) return turn_heads(whole, tensor.group, tensor.turned);
+  if (tensor.stored == Stored::rotary_last) return turn_heads(whole, tensor.group, tensor.rotated);
   if (tensor.stored == Stored::heads_transposed) whole = transpose_heads(whole, tensor.group);
   if (tensor.stored == Stored::one_plus) return mapped(whole, [](float x) { return x + 1; });
-  if (tensor.stored == Stored::minus_exp)
-    return mapped(whole, [](float x) { return static_cast<float>(-math::exp(double{x})); });
+  if (is_minus_exp(tensor.stored))
+    whole = mapped(whole, [](float x) { return static_cast<float>(-math::exp(double{x})); });
   return whole.view(shape_in_file(tensor, shapes));
 }
 
@@ -407,16 +425,16 @@ std::vector<Tensor> from_file(const FileTensor& tensor, const Tensor& value,
                               const std::vector<Shape>& shapes, bool keep_dtype) {
   Tensor whole = keep_dtype || value.dtype() == DType::f32 ? value : convert(value, DType::f32);
   if (tensor.stored == Stored::transposed && whole.rank() == 2) whole = transpose(whole);
-  if (tensor.stored == Stored::rotary_pairs) whole = swap_pairs(whole, tensor.group, false);
+  if (tensor.stored == Stored::rotary_pairs)
+    whole = swap_pairs(whole, tensor.group, tensor.rotated, false);
   if (tensor.stored == Stored::swapped_halves)
     whole = turn_heads(whole, tensor.group, tensor.group / 2);
   if (tensor.stored == Stored::rotary_last)
-    whole = turn_heads(whole, tensor.group, tensor.group - tensor.turned);
+    whole = turn_heads(whole, tensor.group, tensor.group - tensor.rotated);
   if (tensor.stored == Stored::heads_transposed)
     whole = transpose_heads(whole.view({whole.dim(0) * whole.dim(1), whole.dim(2)}), tensor.group);
   if (tensor.stored == Stored::one_plus) whole = mapped(whole, [](float x) { return x - 1; });
-  if (tensor.stored == Stored::minus_exp)
-    whole = mapped(whole, [](float x) { return math::log(-x); });
+  if (is_minus_exp(tensor.stored)) whole = mapped(whole, [](float x) { return math::log(-x); });
   if (tensor.stored == Stored::keyless) return without_keys(whole, shapes);
   if (tensor.stored == Stored::column_by_column)
     return experts_of_columns(whole, shapes, tensor.group);

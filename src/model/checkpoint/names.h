@@ -18,13 +18,15 @@ namespace fovea::model {
 // n]. image_convolution: [out, in / (n n), n, n]. stacked: all experts, with a leading axis for
 // them. flattened: [1, C] as [C]. column: [C] as [C, 1]. scalar: [1] as []. rotary_pairs: rows i
 // and i + D / 2 of each head, which RoPE rotates together, are stored as rows 2i and 2i + 1 (D: the
-// width of a head). transposed_parts: each part is stored as [in, out], one below the other.
-// swapped_halves: rows i and i + D / 2 of each head are exchanged, in a model that rotates
-// backwards. rotary_last: the first rows of each head, which latent attention rotates, are its last
-// ones. heads: [H D, W] with a leading axis for heads, [H, D, W]. heads_transposed: likewise, with
-// the matrix of each head transposed, [H, W, D]. one_plus: the file has the factor 1 + w instead of
-// the gain w. minus_exp: the file has -exp(x). keyless: biases of queries, keys and values, or of
-// keys and values, of which those of keys do not exist: the file has zeros before the last part.
+// number of rotated rows of a head). transposed_parts: each part is stored as [in, out], one below
+// the other. swapped_halves: rows i and i + D / 2 of each head are exchanged, in a model that
+// rotates backwards. rotary_last: the first rows of each head, which latent attention rotates, are
+// its last ones. heads: [H D, W] with a leading axis for heads, [H, D, W]. heads_transposed:
+// likewise, with the matrix of each head transposed, [H, W, D]. one_plus: the file has the factor 1
+// + w instead of the gain w. minus_exp: the file has -exp(x); minus_exp_column: likewise, as a
+// column. norm_groups: [C] as [groups, C / groups], for the norms of state_space layers. keyless:
+// biases of queries, keys and values, or of keys and values, of which those of keys do not exist:
+// the file has zeros before the last part.
 enum class Stored {
   plain,
   transposed,
@@ -49,6 +51,8 @@ enum class Stored {
   transposed_parts,
   one_plus,
   minus_exp,
+  minus_exp_column,
+  norm_groups,
   keyless
 };
 
@@ -70,11 +74,11 @@ struct FileTensor {
   std::string name;
   Stored stored = Stored::plain;
   std::vector<std::string> parts;
-  int64_t group = 0;   // by_head, by_quarter: the number of alternations; rotary_pairs,
-                       // swapped_halves, rotary_last: the width of a head; heads: their number;
-                       // convolutions: the kernel width; stacked, column_by_column: the number of
-                       // experts
-  int64_t turned = 0;  // rotary_last: the rotated rows of a head
+  int64_t group = 0;    // by_head, by_quarter: the number of alternations; rotary_pairs,
+                        // swapped_halves, rotary_last: the width of a head; heads: their number;
+                        // convolutions: the kernel width; stacked, column_by_column: the number of
+                        // experts; norm_groups: the number of groups
+  int64_t rotated = 0;  // rotary_pairs, rotary_last: the number of rotated rows of a head
 };
 
 // Returns the file's tensors for a model's parameters, by the rules. Adapters are not among them:
@@ -89,7 +93,7 @@ Tensor to_file(const FileTensor& tensor, const std::vector<Tensor>& parts);
 
 // The inverse of to_file(): returns the parts, in f32, with the given `shapes`. A tensor that needs
 // no change is not copied. With `keep_dtype`, the parts keep the file's dtype; the transposed
-// kinds, one_plus and minus_exp do not support this.
+// kinds, one_plus and minus_exp(_column) do not support this.
 std::vector<Tensor> from_file(const FileTensor& tensor, const Tensor& value,
                               const std::vector<Shape>& shapes, bool keep_dtype = false);
 

@@ -35,7 +35,8 @@ std::optional<std::string_view> WeightsInFile::bytes_of(const FileTensor& tensor
   if (location == locations_.end()) return std::nullopt;
   const Entry& entry = entries_[location->second.entry];
   const bool same = entry.tensor.parts == tensor.parts && entry.tensor.stored == tensor.stored &&
-                    entry.tensor.group == tensor.group && entry.stored->type == type;
+                    entry.tensor.group == tensor.group && entry.tensor.rotated == tensor.rotated &&
+                    entry.stored->type == type;
   if (!same) return std::nullopt;
   return std::string_view(entry.stored->data, entry.stored->bytes);
 }

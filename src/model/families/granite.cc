@@ -1,3 +1,5 @@
+#include "base/error.h"
+#include "base/json.h"
 #include "families/registry.h"
 #include "families/shared.h"
 
@@ -25,12 +27,15 @@ void granite_config(Config& io, Spec& s) {
   if (io.reading()) io.refuse_unknown({});
 }
 
-void granitemoe_experts(Config& io, Spec& s) {
-  ExpertsSpec& e = s.decoder->ffn.experts;
-  granite_shape(io, s);
+void experts(Config& io, ExpertsSpec& e) {
   io("num_local_experts", e.count, 8);
   io("num_experts_per_tok", e.chosen, 2);
   io("router_aux_loss_coef", e.balance, 0.001f, 1e3f);
+}
+
+void granitemoe_experts(Config& io, Spec& s) {
+  granite_shape(io, s);
+  experts(io, s.decoder->ffn.experts);
 }
 
 void granitemoe_config(Config& io, Spec& s) {
@@ -38,10 +43,8 @@ void granitemoe_config(Config& io, Spec& s) {
   if (io.reading()) io.refuse_unknown({});
 }
 
-// With an expert that all tokens use.
-void granitemoeshared_config(Config& io, Spec& s) {
-  ExpertsSpec& e = s.decoder->ffn.experts;
-  granitemoe_experts(io, s);
+// Reads or writes an expert that all tokens use.
+void shared_expert(Config& io, ExpertsSpec& e) {
   const nlohmann::json width = io.value("shared_intermediate_size");
   const bool none = io.reading() ? width.is_null() || width == 0 : e.shared == 0;
   if (none)
@@ -49,7 +52,41 @@ void granitemoeshared_config(Config& io, Spec& s) {
   else
     io("shared_intermediate_size", e.shared_width);
   if (io.reading()) e.shared = none ? 0 : 1;
+}
+
+void granitemoeshared_config(Config& io, Spec& s) {
+  granitemoe_experts(io, s);
+  shared_expert(io, s.decoder->ffn.experts);
   if (io.reading()) io.refuse_unknown({});
+}
+
+// Granite 4 (IBM 2025): Mamba-2 in most layers instead of attention, which has no positions then.
+// Without experts, the feed-forward layers are called shared experts.
+void granitemoehybrid_config(Config& io, Spec& s) {
+  StackSpec& d = *s.decoder;
+  ExpertsSpec& e = d.ffn.experts;
+  const bool rotary = d.position.kind == PositionKind::rotary;
+  granite_shape(io, s);
+  mixers_by_type(
+      io, d, MixerKind::state_space, "mamba", [](int64_t) { return false; }, "attention");
+  state_space_beside_attention(io, s);
+  const bool dense = io.reading() ? io.value("num_local_experts") == 0 : e.count == 0;
+  if (dense) {
+    io.write("num_local_experts", 0);
+    io("shared_intermediate_size", d.ffn.width, 1024);
+  } else {
+    experts(io, e);
+    shared_expert(io, e);
+  }
+  constexpr const char* kPositions = "position_embedding_type";
+  const nlohmann::json positions = io.value(kPositions);
+  if (!positions.is_null() && positions != "rope" && positions != "nope")
+    fail(ErrorKind::Unsupported, "{}: {} is {}; expected rope or nope", io.name(), kPositions,
+         brief(positions));
+  if (!io.reading()) return io.write(kPositions, rotary ? "rope" : "nope");
+  if (positions != "rope") d.position = {.kind = PositionKind::none};
+  io.only("normalization_function", "rmsnorm");
+  io.refuse_unknown(kStateSpaceKeys);
 }
 
 const Names granitemoe_names =
@@ -65,6 +102,12 @@ const Names granitemoe_names =
         {"model.layers.{i}.shared_mlp.input_linear.weight",
          "decoder.{i}.ffn.shared.{gate+up}.weight"},
         {"model.layers.{i}.shared_mlp.output_linear.weight", "decoder.{i}.ffn.shared.down.weight"}};
+
+const Names granitemoehybrid_names =
+    granitemoe_names +
+    Names{{"model.layers.{i}.shared_mlp.input_linear.weight", "decoder.{i}.ffn.{gate+up}.weight"},
+          {"model.layers.{i}.shared_mlp.output_linear.weight", "decoder.{i}.ffn.down.weight"}} +
+    state_space_names("model.layers.{i}.mamba.");
 
 const Names granitemoe_in_memory = {
     {"model.layers.{i}.block_sparse_moe.router.weight", "decoder.{i}.ffn.router.weight"},
@@ -84,6 +127,14 @@ const Family granitemoeshared = {"granitemoeshared",
                                  language_models("GraniteMoeShared"),
                                  granitemoeshared_config,
                                  granitemoe_names,
+                                 "model.",
+                                 {},
+                                 granitemoe_in_memory};
+
+const Family granitemoehybrid = {"granitemoehybrid",
+                                 language_models("GraniteMoeHybrid"),
+                                 granitemoehybrid_config,
+                                 granitemoehybrid_names,
                                  "model.",
                                  {},
                                  granitemoe_in_memory};

@@ -136,23 +136,26 @@ Names expert_names_in_memory() {
 }
 
 void mixers_by_type(Config& io, StackSpec& stack, MixerKind mixer, const char* name,
-                    const std::function<bool(int64_t layer)>& attends) {
-  constexpr const char* kFull = "full_attention";
+                    const std::function<bool(int64_t layer)>& attends, const char* attention) {
   if (!io.reading()) {
     nlohmann::ordered_json names = nlohmann::ordered_json::array();
     for (int64_t i = 0; i < stack.layers; ++i)
-      names.push_back(mixer_of(stack, i) == mixer ? name : kFull);
+      names.push_back(mixer_of(stack, i) == mixer ? name : attention);
     return io.write("layer_types", names);
   }
   const nlohmann::json types = io.value("layer_types");
   if (!types.is_null() && (!types.is_array() || std::ssize(types) != stack.layers))
     fail(ErrorKind::BadFile, "{}: layer_types has {} names; expected {}, one per layer", io.name(),
          types.size(), stack.layers);
+  const auto newer = [](const nlohmann::json& type) -> nlohmann::json {
+    if (type == "mamba") return "linear_attention";
+    return type == "attention" ? "full_attention" : type;
+  };
   for (int64_t i = 0; i < stack.layers; ++i) {
-    const bool full = types.is_null() ? attends(i) : types[i] == kFull;
-    if (!types.is_null() && !full && types[i] != name)
+    const bool full = types.is_null() ? attends(i) : newer(types[i]) == newer(attention);
+    if (!types.is_null() && !full && newer(types[i]) != newer(name))
       fail(ErrorKind::Unsupported, "{}: layer_types has {}; expected {} or {}", io.name(),
-           types[i].dump(), name, kFull);
+           types[i].dump(), name, attention);
     stack.mixers.push_back(full ? MixerKind::attention : mixer);
   }
 }

@@ -3,6 +3,8 @@
 // Parts that several families share.
 
 #include <functional>
+#include <initializer_list>
+#include <string>
 
 #include "checkpoint/family.h"
 
@@ -60,10 +62,24 @@ Names layer_norm_biases();
 // for families where these differ.
 Names llama_attention_names();
 
-// Reads or writes which layers have attention, and which this mixer, by layer_types: full_attention
-// or `name`. `attends` tells it by the number of a layer, if the file has no layer_types.
+// Reads or writes which layers have attention, and which this mixer, by layer_types: `attention` or
+// `name`. `attends` tells it by the number of a layer, if the file has no layer_types. Before
+// transformers 5, linear_attention was mamba, and full_attention was attention.
 void mixers_by_type(Config& io, StackSpec& stack, MixerKind mixer, const char* name,
-                    const std::function<bool(int64_t layer)>& attends);
+                    const std::function<bool(int64_t layer)>& attends,
+                    const char* attention = "full_attention");
+
+// Reads or writes the sizes of Mamba-2 layers, if there are any beside those with attention.
+void state_space_beside_attention(Config& io, Spec& s);
+// The keys of such families that do not affect results: the sizes, if no layer has them, those of
+// experts, without experts, and keys of training and of speed.
+inline constexpr std::initializer_list<const char*> kStateSpaceKeys = {
+    "mamba_n_heads",      "mamba_d_head",        "mamba_n_groups",      "mamba_d_state",
+    "mamba_d_conv",       "mamba_expand",        "mamba_conv_bias",     "mamba_proj_bias",
+    "time_step_limit",    "init_method",         "mamba_chunk_size",    "num_logits_to_keep",
+    "z_loss_coefficient", "num_experts_per_tok", "router_aux_loss_coef"};
+// Returns the names of a Mamba-2 layer; the prefix `layer` contains {i}.
+Names state_space_names(const std::string& layer);
 
 // The defaults of experts with the router of DeepSeek-V3.
 struct GroupedExperts {

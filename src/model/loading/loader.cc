@@ -39,7 +39,7 @@ bool is_whole_numbers(const StoredTensor& stored) {
 bool keeps_dtype(Stored stored) {
   return stored != Stored::transposed && stored != Stored::transposed_parts &&
          stored != Stored::heads_transposed && stored != Stored::one_plus &&
-         stored != Stored::minus_exp;
+         stored != Stored::minus_exp && stored != Stored::minus_exp_column;
 }
 
 // Returns whether only few rows of a parameter are read, so that it stays in the file.

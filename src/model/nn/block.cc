@@ -55,9 +55,13 @@ Dropout dropout_of(float probability, uint32_t first_substream, int64_t layer, S
   return drop;
 }
 
+Placement placement_of(const StackSpec& spec, int64_t layer) {
+  return spec.recurrent_pre_norm && is_recurrent(spec, layer) ? Placement() : spec.placement;
+}
+
 // In some stacks, the first attention has no input norm, since the embeddings have a norm.
 Placement attention_placement(const StackSpec& spec, int64_t layer) {
-  Placement placement = spec.placement;
+  Placement placement = placement_of(spec, layer);
   if (layer == 0 && !spec.first_norm) placement.input = false;
   return placement;
 }
@@ -88,7 +92,7 @@ Block::Block(const StackSpec& spec, const DropoutSpec& dropout, int64_t width, i
   if (spec.ffn.present && spec.layer_scale > 0) ffn_scale = factors;
   if (spec.ffn.present) {
     ffn = FeedForward(spec, width, layer);
-    if (!spec.one_norm) ffn_norm = Norms(spec.norm, spec.placement, width);
+    if (!spec.one_norm) ffn_norm = Norms(spec.norm, placement_of(spec, layer), width);
   }
   TernaryMarks marks;
   if (spec.ternary) each(marks, "");

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 
 #include "base/error.h"
 #include "nn/gated_convolution.h"
@@ -11,14 +10,10 @@
 namespace fovea::model {
 namespace {
 
-// Multiplies each head of x [B, T, H, P] by its factor.   factors [H]
-Tensor scaled_by_head(const Tensor& x, const Tensor& factors) {
-  const int64_t H = factors.size(), rows = x.size() / x.dim(3), tokens = rows / H;
-  const Tensor first = zeros({1, tokens}, DType::i32).to(x.device());
-  const Tensor of_rows = embedding(first, factors.view({1, H})).view({rows, 1});
-  const Tensor slots = empty({rows, 1}, DType::i32);
-  std::iota(slots.data_as<int32_t>(), slots.data_as<int32_t>() + rows, 0);
-  return combine(x.view({rows, x.dim(3)}), slots.to(x.device()), of_rows).view(x.shape());
+// Repeats the number of each head for its columns.   x [H] -> [H P]
+Tensor by_column(const Tensor& x, int64_t width) {
+  const Tensor ones = full({width, 1}, 1, x.dtype()).to(x.device());
+  return linear(x.view({x.size(), 1}), ones).view({x.size() * width});
 }
 
 }  // namespace
@@ -82,7 +77,7 @@ Tensor StateSpace::attended(const Tensor& v, const Tensor& k, const Tensor& q, c
                           ? linear_attention(queries, keys, values, steps, decays, options)
                           : linear_attention(queries, keys, values, steps, decays,
                                              pass.cache->linear_texts(layer), options);
-  return add(read, scaled_by_head(values, skip.value)).view(v.shape());  // [B, T, H P]
+  return add(read.view(v.shape()), scale_columns(v, by_column(skip.value, spec.head_width)));
 }
 
 Tensor StateSpace::normed(const Tensor& x) const {

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <string>
+#include <string_view>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -39,8 +41,29 @@ std::vector<int32_t> end_ids(const std::string& folder, const nlohmann::json& co
   return ids_under(config, "eos_token_id");
 }
 
+// Older versions of transformers write Infinity, which is not JSON. Returns the text with the
+// object that newer ones write instead.
+std::string with_written_infinities(std::string_view text) {
+  constexpr std::string_view kInfinity = "Infinity", kObject = R"({"__float__": "Infinity"})";
+  std::string result;
+  bool quoted = false;
+  for (size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    const bool bare = !quoted && text.substr(at).starts_with(kInfinity);
+    if (bare)
+      result += kObject;
+    else
+      result += c;
+    if (bare) at += kInfinity.size() - 1;
+    if (c == '"') quoted = !quoted;
+    if (quoted && c == '\\' && at + 1 < text.size()) result += text[++at];
+  }
+  return result;
+}
+
 nlohmann::json config_in(const std::string& config_path) {
-  nlohmann::json config = read_json(config_path);
+  nlohmann::json config =
+      parse_json(with_written_infinities(read_file(config_path, kJsonLimit)), config_path);
   if (!config.is_object())
     fail(ErrorKind::BadFile, "{}: not an object; expected keys and values in braces", config_path);
   return config;

@@ -337,9 +337,15 @@ void reset_attention(const Spec& whole, StackSpec& s) {
 }
 
 void check_products_and_norms(const std::string& name, StackSpec& s) {
+  const bool mixed = std::any_of(s.mixers.begin(), s.mixers.end(),
+                                 [](MixerKind each) { return is_recurrent(each); });
+  const bool pre_norm = s.placement.input && !s.placement.output && !s.placement.sum;
+  if (!mixed || pre_norm) s.recurrent_pre_norm = false;    // it has no effect
   if (!s.embedding_norm) s.norm_before_positions = false;  // it has no effect
   check(!s.norm_before_positions || (s.norm.kind != NormKind::dyt && !s.norm.epsilon_outside),
         "spec: {}.norm_before_positions is true with dyt or epsilon_outside; expected false", name);
+  check(!s.norm.epsilon_outside || s.norm.kind == NormKind::layer,
+        "spec: {}.norm.epsilon_outside is for LayerNorm; expected kind layer", name);
   check(!s.ternary || (s.mixers.empty() && s.ffn.experts.count == 0),
         "spec: {}.ternary is true with experts or other mixers than attention; expected false",
         name);
@@ -403,8 +409,6 @@ void complete(const std::string& name, const Spec& whole, StackSpec& s) {
     s.norm.epsilon = NormSpec().epsilon;  // nor has this one: DyT does not divide
   else
     s.norm.alpha = NormSpec().alpha;
-  check(!s.norm.epsilon_outside || s.norm.kind == NormKind::layer,
-        "spec: {}.norm.epsilon_outside is for LayerNorm; expected kind layer", name);
 }
 
 void complete(HeadSpec& h) {

@@ -246,6 +246,52 @@ void visit(StateSpaceSpec& m, OptionVisitor& v, const FieldScope& p) {
            kAnyFactor);
 }
 
+void visit(Placement& n, OptionVisitor& v, const FieldScope& p) {
+  v.boolean(p.field("input", "pre_norm", "norm on a sublayer's input"), n.input);
+  v.boolean(p.field("output", "output_norm", "norm on a sublayer's output"), n.output);
+  v.boolean(p.field("sum", "post_norm", "norm on the sum after a sublayer"), n.sum);
+}
+
+void visit(ExpertsSpec& e, OptionVisitor& v, const FieldScope& p) {
+  v.integer(p.field("count", "experts", "experts of each layer; 0 = none"), e.count, 0, 4096);
+  v.integer(p.field("chosen", "experts_chosen", "experts chosen for each token"), e.chosen, 1,
+            4096);
+  v.integer(p.field("width", "expert_width", "width of one expert; 0 = the ffn width"), e.width, 0,
+            kMost);
+  v.boolean(p.field("normalise", "experts_normalise", "scale the chosen weights to a sum of 1"),
+            e.normalise);
+  v.number(p.field("balance", "experts_balance", "weight of the balancing loss"), e.balance, 0,
+           1e3);
+  v.integers(p.field("dense_layers", "dense_layers", "layers without experts"), e.dense_layers, 0,
+             4095);
+  v.choice(p.field("score", "experts_score", "how routers turn logits into scores"), e.score,
+           {"softmax", "sigmoid", "sparse_mixer"});
+  v.number(p.field("tolerance", "experts_tolerance",
+                   "sparse_mixer: half of the relative distance of a logit from the best one"),
+           e.tolerance, 0, 1);
+  v.boolean(p.field("selection_bias", "experts_selection_bias",
+                    "routers add a bias to the scores for the choice of experts only"),
+            e.selection_bias);
+  v.number(p.field("scale", "experts_scale", "factor of the weights of the experts"), e.scale, 1e-3,
+           kAnyFactor);
+  v.integer(p.field("groups", "expert_groups", "equal groups of experts"), e.groups, 1, 4096);
+  v.integer(p.field("groups_chosen", "expert_groups_chosen",
+                    "groups from which a token's experts are chosen"),
+            e.groups_chosen, 1, 4096);
+  v.integer(p.field("shared", "shared_experts", "experts that process every token"), e.shared, 0,
+            4096);
+  v.integer(p.field("shared_width", "shared_experts_width",
+                    "total width of the shared experts; 0 = their number x expert width"),
+            e.shared_width, 0, kMost);
+  v.boolean(p.field("shared_gate", "shared_experts_gate",
+                    "multiply the output of the shared experts by a sigmoid gate"),
+            e.shared_gate);
+  v.boolean(p.field("sum_bias", "experts_sum_bias",
+                    "one bias for the sum of the experts instead of biases of each expert"),
+            e.sum_bias);
+  v.boolean(p.field("router_bias", "router_bias", "bias of the routers"), e.router_bias);
+}
+
 void visit(FeedForwardSpec& f, OptionVisitor& v, const FieldScope& p) {
   v.boolean(p.field("present", "ffn", "layers have a feed-forward part"), f.present);
   v.choice(p.field("activation", "activation", "activation of the feed-forward layers"),
@@ -265,47 +311,7 @@ void visit(FeedForwardSpec& f, OptionVisitor& v, const FieldScope& p) {
             f.inner_bias);
   v.boolean(p.field("inner_norm", "ffn_inner_norm", "norm on the hidden layer of the ffn"),
             f.inner_norm);
-  ExpertsSpec& e = f.experts;
-  v.integer(p.field("experts.count", "experts", "experts of each layer; 0 = none"), e.count, 0,
-            4096);
-  v.integer(p.field("experts.chosen", "experts_chosen", "experts chosen for each token"), e.chosen,
-            1, 4096);
-  v.integer(p.field("experts.width", "expert_width", "width of one expert; 0 = the ffn width"),
-            e.width, 0, kMost);
-  v.boolean(
-      p.field("experts.normalise", "experts_normalise", "scale the chosen weights to a sum of 1"),
-      e.normalise);
-  v.number(p.field("experts.balance", "experts_balance", "weight of the balancing loss"), e.balance,
-           0, 1e3);
-  v.integers(p.field("experts.dense_layers", "dense_layers", "layers without experts"),
-             e.dense_layers, 0, 4095);
-  v.choice(p.field("experts.score", "experts_score", "how routers turn logits into scores"),
-           e.score, {"softmax", "sigmoid", "sparse_mixer"});
-  v.number(p.field("experts.tolerance", "experts_tolerance",
-                   "sparse_mixer: half of the relative distance of a logit from the best one"),
-           e.tolerance, 0, 1);
-  v.boolean(p.field("experts.selection_bias", "experts_selection_bias",
-                    "routers add a bias to the scores for the choice of experts only"),
-            e.selection_bias);
-  v.number(p.field("experts.scale", "experts_scale", "factor of the weights of the experts"),
-           e.scale, 1e-3, kAnyFactor);
-  v.integer(p.field("experts.groups", "expert_groups", "equal groups of experts"), e.groups, 1,
-            4096);
-  v.integer(p.field("experts.groups_chosen", "expert_groups_chosen",
-                    "groups from which a token's experts are chosen"),
-            e.groups_chosen, 1, 4096);
-  v.integer(p.field("experts.shared", "shared_experts", "experts that process every token"),
-            e.shared, 0, 4096);
-  v.integer(p.field("experts.shared_width", "shared_experts_width",
-                    "total width of the shared experts; 0 = their number x expert width"),
-            e.shared_width, 0, kMost);
-  v.boolean(p.field("experts.shared_gate", "shared_experts_gate",
-                    "multiply the output of the shared experts by a sigmoid gate"),
-            e.shared_gate);
-  v.boolean(p.field("experts.sum_bias", "experts_sum_bias",
-                    "one bias for the sum of the experts instead of biases of each expert"),
-            e.sum_bias);
-  v.boolean(p.field("experts.router_bias", "router_bias", "bias of the routers"), e.router_bias);
+  visit(f.experts, v, {p.at("experts"), p.prefix});
 }
 
 void visit(StackSpec& s, OptionVisitor& v, const FieldScope& p) {
@@ -322,12 +328,7 @@ void visit(StackSpec& s, OptionVisitor& v, const FieldScope& p) {
           "or lstm; the list repeats"));
   visit(s.position, v, {p.at("position"), p.prefix});
   visit(s.norm, v, {p.at("norm"), p.prefix});
-  v.boolean(p.field("placement.input", "pre_norm", "norm on a sublayer's input"),
-            s.placement.input);
-  v.boolean(p.field("placement.output", "output_norm", "norm on a sublayer's output"),
-            s.placement.output);
-  v.boolean(p.field("placement.sum", "post_norm", "norm on the sum after a sublayer"),
-            s.placement.sum);
+  visit(s.placement, v, {p.at("placement"), p.prefix});
   v.boolean(p.field("parallel", "parallel", "attention and feed-forward side by side"), s.parallel);
   v.boolean(p.field("one_norm", "one_norm", "parallel sublayers read the output of one norm"),
             s.one_norm);
@@ -339,6 +340,9 @@ void visit(StackSpec& s, OptionVisitor& v, const FieldScope& p) {
   v.boolean(p.field("first_norm", "first_norm", "norm on the input of the first attention"),
             s.first_norm);
   v.boolean(p.field("final_norm", "final_norm", "norm after the last layer"), s.final_norm);
+  v.boolean(p.field("recurrent_pre_norm", "recurrent_pre_norm",
+                    "recurrent layers have norms on their sublayers' inputs only"),
+            s.recurrent_pre_norm);
   v.number(p.field("layer_scale", "layer_scale",
                    "initial learned factor of sublayers' outputs (LayerScale); 0 = none"),
            s.layer_scale, 0, kAnyFactor);

@@ -103,7 +103,8 @@ TEST(ConfigRope, MultiplesOfYarnsFactor) {
   EXPECT_FLOAT_EQ(factor({{"mscale", 0.7}, {"mscale_all_dim", 0.7}}), 1);
   EXPECT_EQ(factor({{"mscale", 0.7}}), 0);  // alone it is ignored: the factor follows from `factor`
   EXPECT_EQ(factor({{"mscale", 1.0}, {"mscale_all_dim", 0.5}, {"attention_factor", 2.0}}), 2);
-  expect_error(ErrorKind::Unsupported, {"truncate is not known"}, [&] { factor({{"truncate", 1}}); });
+  expect_error(ErrorKind::Unsupported, {"truncate is not known"},
+               [&] { factor({{"truncate", 1}}); });
   const auto whole = [&](bool truncate) {
     const nlohmann::json scaling = {
         {"rope_type", "yarn"}, {"rope_theta", 1e4}, {"factor", 4.0}, {"truncate", truncate}};

@@ -1,5 +1,7 @@
 #include "checkpoint/names.h"
 
+#include <tuple>
+
 #include "support/expect_error.h"
 #include "support/small_spec.h"
 

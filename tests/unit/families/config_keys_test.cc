@@ -54,7 +54,12 @@ const std::vector<Harmless> kHarmless = {
       "use_mask_token"}},
     {"how a result is computed or stored",
      {"attention_softmax_in_fp32", "scale_attention_softmax_in_fp32", "reorder_and_upcast_attn",
-      "slow_but_exact", "batch_first"}},
+      "slow_but_exact", "batch_first", "chunk_size", "mamba_chunk_size", "num_logits_to_keep",
+      "residual_in_fp32"}},
+    {"the first values and the losses of a training",
+     {"rescale_prenorm_residual", "time_step_floor", "time_step_max", "time_step_min",
+      "time_step_rank", "z_loss_coefficient", "linear_a_log_max", "linear_a_log_min",
+      "linear_dt_init_floor", "linear_dt_max", "linear_dt_min"}},
     {"keys that the class of transformers does not read either",
      {"attn_logit_softcapping", "embedding_fraction", "expansion_ratio", "learned_pos_emb",
       "norm_type", "n_ctx", "eod_token_id", "is_decoder", "whisper:scale_embedding"}},
@@ -64,6 +69,9 @@ const std::vector<Harmless> kHarmless = {
      {"decoder_vocab_size", "share_encoder_decoder_embeddings"}},
     {"rounded up to the same multiple of 256",
      {"lfm2:block_ffn_dim_multiplier", "lfm2:intermediate_size"}},
+    {"experts, which one of the files does not have",
+     {"granitemoehybrid:intermediate_size", "granitemoehybrid:num_experts_per_tok",
+      "granitemoehybrid:router_aux_loss_coef"}},
     {"times of words, which transcription reads", {"median_filter_width"}}};
 
 // Returns the directories with a config.json of a known family.

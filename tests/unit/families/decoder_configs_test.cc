@@ -58,6 +58,11 @@ const Json kGptNeo = {{"model_type", "gpt_neo"},
                       {"num_layers", 3},
                       {"num_heads", 6}};
 
+const Json kMamba2 = {{"model_type", "mamba2"}, {"vocab_size", 50}, {"hidden_size", 48},
+                      {"num_hidden_layers", 2}, {"num_heads", 6},   {"head_dim", 16},
+                      {"n_groups", 2}};
+const Json kHybrid = {{"mamba_n_heads", 6}, {"shared_intermediate_size", 20}};
+
 // Returns the config with other values of some keys.
 Json updated(Json config, const Json& more) {
   config.update(more);
@@ -89,6 +94,16 @@ TEST(DecoderConfigs, AreRefusedByNameWhereFoveaComputesSomethingElse) {
       {updated(kMpt, {{"attn_config", {{"clip_qkv", 6}}}}), "attn_config: clip_qkv is 6"},
       {updated(kMpt, {{"attn_config", {{"alibi", false}}}}), "attn_config: alibi is false"},
       {updated(kMpt, {{"no_bias", false}}), "no_bias is false"},
+      {updated(kMamba2, {{"use_bias", true}}), "use_bias is true"},
+      {updated(kMamba2, {{"hidden_act", "gelu"}}), "hidden_act is \"gelu\""},
+      {like_llama("bamba", {{"mamba_n_heads", 6}, {"mamba_proj_bias", true}}),
+       "mamba_proj_bias is true"},
+      {like_llama("bamba", {{"mamba_n_heads", 6}, {"attn_rotary_emb", 8}}),
+       "attn_rotary_emb is 8, which is not supported; expected 4"},
+      {like_llama("granitemoehybrid", updated(kHybrid, {{"position_embedding_type", "alibi"}})),
+       "position_embedding_type is \"alibi\"; expected rope or nope"},
+      {like_llama("granitemoehybrid", {{"layer_types", {"mamba", "mamba", "mamba", "rnn"}}}),
+       "layer_types has \"rnn\"; expected mamba or attention"},
   };
   for (const auto& [config, text] : cases) {
     SCOPED_TRACE(config.dump());
@@ -110,6 +125,12 @@ TEST(DecoderConfigs, AreRefusedIfTheyAreDamaged) {
        "mlp_layer_types has 2 names; expected 4"},
       {like_latent("glm4_moe_lite", {{"mlp_layer_types", {"dense", "sparse", "none", "dense"}}}),
        "mlp_layer_types has \"none\""},
+      {updated(kMamba2, {{"head_dim", 8}}),
+       "6 heads are 8 wide; expected num_heads x head_dim, expand x hidden_size"},
+      {updated(kMamba2, {{"time_step_limit", {0.5}}}), "time_step_limit is [0.5]; expected two"},
+      {updated(kMamba2, {{"time_step_limit", {0.5, 0.25}}}), "time_step_limit is [0.5,0.25]"},
+      {like_llama("bamba", {{"mamba_n_heads", 5}}),
+       "5 heads are 19 wide; expected mamba_n_heads x mamba_d_head, mamba_expand x hidden_size"},
   };
   for (const auto& [config, text] : cases) {
     SCOPED_TRACE(config.dump());
@@ -149,6 +170,43 @@ TEST(DecoderConfigs, OfOlmo3ScalePositionsOfGlobalLayersOnly) {
   EXPECT_EQ(rotary.theta, 300000);
   EXPECT_EQ(rotary.local_theta, 500000);  // transformers uses rope_theta once
   EXPECT_EQ(spec.decoder->attention.windows, (Layers{4096, 4096, 4096, 0}));
+}
+
+TEST(DecoderConfigs, OfMamba2HaveLimitsOfTheirSteps) {
+  const auto limits = [](const Json& given) {
+    const Spec spec = decoder_of(updated(kMamba2, {{"time_step_limit", given}}));
+    EXPECT_TRUE(can_express(mamba2, spec)) << given.dump();
+    return std::pair(spec.decoder->state_space.least_step, spec.decoder->state_space.most_step);
+  };
+  const Json infinity = {{"__float__", "Infinity"}};
+  EXPECT_EQ(limits(nullptr), std::pair(0.0f, 0.0f));
+  EXPECT_EQ(limits({0.0, infinity}), std::pair(0.0f, 0.0f));
+  EXPECT_EQ(limits({0.25, infinity}), std::pair(0.25f, 0.0f));
+  EXPECT_EQ(limits({0.25, 1}), std::pair(0.25f, 1.0f));
+}
+
+TEST(DecoderConfigs, OfGranite4ListTheMixersByTheirOldNamesToo) {
+  const auto mixers = [](const Json& more) {
+    return decoder_of(like_llama("granitemoehybrid", updated(kHybrid, more))).decoder->mixers;
+  };
+  using enum MixerKind;
+  const std::vector<MixerKind> expected = {state_space, attention, state_space, state_space};
+  EXPECT_EQ(mixers({{"layer_types", {"mamba", "attention", "mamba", "mamba"}}}), expected);
+  EXPECT_EQ(
+      mixers({{"layer_types",
+               {"linear_attention", "full_attention", "linear_attention", "linear_attention"}}}),
+      expected);
+  EXPECT_EQ(mixers({{"layer_types", {"attention", "attention", "attention", "attention"}}}),
+            std::vector<MixerKind>{});
+}
+
+TEST(DecoderConfigs, OfOlmoHybridHavePositionsUnlessThetaIsNull) {
+  const auto kind = [](const Json& theta) {
+    return decoder_of(like_llama("olmo_hybrid", {{"rope_parameters", {{"rope_theta", theta}}}}))
+        .decoder->position.kind;
+  };
+  EXPECT_EQ(kind(nullptr), PositionKind::none);
+  EXPECT_EQ(kind(5000.0), PositionKind::rotary);
 }
 
 TEST(DecoderConfigs, OfHunyuanHaveAnAlphaThatRaisesTheta) {
@@ -269,6 +327,15 @@ TEST(DecoderConfigs, AreWrittenAsTheyWereRead) {
       {&ministral, like_llama("ministral", {{"sliding_window", nullptr}})},
       {&seed_oss, like_llama("seed_oss")},
       {&nemotron, like_llama("nemotron")},
+      {&mamba2, kMamba2},
+      {&bamba, like_llama("bamba", {{"mamba_n_heads", 6}, {"attn_layer_indices", {1, 3}}})},
+      {&bamba, like_llama("bamba", {{"mamba_n_heads", 6}})},  // no layer has attention
+      {&granitemoehybrid, like_llama("granitemoehybrid", kHybrid)},
+      {&granitemoehybrid,
+       like_llama("granitemoehybrid",
+                  {{"layer_types", {"attention", "attention", "attention", "attention"}},
+                   {"num_local_experts", 0}})},
+      {&olmo_hybrid, like_llama("olmo_hybrid")},
   };
   for (const auto& [family, config] : cases) {
     SCOPED_TRACE(config.dump());

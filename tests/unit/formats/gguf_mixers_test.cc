@@ -1,10 +1,11 @@
-// Models with the gated delta rule, convolutions, sinks, latent attention or groups of experts in
-// GGUF files have the same logits, although the order of heads may change.
+// Models with the gated delta rule, convolutions, state spaces, sinks, latent attention or groups
+// of experts in GGUF files have the same logits, although the order of heads may change.
 
 #include <algorithm>
 
 #include "families/registry.h"
 #include "families/shared.h"
+#include "formats/gguf/architectures.h"
 #include "formats/gguf/model.h"
 #include "support/expect_error.h"
 #include "support/gguf_contents.h"
@@ -69,6 +70,34 @@ Transformer convolution_model(bool experts) {
                      .dense_layers = {0},
                      .score = ExpertScore::sigmoid,
                      .selection_bias = true};
+  return made(spec);
+}
+
+Transformer mamba_model() {
+  Spec spec = base_spec();
+  spec.head.tied = false;
+  StackSpec& d = *spec.decoder;
+  d.mixers = {MixerKind::state_space};
+  d.state_space = {.heads = 6, .head_width = 4, .groups = 2, .state_width = 5, .norm_groups = 2};
+  d.position.kind = PositionKind::none;
+  d.ffn.present = false;
+  return made(spec);
+}
+
+// `share`: of a head that has rotary positions.
+Transformer hybrid_model(float share, int64_t experts) {
+  Spec spec = base_spec();
+  StackSpec& d = *spec.decoder;
+  d.attention = {.heads = 4, .kv_heads = 2, .bias = false, .output_bias = false};
+  d.mixers = {MixerKind::state_space, MixerKind::attention, MixerKind::state_space};
+  d.mixers.push_back(MixerKind::state_space);
+  d.state_space = {.heads = 8, .head_width = 8, .groups = 2, .state_width = 5, .norm_groups = 2};
+  d.position.rotary.share = share;
+  if (share == 0) d.position = {.kind = PositionKind::none};
+  d.ffn.width = 12;
+  if (experts > 0) d.ffn.experts = {.count = experts, .chosen = 2, .shared = 1, .shared_width = 10};
+  d.sublayer_scale = 0.5f;
+  spec.embedding_scale = 3;
   return made(spec);
 }
 
@@ -172,6 +201,28 @@ TEST(GgufDelta, PreservesTheLogits) {
 TEST(GgufSinks, PreserveTheLogits) {
   Transformer model = model_with_sinks();
   written(model, gpt_oss, "gpt-oss");
+}
+
+TEST(GgufStateSpace, PreservesTheLogits) {
+  Transformer alone = mamba_model(), dense = hybrid_model(0, 0), experts = hybrid_model(0, 3),
+              rotary = hybrid_model(0.5f, 0);
+  written(alone, mamba2, "mamba2");
+  written(dense, granitemoehybrid, "granitehybrid");
+  written(experts, granitemoehybrid, "granitehybrid");
+  written(rotary, bamba, "granitehybrid");
+}
+
+TEST(GgufStateSpace, IsRefusedIfLlamaCppComputesSomethingElse) {
+  const auto refused = [](void (*change)(StackSpec&)) {
+    Spec spec = hybrid_model(0, 0).spec;
+    change(*spec.decoder);
+    expect_error(ErrorKind::Unsupported, {"no supported GGUF architecture can express its Spec"},
+                 [&] { gguf_architecture_for(validated(spec), &granitemoehybrid); });
+  };
+  refused([](StackSpec& d) { d.state_space.convolution_bias = false; });
+  refused([](StackSpec& d) { d.state_space.most_step = 1; });
+  refused([](StackSpec& d) { d.state_space.norm_groups = 1; });
+  refused([](StackSpec& d) { d.state_space.heads = 4; });
 }
 
 TEST(GgufConvolution, PreservesTheLogits) {

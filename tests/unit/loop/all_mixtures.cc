@@ -50,17 +50,17 @@ class List {
   }
 };
 
-void add_attentions(List& list) {
-  list.decoder_with("plain", [](Spec&, StackSpec&) {});
-  list.decoder_with("grouped", [](Spec&, StackSpec& d) {
-    d.attention.heads = 4;
-    d.attention.kv_heads = 2;
-  });
-  list.decoder_with("gated heads", [](Spec&, StackSpec& d) { d.attention.gated = true; });
+void add_linear_mixers(List& list) {
   list.decoder_with("gated delta rule", [](Spec&, StackSpec& d) {
     d.mixers = {MixerKind::gated_delta, MixerKind::attention};
     d.delta = {.heads = 4, .key_heads = 2, .key_width = 3, .value_width = 5, .convolution = 3};
   });
+  list.decoder_with("input norms of the gated delta rule, output norms of attention",
+                    [](Spec&, StackSpec& d) {
+                      d.mixers = {MixerKind::gated_delta, MixerKind::attention};
+                      d.placement = {false, true, false};
+                      d.recurrent_pre_norm = true;
+                    });
   list.decoder_with("gated convolution", [](Spec&, StackSpec& d) {
     d.mixers = {MixerKind::convolution, MixerKind::attention};
     d.convolution = {.width = 7, .tokens = 4, .bias = true};
@@ -81,17 +81,20 @@ void add_attentions(List& list) {
                                        .least_step = 0.1f,
                                        .most_step = 0.6f};
                     });
+}
+
+void add_attentions(List& list) {
+  list.decoder_with("plain", [](Spec&, StackSpec&) {});
+  list.decoder_with("grouped", [](Spec&, StackSpec& d) {
+    d.attention.heads = 4;
+    d.attention.kv_heads = 2;
+  });
+  list.decoder_with("gated heads", [](Spec&, StackSpec& d) { d.attention.gated = true; });
   list.decoder_with("sinks", [](Spec&, StackSpec& d) {
     d.attention.sinks = true;
     d.attention.heads = 4;
     d.attention.kv_heads = 2;
     d.attention.windows = {3};
-  });
-  list.decoder_with("clipped gates, a bias of the router", [](Spec&, StackSpec& d) {
-    d.ffn.gated = true;
-    d.ffn.gate_limit = 0.3f;
-    d.ffn.up_offset = 0.5f;
-    d.ffn.experts = {.count = 3, .chosen = 2, .router_bias = true};
   });
   list.decoder_with("one key-value head", [](Spec&, StackSpec& d) { d.attention.kv_heads = 1; });
   list.decoder_with("wide heads", [](Spec&, StackSpec& d) { d.attention.head_width = 5; });
@@ -333,6 +336,12 @@ void add_feed_forwards(List& list) {
 }
 
 void add_experts(List& list) {
+  list.decoder_with("clipped gates, a bias of the router", [](Spec&, StackSpec& d) {
+    d.ffn.gated = true;
+    d.ffn.gate_limit = 0.3f;
+    d.ffn.up_offset = 0.5f;
+    d.ffn.experts = {.count = 3, .chosen = 2, .router_bias = true};
+  });
   list.decoder_with("experts",
                     [](Spec&, StackSpec& d) { d.ffn.experts = {.count = 3, .chosen = 2}; });
   list.decoder_with("gated experts after a dense layer", [](Spec&, StackSpec& d) {
@@ -519,6 +528,7 @@ void add_pairs(List& list) {
 std::vector<Mixture> all_mixtures() {
   List list;
   add_attentions(list);
+  add_linear_mixers(list);
   add_positions(list);
   add_disentangled(list);
   add_rotations(list);

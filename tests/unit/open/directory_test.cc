@@ -238,6 +238,21 @@ TEST(Origin, PrefersTheGenerationConfigForSpecialIds) {
   EXPECT_FALSE(special_id(origin, "eos_token_id"));
 }
 
+// Older versions of transformers write infinity as Python does.
+TEST(ModelSpec, IsReadFromAConfigWithInfinity) {
+  const TemporaryFolder folder;
+  const std::string sizes = R"({"model_type": "mamba2", "vocab_size": 5, "hidden_size": 8,
+      "num_hidden_layers": 1, "num_heads": 2, "head_dim": 8, "n_groups": 1,
+      "_name_or_path": "an \"Infinity\"", "time_step_limit": [0.25, )";
+  write_file_atomically(folder / "config.json", sizes + "Infinity]}");
+  const Spec spec = read_model_spec(folder.path());
+  EXPECT_EQ(spec.decoder->state_space.least_step, 0.25f);
+  EXPECT_EQ(spec.decoder->state_space.most_step, 0);
+  write_file_atomically(folder / "config.json", sizes + "-Infinity]}");
+  expect_error(ErrorKind::BadFile, {"config.json", "invalid"},
+               [&] { read_model_spec(folder.path()); });
+}
+
 // Whisper in transformers reads scale_embedding but does not scale its embeddings.
 TEST(Whisper, DoesNotScaleItsEmbeddings) {
   const nlohmann::json config = {

@@ -20,6 +20,7 @@ struct Case {
 
 std::vector<Case> cases();
 void add_position_cases(std::vector<Case>& all);  // rotations, windows, concatenation
+void add_attention_cases(std::vector<Case>& all);
 void add_expert_cases(std::vector<Case>& all);
 
 // Returns normally distributed numbers that are exact in bf16.

@@ -2,7 +2,7 @@
 // approximates the exact GELU of all of them.
 
 #include "families/bert.h"
-#include "formats/gguf/model.h"
+#include "formats/gguf/architectures.h"
 #include "formats/gguf/shared.h"
 
 namespace fovea::model {

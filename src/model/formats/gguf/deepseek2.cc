@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "families/shared.h"
-#include "formats/gguf/model.h"
+#include "formats/gguf/architectures.h"
 #include "formats/gguf/shared.h"
 
 namespace fovea::model {

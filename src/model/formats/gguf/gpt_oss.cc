@@ -1,6 +1,6 @@
 // GGUF's architecture of gpt-oss.
 
-#include "formats/gguf/model.h"
+#include "formats/gguf/architectures.h"
 #include "formats/gguf/shared.h"
 
 namespace fovea::model {

@@ -1,6 +1,6 @@
 // GGUF's architectures with gated convolutions.
 
-#include "formats/gguf/model.h"
+#include "formats/gguf/architectures.h"
 #include "formats/gguf/shared.h"
 
 namespace fovea::model {
@@ -8,7 +8,7 @@ namespace {
 
 void shape(Config& io, Spec& s) {
   s.decoder->attention.norm = QueryKeyNorm::head;
-  gguf_llama_shape(io, s, true);
+  gguf_llama_shape(io, s, MixerKind::convolution);
   io("shortconv.l_cache", s.decoder->convolution.tokens);
 }
 

@@ -1,7 +1,7 @@
 // GGUF's architectures that are shaped like LLaMA.
 
 #include "families/shared.h"
-#include "formats/gguf/model.h"
+#include "formats/gguf/architectures.h"
 #include "formats/gguf/shared.h"
 
 namespace fovea::model {

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "families/shared.h"
-#include "formats/gguf/model.h"
+#include "formats/gguf/architectures.h"
 #include "formats/gguf/shared.h"
 
 namespace fovea::model {
@@ -31,14 +31,8 @@ void unrotated_by_rule(StackSpec& d) {
 
 // Granite: LLaMA with factors.
 void gguf_granite_config(Config& io, Spec& s) {
-  StackSpec& d = *s.decoder;
   gguf_llama_shape(io, s);
-  io("embedding_scale", s.embedding_scale, 1, 1e6f);
-  io("residual_scale", d.sublayer_scale, 1, 1e6f);
-  if (io.reading() || d.attention.scale > 0) io("attention.scale", d.attention.scale, 0, 1e6f);
-  float divisor = 1 / s.head.scale;
-  io("logit_scale", divisor, 1, 1e6f);
-  s.head.scale = 1 / divisor;
+  gguf_granite_factors(io, s);
   gguf_refuse_unknown(io);
 }
 
@@ -153,8 +147,6 @@ void gguf_cohere2_config(Config& io, Spec& s) {
   gguf_refuse_unknown(io);
 }
 
-const Names kin_pairs = {{"blk.{i}.attn_{q,k}.{weight,bias}",
-                          "decoder.{i}.attention.{query,key}.{weight,bias}", Stored::rotary_pairs}};
 const Names fused_gate = {{"blk.{i}.ffn_up.weight", "decoder.{i}.ffn.{gate+up}.weight"}};
 const Names plus_one = {{"output_norm.weight", "decoder.norm.final.weight", Stored::one_plus},
                         {"blk.{i}.{attn,ffn}_norm.weight",
@@ -162,9 +154,19 @@ const Names plus_one = {{"output_norm.weight", "decoder.norm.final.weight", Stor
 
 }  // namespace
 
-const Family gguf_granite = gguf_architecture("granite", gguf_granite_config, kin_pairs);
-const Family gguf_arcee = gguf_architecture("arcee", gguf_arcee_config, kin_pairs);
-const Family gguf_smollm3 = gguf_architecture("smollm3", gguf_smollm3_config, kin_pairs);
+void gguf_granite_factors(Config& io, Spec& s) {
+  AttentionSpec& attention = s.decoder->attention;
+  io("embedding_scale", s.embedding_scale, 1, 1e6f);
+  io("residual_scale", s.decoder->sublayer_scale, 1, 1e6f);
+  if (io.reading() || attention.scale > 0) io("attention.scale", attention.scale, 0, 1e6f);
+  float divisor = 1 / s.head.scale;
+  io("logit_scale", divisor, 1, 1e6f);
+  s.head.scale = 1 / divisor;
+}
+
+const Family gguf_granite = gguf_architecture("granite", gguf_granite_config, gguf_rotary_pairs());
+const Family gguf_arcee = gguf_architecture("arcee", gguf_arcee_config, gguf_rotary_pairs());
+const Family gguf_smollm3 = gguf_architecture("smollm3", gguf_smollm3_config, gguf_rotary_pairs());
 const Family gguf_ernie4_5 = gguf_architecture("ernie4_5", gguf_ernie4_5_config);
 const Family gguf_glm4 = gguf_architecture("glm4", gguf_glm4_config, fused_gate);
 const Family gguf_exaone4 = gguf_architecture("exaone4", gguf_exaone4_config);

@@ -9,6 +9,7 @@
 #include "checkpoint/gguf_blocks.h"
 #include "checkpoint/gguf_tensors.h"
 #include "checkpoint/quantized.h"
+#include "formats/gguf/architectures.h"
 #include "formats/gguf/shared.h"
 #include "formats/gguf/tiled_heads.h"
 #include "fovea/core/excerpt.h"
@@ -18,90 +19,7 @@
 namespace fovea::model {
 namespace {
 
-constexpr size_t kLongestList = 65'536;  // limit for a config: one number per layer or per pair of
-                                         // dimensions
-
-// An architecture of GGUF and the family with the same models.
-struct Pair {
-  const Family* architecture;
-  const Family* family;
-};
-
-// A Spec is written in the architecture of the family that the model was read from, if that can
-// express it, else in the first architecture that can.
-constexpr std::array kPairs = {Pair{&gguf_llama, &llama},
-                               Pair{&gguf_qwen2, &qwen2},
-                               Pair{&gguf_qwen3, &qwen3},
-                               Pair{&gguf_qwen3_moe, &qwen3_moe},
-                               Pair{&gguf_qwen3_next, &qwen3_next},
-                               Pair{&gguf_qwen3_5, &qwen3_5_text},
-                               Pair{&gguf_qwen3_5_moe, &qwen3_5_moe_text},
-                               Pair{&gguf_gpt_oss, &gpt_oss},
-                               Pair{&gguf_deepseek2, &deepseek_v3},
-                               Pair{&gguf_glm4_moe, &glm4_moe},
-                               Pair{&gguf_dots1, &dots1},
-                               Pair{&gguf_lfm2, &lfm2},
-                               Pair{&gguf_lfm2_moe, &lfm2_moe},
-                               Pair{&gguf_phi3, &phi3},
-                               Pair{&gguf_olmo2, &olmo2},
-                               Pair{&gguf_gemma2, &gemma2},
-                               Pair{&gguf_gemma3, &gemma3},
-                               Pair{&gguf_gpt2, &gpt2},
-                               Pair{&gguf_bloom, &bloom},
-                               Pair{&gguf_gpt_neox, &gpt_neox},
-                               Pair{&gguf_bert, &bert},
-                               Pair{&gguf_modern_bert, &modernbert},
-                               Pair{&gguf_nomic_bert, &nomic_bert},
-                               Pair{&gguf_nomic_bert_moe, &nomic_bert},
-                               Pair{&gguf_jina_bert_v3, &jina_embeddings_v3},
-                               Pair{&gguf_gemma_embedding, &gemma3},
-                               Pair{&gguf_t5_encoder, &t5},
-                               Pair{&gguf_gemma, &gemma},
-                               Pair{&gguf_granite, &granite},
-                               Pair{&gguf_arcee, &arcee},
-                               Pair{&gguf_smollm3, &smollm3},
-                               Pair{&gguf_ernie4_5, &ernie4_5},
-                               Pair{&gguf_glm4, &glm4},
-                               Pair{&gguf_exaone4, &exaone4},
-                               Pair{&gguf_olmoe, &olmoe},
-                               Pair{&gguf_seed_oss, &seed_oss},
-                               Pair{&gguf_starcoder2, &starcoder2},
-                               Pair{&gguf_stablelm, &stablelm},
-                               Pair{&gguf_phi2, &phi},
-                               Pair{&gguf_nemotron, &nemotron},
-                               Pair{&gguf_command_r, &cohere},
-                               Pair{&gguf_cohere2, &cohere2}};
-
-std::string all_names() {
-  std::vector<std::string> names;
-  for (const Pair& pair : kPairs) names.emplace_back(pair.architecture->model_type);
-  return fmt::format("{}", fmt::join(names, ", "));
-}
-
-// Returns a string of the metadata that becomes part of a config and of messages.
-std::string plain_text(const Gguf& file, std::string_view key) {
-  const std::string_view text = *file.text(key);
-  if (text.size() > 256 || std::any_of(text.begin(), text.end(), [](char c) { return c < ' '; }))
-    fail(ErrorKind::BadFile, "{}: {} is not printable text; expected at most 256 ASCII characters",
-         file.path(), key);
-  return std::string(text);
-}
-
-const Pair& pair_of(const Gguf& file) {
-  if (file.text(kGgufType) == kGgufAdapter)
-    fail(ErrorKind::BadFile,
-         "{}: is an adapter; expected a model, such as the base of the adapter, to be opened with "
-         "the adapter",
-         file.path());
-  constexpr const char* kName = "general.architecture";
-  if (!file.text(kName))
-    fail(ErrorKind::BadFile, "{}: {} is missing; expected a string", file.path(), kName);
-  const std::string name = plain_text(file, kName);
-  for (const Pair& pair : kPairs)
-    if (name == pair.architecture->model_type) return pair;
-  fail(ErrorKind::Unsupported, "{}: {} is \"{}\"; expected one of {}", file.path(), kName, name,
-       all_names());
-}
+constexpr size_t kLongestList = 65'536;  // one number per layer or per pair of dimensions
 
 // Returns a metadata value as JSON: null for lists of floats or strings, which no config uses, and
 // for the integer 0, which means none. A list of equal numbers, one per layer, becomes one number.
@@ -118,7 +36,7 @@ nlohmann::json json_of(const Gguf& file, const GgufValue& value) {
     if (other == numbers.end() && !numbers.empty()) return numbers[0];
     return numbers;
   }
-  if (value.type == GgufType::text) return plain_text(file, value.key);
+  if (value.type == GgufType::text) return gguf_plain_text(file, value.key);
   if (fraction) return *file.number(value.key);
   const int64_t number = *file.integer(value.key);
   return number == 0 ? nlohmann::json() : nlohmann::json(number);
@@ -164,7 +82,7 @@ void add_head(nlohmann::json& config, const Gguf& file, const std::string& archi
   config["architectures"] = {kGgufClassifier};
   config["num_labels"] = labels;
   if (const auto problem = file.text(architecture + kProblemType)) {
-    config["problem_type"] = plain_text(file, architecture + kProblemType);
+    config["problem_type"] = gguf_plain_text(file, architecture + kProblemType);
     config.erase(std::string(kProblemType).substr(1));
   }
   config.erase(std::string(kOutputLabels).substr(1));
@@ -224,80 +142,6 @@ void write_config(GgufMetadata& metadata, const std::string& architecture,
   }
 }
 
-// Whether every token of the model sees all others: an encoder alone, or an embedder made from a
-// decoder.
-bool is_bidirectional(const Spec& spec) {
-  return spec.decoder ? !spec.encoder && !spec.decoder->causal : spec.encoder.has_value();
-}
-
-// Resets the fields that do not affect outputs, and the first position.
-Spec as_in_gguf(Spec spec) {
-  spec.dropout = {};
-  spec.init_deviation = Spec().init_deviation;
-  spec.padding = -1;
-  // GGUF's encoders count positions from 0: the rows before the first position are left out.
-  if (spec.encoder) spec.encoder->position.offset = 0;
-  for (StackSpec* stack :
-       {spec.encoder ? &*spec.encoder : nullptr, spec.decoder ? &*spec.decoder : nullptr}) {
-    if (stack == nullptr) continue;
-    stack->ffn.experts.balance = stack->init_scale = 0;
-    stack->zero_outputs = false;
-  }
-  // Vectors of tokens and texts need neither the pooler nor the head for masked words; a decoder
-  // without a head gets the one that has no tensors of its own.
-  const HeadKind head = spec.head.kind;
-  if (!is_bidirectional(spec)) {
-    if (spec.encoder || head != HeadKind::pooled || spec.head.projection > 0) return spec;
-    spec.head = {};
-    return validated(spec);
-  }
-  if (head != HeadKind::pooled && head != HeadKind::language_model) return spec;
-  const Pooling pooling = spec.decoder                               ? Pooling::last
-                          : spec.encoder->norm.kind == NormKind::rms ? Pooling::mean
-                                                                     : Pooling::first;
-  spec.head = {.kind = HeadKind::pooled, .pooling = pooling};
-  return validated(spec);
-}
-
-}  // namespace
-
-const Family& gguf_architecture_for(const Spec& model, const Family* family) {
-  const Spec spec = as_in_gguf(model);
-  const bool labels = spec.head.kind == HeadKind::sequence;
-  const HeadKind other = is_bidirectional(spec) ? HeadKind::pooled : HeadKind::language_model;
-  if ((spec.encoder && spec.decoder) || (!labels && spec.head.kind != other))
-    fail(ErrorKind::Unsupported,
-         "model: {}, which no supported GGUF architecture can express; expected a language model, "
-         "an encoder or a classifier of texts, such as {}",
-         spec.encoder && spec.decoder ? "it has an encoder and a decoder"
-         : spec.encoder               ? "it has an encoder and a head for tokens"
-                                      : "its head is not a language model",
-         all_names());
-  if (labels && spec.decoder && spec.head.labels == 1)
-    fail(ErrorKind::Unsupported,
-         "model: it has one label, but llama.cpp computes a softmax of the labels of decoders; "
-         "expected at least 2 labels");
-  const std::optional<Spec> tiled = with_tiled_heads(spec);
-  const auto expresses = [&](const Pair& pair) {
-    return can_express(*pair.architecture, spec) ||
-           (tiled && can_express(*pair.architecture, *tiled));
-  };
-  for (const Pair& pair : kPairs)
-    if (pair.family == family && expresses(pair)) return *pair.architecture;
-  for (const Pair& pair : kPairs)
-    if (expresses(pair)) return *pair.architecture;
-  if (labels)
-    fail(ErrorKind::Unsupported,
-         "model: no supported GGUF architecture can express this classifier; expected one like "
-         "those of bert, roberta, modernbert or qwen3");
-  fail(ErrorKind::Unsupported,
-       "model: no supported GGUF architecture can express its Spec; expected a "
-       "model like those of {}",
-       all_names());
-}
-
-namespace {
-
 const GgufBlock& block_named(std::string_view name) {
   for (uint32_t number = 0; number < 64; ++number)
     if (const auto* block = find_gguf_block(number); block != nullptr && block->name == name)
@@ -330,12 +174,14 @@ void check_range(const std::string& name, const Tensor& values, const char* bloc
   }
 }
 
-// Vectors, tables of positions and types, routers and heads for labels are small, and llama.cpp
-// computes with them in F32.
+// Vectors, also in rows, tables of positions and types, routers, convolutions and heads for labels
+// are small, and llama.cpp computes with them in F32.
 bool stays_exact(const std::string& name, const Shape& shape) {
   return shape.size() == 1 || name == "position_embd.weight" || name == "token_types.weight" ||
          name.starts_with("cls.") || name.ends_with("ffn_gate_inp.weight") ||
-         name.ends_with("ssm_conv1d.weight") || name.ends_with("attn_rel_b.weight");
+         name.ends_with("ssm_conv1d.weight") || name.ends_with("ssm_a") ||
+         name.ends_with("ssm_d") || name.ends_with("ssm_norm.weight") ||
+         name.ends_with("attn_rel_b.weight");
 }
 
 // Returns the tensors of a file, and zeros for the biases of the sums of experts.
@@ -355,7 +201,7 @@ std::shared_ptr<const TensorSource> tensors_of(const std::shared_ptr<const Gguf>
 
 Spec read_gguf_spec(const std::string& path) {
   const Gguf file(path);
-  const Family& architecture = *pair_of(file).architecture;
+  const Family& architecture = *gguf_pair_of(file).architecture;
   const nlohmann::json config = config_of(file, architecture.model_type);
   Spec spec;
   Config reader(config, path);
@@ -365,7 +211,7 @@ Spec read_gguf_spec(const std::string& path) {
 
 ModelFiles open_gguf_files(const std::string& path, const Loading& loading) {
   const auto file = std::make_shared<const Gguf>(path);
-  const auto& [architecture, family] = pair_of(*file);
+  const auto& [architecture, family] = gguf_pair_of(*file);
   ModelFiles files = load_model(*architecture, config_of(*file, architecture->model_type), path,
                                 tensors_of(file, *architecture), loading, path);
   Spec& spec = files.model.spec;
@@ -410,7 +256,7 @@ GgufValues values_of(Transformer& model, WeightsInFile* file) {
 }
 
 GgufModel::GgufModel(Transformer& model, const Family* family, FileDType dtype, bool importance) {
-  Spec spec = as_in_gguf(model.spec);
+  Spec spec = gguf_spec(model.spec);
   const Family& architecture = gguf_architecture_for(spec, family);
   architecture_ = architecture.model_type;
   if (!can_express(architecture, spec)) {

@@ -17,49 +17,6 @@
 
 namespace fovea::model {
 
-extern const Family gguf_llama;
-extern const Family gguf_qwen2;
-extern const Family gguf_qwen3;
-extern const Family gguf_qwen3_moe;
-extern const Family gguf_qwen3_next;
-extern const Family gguf_gpt_oss;
-extern const Family gguf_deepseek2;
-extern const Family gguf_glm4_moe;
-extern const Family gguf_dots1;
-extern const Family gguf_lfm2;
-extern const Family gguf_lfm2_moe;
-extern const Family gguf_qwen3_5;
-extern const Family gguf_qwen3_5_moe;
-extern const Family gguf_phi3;
-extern const Family gguf_olmo2;
-extern const Family gguf_gemma;
-extern const Family gguf_gemma2;
-extern const Family gguf_gemma3;
-extern const Family gguf_granite;
-extern const Family gguf_arcee;
-extern const Family gguf_smollm3;
-extern const Family gguf_ernie4_5;
-extern const Family gguf_glm4;
-extern const Family gguf_exaone4;
-extern const Family gguf_olmoe;
-extern const Family gguf_seed_oss;
-extern const Family gguf_starcoder2;
-extern const Family gguf_stablelm;
-extern const Family gguf_phi2;
-extern const Family gguf_nemotron;
-extern const Family gguf_command_r;
-extern const Family gguf_cohere2;
-extern const Family gguf_gpt2;
-extern const Family gguf_bloom;
-extern const Family gguf_gpt_neox;
-extern const Family gguf_bert;
-extern const Family gguf_modern_bert;
-extern const Family gguf_nomic_bert;
-extern const Family gguf_nomic_bert_moe;
-extern const Family gguf_jina_bert_v3;
-extern const Family gguf_gemma_embedding;
-extern const Family gguf_t5_encoder;
-
 // Like open_model_files() for a folder. The origin's family is the corresponding family of Hugging
 // Face files.
 ModelFiles open_gguf_files(const std::string& path, const Loading& loading);
@@ -67,10 +24,6 @@ ModelFiles open_gguf_files(const std::string& path, const Loading& loading);
 Spec read_gguf_spec(const std::string& path);
 // The key of a file's kind, and its value in adapters.
 constexpr const char *kGgufType = "general.type", *kGgufAdapter = "adapter";
-
-// Returns the architecture in which a model of this Spec is written: that of `family`, the family
-// that the model was read from, if it can express the Spec. Throws Unsupported if none can.
-const Family& gguf_architecture_for(const Spec& spec, const Family* family);
 
 // Returns a tensor without data, in the block type `wanted` or in its fallback_block().
 GgufTensor gguf_tensor(const std::string& name, const Shape& shape, const std::string& wanted);

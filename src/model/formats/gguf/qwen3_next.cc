@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "families/shared.h"
-#include "formats/gguf/model.h"
+#include "formats/gguf/architectures.h"
 #include "formats/gguf/shared.h"
 #include "spec/mixers.h"
 

@@ -32,19 +32,20 @@ Names common_names() {
 
 constexpr const char* kKeyValueHeads = "attention.head_count_kv";
 
-// By layer; 0 = the layer has a convolution instead of attention.
-void key_value_heads_by_layer(Config& io, StackSpec& stack) {
+// By layer; 0 = the layer has the mixer `other` instead of attention.
+void key_value_heads_by_layer(Config& io, StackSpec& stack, MixerKind other) {
   if (!io.reading()) {
     nlohmann::ordered_json heads = nlohmann::ordered_json::array();
     for (int64_t i = 0; i < stack.layers; ++i)
       heads.push_back(is_recurrent(stack, i) ? 0 : stack.attention.kv_heads);
     return io.write(kKeyValueHeads, heads);
   }
-  const nlohmann::json heads = io.value(kKeyValueHeads);
+  nlohmann::json heads = io.value(kKeyValueHeads);
+  if (heads == 0) heads = std::vector<int64_t>(static_cast<size_t>(stack.layers), 0);
   if (!heads.is_array()) return io(kKeyValueHeads, stack.attention.kv_heads, 0);
   for (const nlohmann::json& each : heads) {
     const int64_t count = each.is_number_integer() ? each.get<int64_t>() : -1;
-    stack.mixers.push_back(count == 0 ? MixerKind::convolution : MixerKind::attention);
+    stack.mixers.push_back(count == 0 ? other : MixerKind::attention);
     if (count == 0) continue;
     if (stack.attention.kv_heads == 0) stack.attention.kv_heads = count;
     if (count < 1 || count != stack.attention.kv_heads)
@@ -77,6 +78,11 @@ Names gguf_fused_attention() {
       {"blk.{i}.attn_qkv.{weight,bias}", "decoder.{i}.attention.{query+key+value}.{weight,bias}"}};
 }
 
+Names gguf_rotary_pairs() {
+  return {{"blk.{i}.attn_{q,k}.{weight,bias}", "decoder.{i}.attention.{query,key}.{weight,bias}",
+           Stored::rotary_pairs}};
+}
+
 void gguf_stack_sizes(Config& io, Spec& s, StackSpec& stack) {
   io("vocab_size", s.vocabulary);
   io("context_length", s.context);
@@ -92,11 +98,11 @@ void gguf_tied(Config& io, Spec& s) {
   s.head.tied = !own_output;
 }
 
-void gguf_sizes(Config& io, Spec& s, bool heads_by_layer) {
+void gguf_sizes(Config& io, Spec& s, std::optional<MixerKind> other) {
   StackSpec& d = *s.decoder;
   gguf_stack_sizes(io, s, d);
-  if (heads_by_layer)
-    key_value_heads_by_layer(io, d);
+  if (other)
+    key_value_heads_by_layer(io, d, *other);
   else
     io(kKeyValueHeads, d.attention.kv_heads, 0);
   io("attention.key_length", d.attention.head_width, 0);
@@ -125,12 +131,12 @@ int64_t gguf_head_width(const Spec& s) {
   return a.head_width > 0 ? a.head_width : s.width / a.heads;
 }
 
-void gguf_llama_shape(Config& io, Spec& s, bool heads_by_layer) {
+void gguf_llama_shape(Config& io, Spec& s, std::optional<MixerKind> other) {
   StackSpec& d = *s.decoder;
   d.norm.kind = NormKind::rms;
   d.ffn.activation = Activation::silu;
   d.ffn.gated = true;
-  gguf_sizes(io, s, heads_by_layer);
+  gguf_sizes(io, s, other);
   io("attention.layer_norm_rms_epsilon", d.norm.epsilon, 1e-6f);
   io("blk.0.attn_q.bias", d.attention.bias, false);
   io("blk.0.attn_output.bias", d.attention.output_bias, false);

@@ -5,6 +5,8 @@
 // expresses by the presence or contents of a tensor appear in the config under the tensor's name:
 // true, or a list of its elements.
 
+#include <optional>
+
 #include "checkpoint/family.h"
 
 namespace fovea::model {
@@ -29,19 +31,23 @@ Family gguf_architecture(const char* name, void (*config)(Config& io, Spec& spec
 Family gguf_with_classifier(Family architecture);
 // The names for query, key and value in one tensor.
 Names gguf_fused_attention();
+// The names for queries and keys whose rotated rows are neighbours.
+Names gguf_rotary_pairs();
 
 // Reads or writes the sizes that decoders and encoders have under the same keys.
 void gguf_stack_sizes(Config& io, Spec& s, StackSpec& stack);
 // Reads or writes whether the head shares its matrix with the embedding.
 void gguf_tied(Config& io, Spec& s);
-// Reads or writes the sizes and the head, for every architecture. With `heads_by_layer`, the file
-// has the number of key-value heads of each layer; 0 = the layer has a convolution.
-void gguf_sizes(Config& io, Spec& s, bool heads_by_layer = false);
+// Reads or writes the sizes and the head, for every architecture. With `other`, the file has the
+// number of key-value heads of each layer; 0 = the layer has this mixer instead of attention.
+void gguf_sizes(Config& io, Spec& s, std::optional<MixerKind> other = {});
 // The same for an encoder, which has no head but that of labels.
 void gguf_encoder_sizes(Config& io, Spec& s);
 // Reads or writes the shape of LLaMA: RMSNorm, gated SiLU, rotary positions; biases only if the
 // file has them.
-void gguf_llama_shape(Config& io, Spec& s, bool heads_by_layer = false);
+void gguf_llama_shape(Config& io, Spec& s, std::optional<MixerKind> other = {});
+// The factors of the Granite models.
+void gguf_granite_factors(Config& io, Spec& s);
 // Reads or writes the shape of GPT: LayerNorm, one setting of biases for all layers.
 void gguf_gpt_shape(Config& io, Spec& s);
 void gguf_rope(Config& io, Spec& s);
