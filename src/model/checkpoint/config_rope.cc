@@ -189,7 +189,9 @@ RotarySpec Config::rope_from(const nlohmann::json& parameters, const std::string
   }
   for (const auto& [other, value] : parameters.items()) {
     const bool truncates = s.scaling == RotaryScaling::yarn && other == "truncate";
-    const bool harmless = (truncates && value.is_boolean()) ||
+    // Images have three positions, each for some of the pairs; in texts, the three are equal.
+    const bool of_images = other == "mrope_section" || other == "mrope_interleaved";
+    const bool harmless = (truncates && value.is_boolean()) || of_images ||
                           (s.scaling == RotaryScaling::none && other == "factor");
     if (numbers.known.contains(other) || harmless || value.is_null()) continue;
     fail(ErrorKind::Unsupported, "{}: {}.{} is not known for rope_type {}; expected no such key",

@@ -34,7 +34,8 @@ struct Family {
   // True if a pass with labels lets the decoder read the last label first, which is the language of
   // the text, instead of one start token.
   bool starts_with_last_label = false;
-  // True if files may have layers after the last one, which predict further tokens and are ignored.
+  // True if files may have tensors that predict further tokens, which are ignored: those of layers
+  // after the last one, and those whose names begin with "mtp.".
   bool predicts_further = false;
 };
 

@@ -51,11 +51,16 @@ void qwen3_next_config(Config& io, Spec& s) {
 }
 
 // Qwen 3.5 (2026), without its encoder of images.
+void refuse_unknown_of_3_5(Config& io) {
+  io.only("attn_output_gate", true);
+  io.refuse_unknown({"mamba_ssm_dtype", "mtp_num_hidden_layers", "mtp_use_dedicated_embeddings"});
+}
+
 void qwen3_5_config(Config& io, Spec& s) {
   LlamaDefaults defaults = kSizes;
   defaults.kv_heads = 4;
   common(io, s, defaults);
-  if (io.reading()) io.refuse_unknown({});
+  if (io.reading()) refuse_unknown_of_3_5(io);
 }
 
 void qwen3_5_moe_config(Config& io, Spec& s) {
@@ -63,7 +68,7 @@ void qwen3_5_moe_config(Config& io, Spec& s) {
   defaults.ffn_width = 512;  // no layer has this width
   common(io, s, defaults);
   experts(io, s, 256, 8);
-  if (io.reading()) io.refuse_unknown({});
+  if (io.reading()) refuse_unknown_of_3_5(io);
 }
 
 const Names delta_names = {
@@ -96,26 +101,33 @@ const Names shared_expert_names = {
      "decoder.{i}.ffn.shared.{gate,up,down}.weight"},
     {"model.layers.{i}.mlp.shared_expert_gate.weight", "decoder.{i}.ffn.shared_gate.weight"}};
 
+// Its files have layers that predict further tokens.
+Family predicting_further(Family family) {
+  family.predicts_further = true;
+  return family;
+}
+
 }  // namespace
 
-const Family qwen3_next = {"qwen3_next",
-                           decoder_architectures("Qwen3Next", "Qwen3NextForCausalLM"),
-                           qwen3_next_config,
-                           with_own_prefix_of_answers(gated_names + delta_names + next_inputs +
-                                                      expert_names() + shared_expert_names),
-                           "model.",
-                           {},
-                           expert_names_in_memory()};
-const Family qwen3_5_text = {
-    "qwen3_5_text", decoder_architectures("Qwen3_5", "Qwen3_5ForCausalLM"), qwen3_5_config,
-    with_own_prefix_of_answers(gated_names + delta_names + inputs), "model."};
-const Family qwen3_5_moe_text = {
-    "qwen3_5_moe_text",
-    language_models("Qwen3_5Moe"),
-    qwen3_5_moe_config,
-    gated_names + delta_names + inputs + expert_names() + shared_expert_names,
-    "model.",
-    {},
-    expert_names_in_memory()};
+const Family qwen3_next =
+    predicting_further({"qwen3_next",
+                        decoder_architectures("Qwen3Next", "Qwen3NextForCausalLM"),
+                        qwen3_next_config,
+                        with_own_prefix_of_answers(gated_names + delta_names + next_inputs +
+                                                   expert_names() + shared_expert_names),
+                        "model.",
+                        {},
+                        expert_names_in_memory()});
+const Family qwen3_5_text = predicting_further(
+    {"qwen3_5_text", decoder_architectures("Qwen3_5", "Qwen3_5ForCausalLM"), qwen3_5_config,
+     with_own_prefix_of_answers(gated_names + delta_names + inputs), "model."});
+const Family qwen3_5_moe_text =
+    predicting_further({"qwen3_5_moe_text",
+                        language_models("Qwen3_5Moe"),
+                        qwen3_5_moe_config,
+                        gated_names + delta_names + inputs + expert_names() + shared_expert_names,
+                        "model.",
+                        {},
+                        expert_names_in_memory()});
 
 }  // namespace fovea::model

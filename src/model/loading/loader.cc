@@ -204,8 +204,9 @@ bool Loader::compute_sinusoids(const Spec& spec, const Item& item) const {
   return true;
 }
 
-// Returns whether the tensor is of a layer after the last one, in a family that has such.
-bool Loader::is_of_further_layer(const std::string& name) const {
+// Returns whether the tensor predicts further tokens, in a family that has such.
+bool Loader::predicts_further(const std::string& name) const {
+  if (family_.predicts_further && name.starts_with("mtp.")) return true;
   const std::string layers =
       name.starts_with("blk.") ? "blk." : std::string(family_.prefix) + "layers.";  // of GGUF
   if (!family_.predicts_further || !name.starts_with(layers)) return false;
@@ -221,7 +222,7 @@ void Loader::report(std::vector<std::string>& warnings) const {
   for (const StoredTensor& stored : file_.stored()) {
     if (used_.contains(stored.name) || is_buffer(family_, stored.name)) continue;
     if (loading_.new_head != nullptr || stored.name == passed_over_) continue;
-    if (used_.contains(decoder_bias_of(stored.name)) || is_of_further_layer(stored.name)) continue;
+    if (used_.contains(decoder_bias_of(stored.name)) || predicts_further(stored.name)) continue;
     unknown.push_back(stored.name);
   }
   std::vector<std::string> wrong;

@@ -74,7 +74,7 @@ class Loader {
   PackedWeight packed_later(const Item& item, const Tensor& value, WeightFormat format);
   void queue(const Item& item, std::vector<PackedWeight> weights, bool mapped, bool counted);
   void run_queue();
-  bool is_of_further_layer(const std::string& name) const;
+  bool predicts_further(const std::string& name) const;
   Tensor checked(const StoredTensor& stored);
   void warn_of_nonfinite(const StoredTensor& stored, int64_t bad, int64_t size);
 

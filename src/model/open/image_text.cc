@@ -52,7 +52,12 @@ ImageTextKind idefics3(const char* name) {
 const ImageTextKind kImageTextKinds[] = {kLlava, idefics3("idefics3"), idefics3("smolvlm")};
 
 // Kinds whose encoder of images fovea does not have; their decoder is opened alone.
-const ImageTextKind kTextParts[] = {{"mistral3", false, kLlava.text, {}, {}, "mistral", true}};
+const std::vector<Renaming> kLanguageModel = {{"model.language_model.", "model."},
+                                              {"lm_head.", "lm_head."}};
+const ImageTextKind kTextParts[] = {
+    {"mistral3", false, kLlava.text, {}, {}, "mistral", true},
+    {"qwen3_5", false, kLanguageModel, {}, {}, "qwen3_5_text"},
+    {"qwen3_5_moe", false, kLanguageModel, {}, {}, "qwen3_5_moe_text"}};
 
 const ImageTextKind* kind_among(std::span<const ImageTextKind> kinds, const Json& config) {
   if (!config.is_object() || !config.contains("vision_config")) return nullptr;

@@ -347,19 +347,20 @@ TEST(GgufLatentAttention, IsRefusedWhereLlamaCppComputesSomethingElse) {
 }
 
 // Files may have layers that predict further tokens.
-TEST(GgufLatentAttention, IsReadWithoutFurtherLayers) {
-  Transformer model = made(latent_spec(false));
+TEST(GgufMixers, AreReadWithoutFurtherLayers) {
+  Transformer latent = made(latent_spec(false)), delta = delta_model(4, 4, false);
   const TemporaryFolder folder;
-  const auto layers_read = [&](uint32_t further) {
+  const auto layers_read = [&](Transformer& model, const char* architecture, uint32_t further) {
     const std::string path = folder / "model.gguf";
     GgufModel file(model, nullptr, FileDType::fp32);
-    file.metadata.integer("deepseek2.nextn_predict_layers", further);
+    file.metadata.integer(std::string(architecture) + ".nextn_predict_layers", further);
     write_gguf_file(path, file, std::nullopt, 23, values_of(model));
     return open_gguf_files(path, {.weights = Weights::owned}).model.spec.decoder->layers;
   };
-  EXPECT_EQ(layers_read(1), 3);
+  EXPECT_EQ(layers_read(latent, "deepseek2", 1), 3);
+  EXPECT_EQ(layers_read(delta, "qwen35", 2), 2);
   expect_error(ErrorKind::BadFile, {"nextn_predict_layers is 4", "less than block_count, 4"},
-               [&] { layers_read(4); });
+               [&] { layers_read(latent, "deepseek2", 4); });
 }
 
 }  // namespace

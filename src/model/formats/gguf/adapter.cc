@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "checkpoint/gguf_tensors.h"
+#include "formats/gguf/architectures.h"
 #include "formats/gguf/model.h"
 #include "formats/peft/save.h"
 #include "fovea/core/excerpt.h"

@@ -110,17 +110,6 @@ void experts(Config& io, Spec& s, const char* architecture) {
   e.score = score == kSigmoid ? ExpertScore::sigmoid : ExpertScore::softmax;
 }
 
-// The last layers may predict further tokens.
-void leave_further_layers(Config& io, StackSpec& d) {
-  if (!io.reading()) return;
-  int64_t further = 0;
-  io("nextn_predict_layers", further, 0);
-  if (further >= d.layers)
-    fail(ErrorKind::BadFile, "{}: nextn_predict_layers is {}; expected less than block_count, {}",
-         io.name(), further, d.layers);
-  d.layers -= further;
-}
-
 void gguf_deepseek2_config(Config& io, Spec& s) {
   StackSpec& d = *s.decoder;
   if (!io.reading()) check_latent(s);
@@ -129,7 +118,7 @@ void gguf_deepseek2_config(Config& io, Spec& s) {
   d.ffn.gated = true;
   latent_shape(io, s);
   experts(io, s, "deepseek2");
-  leave_further_layers(io, d);
+  gguf_leave_further_layers(io, d);
   if (!io.reading()) return;
   d.mixers = {MixerKind::latent};
   d.latent.epsilon = 1e-6f;  // of all models of this kind; llama.cpp uses that of the other norms
@@ -147,7 +136,7 @@ void gguf_glm4_moe_config(Config& io, Spec& s) {
   if (!io.reading()) need(!d.attention.output_bias, kName, "no bias of attention's output");
   gguf_llama_shape(io, s);
   experts(io, s, kName);
-  leave_further_layers(io, d);
+  gguf_leave_further_layers(io, d);
   gguf_refuse_unknown(io);
 }
 

@@ -11,8 +11,8 @@
 namespace fovea::model {
 namespace {
 
-// Which layers have full attention: a list, or else every n-th layer.
-void mixers(Config& io, StackSpec& d) {
+// Which of `all` layers of the file have full attention: a list, or else every n-th layer.
+void mixers(Config& io, StackSpec& d, int64_t all) {
   constexpr const char *kList = "attention.recurrent_layers", *kEvery = "full_attention_interval";
   int64_t every = 4;
   if (!io.reading()) {
@@ -23,9 +23,9 @@ void mixers(Config& io, StackSpec& d) {
   }
   io(kEvery, every, 4);
   const nlohmann::json listed = io.value(kList);
-  if (!listed.is_null() && (!listed.is_array() || std::ssize(listed) != d.layers))
+  if (!listed.is_null() && (!listed.is_array() || std::ssize(listed) != all))
     fail(ErrorKind::BadFile, "{}: {} has {} values; expected {}, one per layer", io.name(), kList,
-         listed.is_array() ? listed.size() : 1, d.layers);
+         listed.is_array() ? listed.size() : 1, all);
   for (int64_t i = 0; i < d.layers; ++i) {
     const bool full =
         listed.is_null() ? (i + 1) % every == 0 : listed[i] == false || listed[i] == 0;
@@ -39,7 +39,9 @@ void delta_shape(Config& io, Spec& s) {
   d.attention.gated = true;
   d.norm.unit_offset = true;
   gguf_llama_shape(io, s);
-  mixers(io, d);
+  const int64_t all = d.layers;
+  gguf_leave_further_layers(io, d);
+  mixers(io, d, all);
   io("ssm.conv_kernel", d.delta.convolution, 4);
   io("ssm.time_step_rank", d.delta.heads);
   io("ssm.group_count", d.delta.key_heads);
@@ -115,12 +117,16 @@ const Names gates = {{"blk.{i}.ssm_{beta,alpha}.weight", "decoder.{i}.delta.{bet
 const Names joint_gates = {
     {"blk.{i}.ssm_ba.weight", "decoder.{i}.delta.{beta+decay}.weight", Stored::by_delta_head}};
 
+Family architecture(const char* name, void (*config)(Config& io, Spec& spec), const Names& names) {
+  Family family = gguf_architecture(name, config, names + delta_names);
+  family.predicts_further = true;
+  return family;
+}
+
 }  // namespace
 
-const Family gguf_qwen3_next =
-    gguf_architecture("qwen3next", gguf_qwen3_next_config, joint_gates + delta_names);
-const Family gguf_qwen3_5 = gguf_architecture("qwen35", gguf_qwen3_5_config, gates + delta_names);
-const Family gguf_qwen3_5_moe =
-    gguf_architecture("qwen35moe", gguf_qwen3_5_moe_config, gates + delta_names);
+const Family gguf_qwen3_next = architecture("qwen3next", gguf_qwen3_next_config, joint_gates);
+const Family gguf_qwen3_5 = architecture("qwen35", gguf_qwen3_5_config, gates);
+const Family gguf_qwen3_5_moe = architecture("qwen35moe", gguf_qwen3_5_moe_config, gates);
 
 }  // namespace fovea::model

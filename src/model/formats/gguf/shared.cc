@@ -198,6 +198,16 @@ void gguf_leading_dense_layers(Config& io, Spec& s) {
   for (int64_t i = 0; i < std::min(dense, s.decoder->layers); ++i) layers.push_back(i);
 }
 
+void gguf_leave_further_layers(Config& io, StackSpec& stack) {
+  if (!io.reading()) return;
+  int64_t further = 0;
+  io("nextn_predict_layers", further, 0);
+  if (further >= stack.layers)
+    fail(ErrorKind::BadFile, "{}: nextn_predict_layers is {}; expected less than block_count, {}",
+         io.name(), further, stack.layers);
+  stack.layers -= further;
+}
+
 void gguf_refuse_unknown(Config& io) {
   if (!io.reading()) return;
   for (const char* key : {"pooling_type", kGgufSelectionBias, kGgufQueryNorm}) io.value(key);

@@ -57,6 +57,9 @@ void gguf_latent_rope(Config& io, Spec& s);
 int64_t gguf_head_width(const Spec& s);
 void gguf_experts(Config& io, Spec& s);
 void gguf_leading_dense_layers(Config& io, Spec& s);
+// Leaves out the last layers of a file if they predict further tokens. The family sets
+// predicts_further.
+void gguf_leave_further_layers(Config& io, StackSpec& stack);
 // Reads or writes the windows, of which the key counts the keys of both directions together. Every
 // `period`-th layer is global, unless the file has a pattern.
 void gguf_windows(Config& io, Spec& s, int64_t period);
