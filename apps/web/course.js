@@ -11,7 +11,8 @@ import { wordOf } from "./suggestions.js";
 export const CHAPTERS = [
   ["01-recurrence", "Why not recurrence"], ["02-tokens", "Tokens and vectors"], ["03-attention", "Attention by hand"], ["04-roles", "Query, key, value"],
   ["05-heads", "Heads"], ["06-positions", "Positions"], ["07-masks", "Masks"], ["08-sublayers", "Residual, norm, feed-forward"],
-  ["09-stack", "The whole model"], ["10-training", "Training"], ["11-writing", "Writing"], ["12-cost", "What it costs"], ["13-aligned", "How it is aligned"], ["reading", "Reading and questions"],
+  ["09-stack", "The whole model"], ["10-training", "Training"], ["11-writing", "Writing"], ["12-cost", "What it costs"], ["13-aligned", "How it is aligned"], ["14-states", "States instead of keys"],
+  ["reading", "Reading and questions"],
 ];
 /** @type {[string, string, string][]} the tour: name, address, what to see there */
 const TOUR = [
