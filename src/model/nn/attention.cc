@@ -71,9 +71,9 @@ double Attention::kept_bytes(const StackSpec& stack, int64_t, double element) {
 }
 
 // One product with the key, and one with the value.
-double Attention::pair_flops(const StackSpec& stack) {
+double Attention::flops(const StackSpec& stack, double, double pairs) {
   const AttentionSpec& a = stack.attention;
-  return 2 * static_cast<double>(a.heads * (a.head_width + a.value_width));
+  return pairs * 2 * static_cast<double>(a.heads * (a.head_width + a.value_width));
 }
 
 // projected [B, T, heads D] -> [B, T, heads, D], with queries and keys normalised and rotated

@@ -20,6 +20,14 @@ Tensor convolved(const Tensor& x, const Tensor& weight, const Tensor& bias, cons
   return causal_conv(x, weight, bias, before.texts);
 }
 
+double linear_attention_flops(const LinearAttention& shape) {
+  const auto keys = static_cast<double>(shape.width),
+             values = static_cast<double>(shape.value_width);
+  constexpr double kSeen = (kChunkTokens + 1) / 2.0;  // tokens of the chunk
+  const double read = keys * values + kSeen * (keys + values), added = keys * values;
+  return 2 * static_cast<double>(shape.heads) * (added + (shape.delta ? 2 : 1) * read);
+}
+
 GatedConvolution::GatedConvolution(const StackSpec& stack, int64_t width, int64_t layer_,
                                    const Dropout&)
     : spec(stack.convolution), layer(layer_) {
@@ -36,6 +44,11 @@ PagePool::Layer GatedConvolution::cached(const StackSpec& stack, int64_t, DType)
   layer.inputs = stack.convolution.width;
   layer.reach = {.window = std::max(stack.convolution.tokens, int64_t{2})};
   return layer;
+}
+
+double GatedConvolution::flops(const StackSpec& stack, double tokens, double) {
+  const ConvolutionSpec& c = stack.convolution;
+  return tokens * 2 * static_cast<double>(c.width * c.tokens);
 }
 
 // The three products, the input and output of the convolution, and the gated output.

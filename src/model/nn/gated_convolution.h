@@ -15,6 +15,11 @@ std::vector<Interval> tokens_of(const Pass& pass);
 Tensor convolved(const Tensor& x, const Tensor& weight, const Tensor& bias, const Pass& pass,
                  int64_t layer, int64_t column);
 
+// Returns the operations of linear attention for a token, on average: it reads the state, and the
+// tokens of its chunk up to itself, and is added to the state. With the delta rule, it does so with
+// its key too.
+double linear_attention_flops(const LinearAttention& shape);
+
 // A gated convolution over the last tokens; see ConvolutionSpec.
 struct GatedConvolution {
   static constexpr const char* kName = "convolution";
@@ -29,7 +34,7 @@ struct GatedConvolution {
   // See MixerFacts.
   static PagePool::Layer cached(const StackSpec& stack, int64_t layer, DType dtype);
   static double kept_bytes(const StackSpec& stack, int64_t layer, double element);
-  static double pair_flops(const StackSpec&) { return 0; }
+  static double flops(const StackSpec& stack, double tokens, double pairs);
 
   // x [B, T, C] -> [B, T, C]; plus the residual, if there is one.
   Tensor operator()(const Tensor& x, const Pass& pass, const Tensor& residual = {}) const;

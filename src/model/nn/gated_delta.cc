@@ -65,6 +65,12 @@ double GatedDelta::kept_bytes(const StackSpec& stack, int64_t, double element) {
          4 * (keys + values + state + 8 * static_cast<double>(d.heads));
 }
 
+double GatedDelta::flops(const StackSpec& stack, double tokens, double) {
+  const PagePool::Layer layer = cached(stack, 0, DType::f32);
+  return tokens * (linear_attention_flops(layer.chunk) +
+                   2 * static_cast<double>(layer.inputs * stack.delta.convolution));
+}
+
 GatedDelta::Mixed GatedDelta::convolved(const Mixed& x, const Pass& pass) const {
   const auto part = [&](const Tensor& y, const Parameter& weight, int64_t column) {
     return activation(model::convolved(y, weight.value, {}, pass, layer, column), Activation::silu);

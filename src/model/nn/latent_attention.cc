@@ -53,9 +53,10 @@ double LatentAttention::kept_bytes(const StackSpec& stack, int64_t, double eleme
          4 * static_cast<double>(a.heads);
 }
 
-double LatentAttention::pair_flops(const StackSpec& stack) {
+double LatentAttention::flops(const StackSpec& stack, double, double pairs) {
   const AttentionSpec& a = stack.attention;
-  return 2 * static_cast<double>(a.heads * (a.head_width + stack.latent.rotary + a.value_width));
+  return pairs * 2 *
+         static_cast<double>(a.heads * (a.head_width + stack.latent.rotary + a.value_width));
 }
 
 float LatentAttention::score_scale() const {

@@ -41,7 +41,7 @@ struct LatentAttention {
   // See MixerFacts.
   static PagePool::Layer cached(const StackSpec& stack, int64_t layer, DType dtype);
   static double kept_bytes(const StackSpec& stack, int64_t layer, double element);
-  static double pair_flops(const StackSpec& stack);
+  static double flops(const StackSpec& stack, double tokens, double pairs);
 
   // x [B, T, C] -> [B, T, C]; plus the residual, if there is one.
   Tensor operator()(const Tensor& x, const LayerPass& pass, const Tensor& residual = {}) const;

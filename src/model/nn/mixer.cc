@@ -13,7 +13,7 @@ constexpr MixerFacts facts_of() {
              const Dropout& weights) -> Mixer { return M(stack, width, layer, weights); },
           M::cached,
           M::kept_bytes,
-          M::pair_flops};
+          M::flops};
 }
 
 constexpr MixerFacts kMixers[] = {

@@ -20,7 +20,7 @@ namespace fovea::model {
 //   bool reads_bf16()                      whether x may be bf16, see Linear
 //   each(visitor, name)                    its parameters
 //   Dropout weight_dropout                 optional: of its attention weights
-//   kName, kAttends, cached(), kept_bytes(), pair_flops(): see MixerFacts
+//   kName, kAttends, cached(), kept_bytes(), flops(): see MixerFacts
 //
 // A new mixer is a file with its type, and a row of the table in mixer.cc.
 using Mixer =
@@ -36,8 +36,9 @@ struct MixerFacts {
   // Bytes that training keeps of each token for the backward pass; `element`: size of the dtype of
   // matrix products.
   double (*kept_bytes)(const StackSpec& stack, int64_t layer, double element);
-  // Operations of one token for each token that it sees.
-  double (*pair_flops)(const StackSpec& stack);
+  // Operations of a layer, besides the products with its matrices, of `tokens` tokens that see
+  // `pairs` tokens in all.
+  double (*flops)(const StackSpec& stack, double tokens, double pairs);
 };
 const MixerFacts& mixer_facts(MixerKind kind);
 std::span<const MixerFacts> all_mixers();  // by MixerKind

@@ -23,7 +23,7 @@ struct Recurrence {
   // See MixerFacts.
   static PagePool::Layer cached(const StackSpec& stack, int64_t layer, DType dtype);
   static double kept_bytes(const StackSpec& stack, int64_t layer, double element);
-  static double pair_flops(const StackSpec&) { return 0; }
+  static double flops(const StackSpec&, double, double) { return 0; }
 
   // x [B, T, C] -> [B, T, C]; plus the residual, if there is one.
   Tensor operator()(const Tensor& x, const Pass& pass, const Tensor& residual = {}) const;

@@ -44,8 +44,11 @@ StateSpace::StateSpace(const StackSpec& stack, int64_t width, int64_t layer_, co
 PagePool::Layer StateSpace::cached(const StackSpec& stack, int64_t, DType) {
   const StateSpaceSpec& s = stack.state_space;
   PagePool::Layer layer;
-  layer.chunk = {
-      .heads = s.heads, .key_heads = s.groups, .width = s.state_width, .value_width = s.head_width};
+  layer.chunk = {.heads = s.heads,
+                 .key_heads = s.groups,
+                 .width = s.state_width,
+                 .value_width = s.head_width,
+                 .delta = false};
   layer.inputs = s.heads * s.head_width + 2 * s.groups * s.state_width;
   // A token reads the inputs of the convolution, and the chunk of the token before it.
   layer.reach = {.window = std::max(s.convolution, int64_t{2})};
@@ -61,6 +64,12 @@ double StateSpace::kept_bytes(const StackSpec& stack, int64_t, double element) {
   const double state = values * static_cast<double>(s.state_width) / kChunkTokens;
   return element * (3 * (2 * keys + values) + 5 * values) +
          4 * (keys + values + state + 8 * static_cast<double>(s.heads));
+}
+
+double StateSpace::flops(const StackSpec& stack, double tokens, double) {
+  const PagePool::Layer layer = cached(stack, 0, DType::f32);
+  return tokens * (linear_attention_flops(layer.chunk) +
+                   2 * static_cast<double>(layer.inputs * stack.state_space.convolution));
 }
 
 Tensor StateSpace::attended(const Tensor& v, const Tensor& k, const Tensor& q, const Tensor& steps,

@@ -143,22 +143,25 @@ double cached_per_token(const model::Spec& s) {
   return elements;
 }
 
-double cached(const model::Spec& s, const Lengths& lengths, int64_t batch) {
-  if (!s.decoder) return 0;
+Cached cached(const model::Spec& s, const Lengths& lengths, int64_t batch) {
+  if (!s.decoder) return {};
   const model::StackSpec& d = *s.decoder;
   const model::PagePool::Layout layout = model::page_layout(d, DType::f32);
   const model::PagePool::Size size{batch * model::pages_for(lengths.target), batch};
-  double elements = 0;
-  for (const auto& layer : layout.layers) {
+  Cached sum;
+  for (int64_t i = 0; i < d.layers; ++i) {
+    const model::PagePool::Layer& layer = layout.layer(i);
     const int64_t pages = model::PagePool::pages_of(layer.reach, size);
     const int64_t tokens = std::min(pages * kPageTokens, batch * lengths.target);
-    elements +=
-        cached_in(layer) * static_cast<double>(tokens) +
-        static_cast<double>(layer.state_size * model::kStateSlots) * static_cast<double>(pages);
+    sum.elements += cached_in(layer) * static_cast<double>(tokens);
+    sum.states +=
+        static_cast<double>(model::kStateSlots * layout.state_bytes(i) + layout.chunk_bytes(i)) *
+        static_cast<double>(pages);
   }
   const Widths w = widths_of(s, d);  // for cross-attention
-  return elements + (w.keys + w.values) * static_cast<double>(batch) *
-                        static_cast<double>(d.layers * lengths.source);
+  sum.elements += (w.keys + w.values) * static_cast<double>(batch) *
+                  static_cast<double>(d.layers * lengths.source);
+  return sum;
 }
 
 double step_bytes(const model::Spec& s, const Lengths& lengths, int64_t batch,

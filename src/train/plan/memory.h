@@ -13,9 +13,13 @@ double activation_bytes(const model::Spec& validated, const Lengths& lengths, in
 // Returns how many elements of keys and values generation caches per additional token, in a text
 // that is shorter than the windows.
 double cached_per_token(const model::Spec& validated);
-// Returns how many elements of keys, values and recurrent states generation caches, in the pages of
-// a PagePool, for `batch` sequences of these lengths.
-double cached(const model::Spec& validated, const Lengths& lengths, int64_t batch);
+// What generation caches, in the pages of a PagePool: elements of keys and values, and bytes of
+// states and of what convolutions read, which are fp32.
+struct Cached {
+  double elements = 0, states = 0;
+};
+// Returns it for `batch` sequences of these lengths.
+Cached cached(const model::Spec& validated, const Lengths& lengths, int64_t batch);
 
 // Returns the bytes of the activations of one step of generation, which reads at most `step_tokens`
 // tokens, and of the logits of `batch` texts.

@@ -22,6 +22,8 @@ enum PartIndex {
   kPositions,
   kAttention,
   kScores,
+  kLinearAttention,
+  kConvolution,
   kRecurrence,
   kCross,
   kFeedForward,
@@ -32,10 +34,33 @@ enum PartIndex {
   kHead,
   kParts
 };
-constexpr const char* kNames[kParts] = {
-    "token embedding",  "token types",    "input",           "positions",    "attention",
-    "attention scores", "recurrence",     "cross-attention", "feed-forward", "router",
-    "experts",          "shared experts", "norms",           "head"};
+constexpr const char* kNames[kParts] = {"token embedding",
+                                        "token types",
+                                        "input",
+                                        "positions",
+                                        "attention",
+                                        "attention scores",
+                                        "linear attention",
+                                        "convolution",
+                                        "recurrence",
+                                        "cross-attention",
+                                        "feed-forward",
+                                        "router",
+                                        "experts",
+                                        "shared experts",
+                                        "norms",
+                                        "head"};
+
+PartIndex part_of(model::MixerKind kind) {
+  switch (kind) {
+    case model::MixerKind::attention:
+    case model::MixerKind::latent: return kAttention;
+    case model::MixerKind::gated_delta:
+    case model::MixerKind::state_space: return kLinearAttention;
+    case model::MixerKind::convolution: return kConvolution;
+    default: return kRecurrence;
+  }
+}
 
 bool contains(const std::string& name, std::string_view part) {
   return name.find(part) != std::string::npos;
@@ -48,9 +73,9 @@ PartIndex part_of(const std::string& name) {
   if (!name.starts_with("encoder.") && !name.starts_with("decoder.")) return kHead;
   if (contains(name, "norm.")) return kNorms;
   if (contains(name, ".cross.")) return kCross;
-  for (const model::MixerFacts& mixer : model::all_mixers())
-    if (contains(name, fmt::format(".{}.", mixer.name)))
-      return mixer.attends ? kAttention : kRecurrence;
+  for (size_t kind = 0; kind < model::all_mixers().size(); ++kind)
+    if (contains(name, fmt::format(".{}.", model::all_mixers()[kind].name)))
+      return part_of(static_cast<model::MixerKind>(kind));
   if (contains(name, ".router.")) return kRouter;
   if (contains(name, ".experts.")) return kExperts;
   if (contains(name, ".ffn.shared")) return kSharedExperts;
@@ -174,14 +199,24 @@ void each_parameter(const model::Spec& s, const Visitor& f) {
   each_of_stack(s, *s.decoder, kind, "decoder", f);
 }
 
-double self_score_flops(const model::StackSpec& stack, int64_t length, bool causal) {
+// Calls f(kind, flops) for each layer, with the operations besides the products with matrices.
+template <class Visitor>
+void each_mixing(const model::StackSpec& stack, int64_t length, bool causal, const Visitor& f) {
   const model::AttentionSpec& a = stack.attention;
-  double flops = 0;
-  for (int64_t layer = 0; layer < stack.layers; ++layer)
-    flops +=
-        model::mixer_facts(model::mixer_of(stack, layer)).pair_flops(stack) *
+  for (int64_t layer = 0; layer < stack.layers; ++layer) {
+    const model::MixerKind kind = model::mixer_of(stack, layer);
+    const auto pairs =
         static_cast<double>(attention_pairs(length, causal, model::window_of(a, layer), a.global));
-  return flops;
+    f(kind, model::mixer_facts(kind).flops(stack, static_cast<double>(length), pairs));
+  }
+}
+
+double self_score_flops(const model::StackSpec& stack, int64_t length, bool causal) {
+  double sum = 0;
+  each_mixing(stack, length, causal, [&](model::MixerKind kind, double flops) {
+    if (part_of(kind) == kAttention) sum += flops;
+  });
+  return sum;
 }
 
 }  // namespace
@@ -221,8 +256,9 @@ double score_flops(const model::Spec& s, const Lengths& lengths) {
   if (s.encoder) flops += self_score_flops(*s.encoder, lengths.source, false);
   if (!s.decoder) return flops;
   flops += self_score_flops(*s.decoder, lengths.target, s.decoder->causal);
-  return flops + model::Attention::pair_flops(*s.decoder) * static_cast<double>(s.decoder->layers) *
-                     static_cast<double>(lengths.source * lengths.target);
+  const auto pairs = static_cast<double>(lengths.source * lengths.target);
+  return flops +
+         static_cast<double>(s.decoder->layers) * model::Attention::flops(*s.decoder, 0, pairs);
 }
 
 std::vector<PlanPart> parts_of(const model::Spec& s, const Lengths& lengths) {
@@ -231,6 +267,11 @@ std::vector<PlanPart> parts_of(const model::Spec& s, const Lengths& lengths) {
     counter.add(name, p, copies);
   });
   counter[kScores].flops = score_flops(s, lengths);
+  if (s.decoder)
+    each_mixing(*s.decoder, lengths.target, s.decoder->causal,
+                [&](model::MixerKind kind, double flops) {
+                  if (part_of(kind) != kAttention) counter[part_of(kind)].flops += flops;
+                });
   if (s.head.tied)
     counter[kHead].flops += 2 * static_cast<double>(s.vocabulary * model::embedding_width_of(s)) *
                             static_cast<double>(counter.outputs());

@@ -19,6 +19,12 @@ double sum_of_flops(const std::vector<PlanPart>& parts) {
 
 Bytes bytes_of(double numbers) { return {numbers * 4, numbers * 2, numbers, numbers / 2}; }
 
+Bytes bytes_of(const Cached& cached) {
+  Bytes bytes = bytes_of(cached.elements);
+  for (double* each : {&bytes.fp32, &bytes.bf16, &bytes.int8, &bytes.int4}) *each += cached.states;
+  return bytes;
+}
+
 // Returns the shares at lengths from 256 that grow by a factor of four, and at the model's context.
 std::vector<AttentionShare> attention_shares(const model::Spec& s) {
   std::vector<AttentionShare> shares;

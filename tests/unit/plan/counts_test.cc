@@ -4,7 +4,9 @@
 
 #include <cmath>
 
+#include "nn/mixer.h"
 #include "support/expect_error.h"
+#include "support/small_spec.h"
 #include "transformer/transformer.h"
 
 namespace fovea::train {
@@ -185,6 +187,42 @@ TEST(Plan, ComputesTheSizeOfTheCache) {
   const Plan across = plan(model::preset("t5-small"));
   EXPECT_EQ(across.memory.cache.fp32, (512 + 512) * across.memory.cache_per_token.fp32);
   EXPECT_EQ(plan(model::preset("bert-base")).memory.cache.fp32, 0);
+}
+
+// Two layers with states, a convolution and attention.
+model::Spec mixture() {
+  model::Spec spec = test::small_decoder({.context = 256, .width = 64, .layers = 4, .heads = 4});
+  model::StackSpec& d = *spec.decoder;
+  d.mixers = {model::MixerKind::gated_delta, model::MixerKind::state_space,
+              model::MixerKind::convolution, model::MixerKind::attention};
+  d.delta = {.heads = 4, .key_heads = 2, .key_width = 16, .value_width = 32};
+  d.state_space = {.heads = 8, .head_width = 16, .groups = 2, .state_width = 32};
+  d.convolution = {.width = 64, .tokens = 3};
+  return model::validated(spec);
+}
+
+TEST(Plan, CountsTheCacheOfStatesAsItIsAllocated) {
+  const model::Spec spec = mixture();
+  const MemoryPlan memory = plan(spec).memory;
+  for (const auto& [dtype, planned] :
+       {std::pair(DType::f32, memory.cache.fp32), {DType::bf16, memory.cache.bf16}}) {
+    const model::PagePool::Layout layout = model::page_layout(*spec.decoder, dtype);
+    EXPECT_EQ(planned,
+              static_cast<double>(model::PagePool::bytes_of(layout, {.pages = 4, .texts = 1})));
+  }
+}
+
+TEST(Plan, CountsTheOperationsOfStates) {
+  PlanOptions options;
+  options.length = 10;
+  const Plan p = plan(mixture(), options);
+  const double delta = 64 * (2 * 32 + 2 * 128 + 128 + 2 * 4), state = 64 * (3 * 128 + 2 * 64 + 8);
+  // A state is read, also by keys with the delta rule, and written; 32.5 tokens are seen.
+  const double mixing = 4 * (3 * 16 * 32 + 2 * 32.5 * (16 + 32)) + 4 * (64 + 128) +
+                        8 * (2 * 16 * 32 + 32.5 * (16 + 32)) + 4 * (128 + 128);
+  EXPECT_DOUBLE_EQ(part(p, "linear attention").flops, 2 * 10 * (delta + state + mixing));
+  EXPECT_DOUBLE_EQ(part(p, "convolution").flops, 2 * 10 * (4 * 64 * 64 + 3 * 64));
+  EXPECT_DOUBLE_EQ(part(p, "attention scores").flops, 4 * 64 * (10 * 11 / 2));
 }
 
 TEST(Plan, EstimatesTimeAndCostOfTraining) {
