@@ -65,8 +65,7 @@ function inputOf(spec, stack, look, T) {
 /** @param {any} spec @param {any} stack @param {number} layer @param {number | string} T @param {number | string} S @param {boolean} cross @param {boolean} causal @returns {Sublayer[]} */
 function sublayersOf(spec, stack, layer, T, S, cross, causal) {
   const { norm } = stack;
-  const kind = stack.mixers.length ? stack.mixers[layer % stack.mixers.length] : "attention";
-  const placement = stack.recurrent_pre_norm && kind !== "attention" && kind !== "latent" ? { input: true, output: false, sum: false } : stack.placement;
+  const placement = stack.recurrent_pre_norm && !/^(attention|latent)$/.test(kindOf(stack, layer)) ? { input: true } : stack.placement;
   /** @type {Box["shape"]} */
   const wide = [["T", T], ["C", spec.width]];
   const add = stack.residual !== false;
@@ -88,9 +87,16 @@ function sublayersOf(spec, stack, layer, T, S, cross, causal) {
   return sublayers;
 }
 
+/** @param {any} stack @param {number} layer @returns {string} */
+const kindOf = ({ mixers }, layer) => mixers[layer % mixers.length] ?? "attention";
+
 /** @param {any} spec @param {any} stack @param {number} layer @param {number | string} T @param {boolean} causal */
 function mixerOf(spec, stack, layer, T, causal) {
-  const kind = stack.mixers.length ? stack.mixers[layer % stack.mixers.length] : "attention";
+  const kind = kindOf(stack, layer);
+  const { delta, state_space: state, convolution } = stack;
+  if (kind === "convolution") return branch("recurrence", "Gated convolution", `over the last ${convolution.tokens} tokens`, [["T", T], ["C", spec.width]], "state");
+  if (kind === "gated_delta") return statesOf("Gated delta rule", delta.heads, delta.key_width, delta.value_width, T);
+  if (kind === "state_space") return statesOf("State space", state.heads, state.state_width, state.head_width, T);
   if (CELLS[kind]) return branch("recurrence", CELLS[kind], `a state of ${stack.recurrence.width || spec.width} numbers, passed from token to token`, [["T", T], ["W", stack.recurrence.width || spec.width]], "state");
   const { heads, kv_heads: shared, head_width: D, windows } = stack.attention;
   const window = windows.length ? windows[layer % windows.length] : 0;
@@ -101,6 +107,9 @@ function mixerOf(spec, stack, layer, T, causal) {
   parts.push(causal ? "earlier tokens only" : "all tokens");
   return branch("attention", kind === "latent" ? "Latent attention" : window > 0 ? "Attention, near tokens" : "Attention", parts.join("; "), [["H", heads], ["T", T], ["S", T]], "weights");
 }
+
+/** @param {string} title @param {number} H @param {number} keys @param {number} values @param {number | string} T */
+const statesOf = (title, H, keys, values, T) => branch("recurrence", title, `${H} heads; each has a state of ${keys} × ${values} numbers`, [["H", H], ["T", T]], "state");
 
 /** @param {any} spec @param {any} stack @param {number} layer @param {number | string} T */
 function feedOf(spec, stack, layer, T) {

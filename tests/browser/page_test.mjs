@@ -59,6 +59,10 @@ test("the picture has the norms where they stand, groups of equal layers, and ea
   assert.deepEqual(post.groups[0].sublayers[0].boxes.map((box) => [box.part, box.lane]), [["attention", "branch"], ["norm", "stream"]]);
   const [mixed] = diagramOf({ ...SPEC, decoder: { ...STACK, mixers: ["lstm", "attention"] } });
   assert.deepEqual(mixed.groups.map((group) => group.sublayers[0].boxes[1].title), ["LSTM", "Attention"]);
+  const [states] = diagramOf({ ...SPEC, decoder: { ...STACK, layers: 4, mixers: ["gated_delta", "state_space", "convolution", "attention"], placement: { input: false, output: true, sum: false },
+    recurrent_pre_norm: true, delta: { heads: 2, key_width: 8, value_width: 16 }, state_space: { heads: 4, state_width: 32, head_width: 16 }, convolution: { tokens: 3 } } });
+  assert.deepEqual(states.groups.map((group) => group.sublayers[0].boxes[group.layers[0] < 3 ? 1 : 0].detail.split(";").at(-1)),
+    [" each has a state of 8 × 16 numbers", " each has a state of 32 × 16 numbers", "over the last 3 tokens", " earlier tokens only"]);
   const [windows] = diagramOf({ ...SPEC, decoder: { ...STACK, layers: 6, attention: { ...STACK.attention, kv_heads: 2, windows: [8, 0] } } });
   assert.deepEqual(windows.groups.map((group) => group.layers), [[0, 2, 4], [1, 3, 5]]);
   assert.match(names(windows)[1], /2 sets of keys and values; window of 8/);

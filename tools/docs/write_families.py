@@ -62,11 +62,11 @@ def adapted_layers(text):
     """The last names of the layers of attention, recurrences and feed-forward parts."""
     layers = []
     for theirs, ours in re.findall(r'"([^"]+)",\s*(?:[\w.]+ \+\s*)?"([^"]+)"', text):
-        if not re.search(r"(attention|cross|ffn|rnn|gru|lstm)\.[^\"]*weight", ours) or re.search(r"norm|router|xielu|scale\.", ours):
+        if not re.search(r"(attention|cross|ffn|rnn|gru|lstm|latent|delta|state_space|convolution)\.[^\"]*weight", ours) or re.search(r"norm|router|xielu|scale\.", ours):
             continue
         for name in alternatives(theirs):
             layer = re.sub(r"\.(weight|bias)$", "", name).split(".")[-1]
-            if name.endswith((".bias", "]")) or layer in layers or "{" in layer:
+            if name.endswith(("bias", "]", "conv1d.weight", "conv.conv.weight")) or layer in layers or "{" in layer:
                 continue
             layers.append(layer)
     return layers
@@ -112,8 +112,8 @@ def tests_of():
 def page():
     text = code(FAMILIES)
     parts = {name: body for kind in ("Names", "std::vector<Architecture>", "HeadSpec", "Family") for name, body in constants(text, kind).items()}
-    definitions = re.findall(r'^const Family (\w+) = [^"]*?"([^"]+)"(.*?);$', text, re.M | re.S)
-    whole = dict(re.findall(r"^const Family (\w+) = (.*?);$", text, re.M | re.S))
+    definitions = re.findall(r'^const Family (\w+) =\s[^"]*?"([^"]+)"(.*?);$', text, re.M | re.S)
+    whole = dict(re.findall(r"^const Family (\w+) =\s(.*?);$", text, re.M | re.S))
     parts = {name: body for name, body in parts.items() if name not in whole}
     gguf, tests, rows = gguf_names(), tests_of(), []
     order = re.findall(r"&(\w+)[,}]", (FAMILIES / "registry.cc").read_text(encoding="utf-8"))

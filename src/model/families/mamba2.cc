@@ -151,17 +151,19 @@ void state_space_beside_attention(Config& io, Spec& s) {
 }
 
 Names state_space_names(const std::string& layer) {
-  const std::string ours = "decoder.{i}.state_space.";
-  return {{layer + "in_proj.weight", ours + "{gate+value+key+query+step}.weight"},
-          {layer + "conv1d.weight", ours + "{value_convolution+key_convolution+query_convolution}",
+  return {{layer + "in_proj.weight", "decoder.{i}.state_space.{gate+value+key+query+step}.weight"},
+          {layer + "conv1d.weight",
+           "decoder.{i}.state_space."
+           "{value_convolution+key_convolution+query_convolution}",
            Stored::column_convolution},
           {layer + "conv1d.bias",
-           ours + "{value_convolution_bias+key_convolution_bias+query_convolution_bias}"},
-          {layer + "dt_bias", ours + "step.bias"},
-          {layer + "A_log", ours + "rate"},
-          {layer + "D", ours + "skip"},
-          {layer + "norm.weight", ours + "norm.weight"},
-          {layer + "out_proj.weight", ours + "output.weight"}};
+           "decoder.{i}.state_space."
+           "{value_convolution_bias+key_convolution_bias+query_convolution_bias}"},
+          {layer + "dt_bias", "decoder.{i}.state_space.step.bias"},
+          {layer + "A_log", "decoder.{i}.state_space.rate"},
+          {layer + "D", "decoder.{i}.state_space.skip"},
+          {layer + "norm.weight", "decoder.{i}.state_space.norm.weight"},
+          {layer + "out_proj.weight", "decoder.{i}.state_space.output.weight"}};
 }
 
 const Family mamba2 = {"mamba2", language_models("Mamba2"), mamba2_config, mamba2_names,
