@@ -57,6 +57,8 @@ FALCON = {"hidden_size": 16, "ffn_hidden_size": 20, "num_hidden_layers": 2, "num
           "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
 LOCAL = {"sliding_window": 5, "layer_types": ["sliding_attention", "full_attention"]}
 LATENT = {"num_key_value_heads": 4, "kv_lora_rank": 12, "qk_rope_head_dim": 4, "qk_nope_head_dim": 6, "v_head_dim": 5}
+DELTA = {"layer_types": ["linear_attention", "full_attention"], "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 8,
+         "linear_value_head_dim": 4, "head_dim": 8}
 EXPERTS = {"num_experts_per_tok": 2, "moe_intermediate_size": 12}
 MAMBA = {"hidden_size": 16, "num_hidden_layers": 2, "vocab_size": 37, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
 HYBRID = {"mamba_n_heads": 4, "mamba_d_head": 8, "mamba_n_groups": 2, "mamba_d_state": 5, "mamba_d_conv": 3}
@@ -118,6 +120,9 @@ DECODERS = {
     "olmo_hybrid": ("OlmoHybridForCausalLM", {
         "layer_types": ["linear_attention", "full_attention"], "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 8,
         "linear_value_head_dim": 4, "rope_parameters": {"rope_type": "default", "rope_theta": None}}),
+    "qwen3_next": ("Qwen3NextForCausalLM", EXPERTS | DELTA | {"num_experts": 4, "shared_expert_intermediate_size": 12, "decoder_sparse_step": 1}),
+    "qwen3_5_text": ("Qwen3_5ForCausalLM", DELTA),
+    "qwen3_5_moe_text": ("Qwen3_5MoeForCausalLM", EXPERTS | DELTA | {"num_experts": 4, "shared_expert_intermediate_size": 12}),
 }
 # The classes, sizes and seeds of others.
 OTHERS = {
