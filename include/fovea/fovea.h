@@ -17,6 +17,7 @@
 #include "fovea/doctor.h"
 #include "fovea/evaluate.h"
 #include "fovea/evaluate_tasks.h"
+#include "fovea/infer/beam_tree.h"
 #include "fovea/infer/classify.h"
 #include "fovea/infer/embed.h"
 #include "fovea/infer/embed_queue.h"

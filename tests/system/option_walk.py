@@ -264,6 +264,7 @@ def verb_cases(w):
         ("generate", "alternatives"): [*write, "--alternatives", 3],
         ("generate", "prompts"): [w.llama, "--prompts", w.requests, "-n", 12, "--seed", 3],
         ("translate", "beams"): [w.marian, lines, "--max-tokens", 8],
+        ("translate", "tree"): [w.marian, lines, "--max-tokens", 8, "--json"],
         ("translate", "greedy"): [w.marian, lines, "--max-length-factor", 1, "--beams", 1],
         ("embed", "dense"): [sentences, lines],
         ("embed", "sparse"): [GOLDENS / "sparse_model", lines],

@@ -88,6 +88,12 @@ class ServeModels(ServeTest):
         self.assertEqual(self.good("/translate", {"q": lines[0], **ask}), {"translatedText": expected[0]})
         self.assertEqual(self.good("/translate", {"q": lines, **ask}), {"translatedText": expected})
         self.assertEqual(self.good("/translate", {"q": "\n".join(lines), **ask}), {"translatedText": "\n".join(expected)})
+        found = self.good("/translate", {"q": [lines[0], "\n" + lines[1]], **ask, "beam_tree": True})
+        self.assertEqual(found["translatedText"], [expected[0], "\n" + expected[1]])
+        (first,), (empty, second) = found["beamTree"]
+        self.assertIsNone(empty)
+        for tree in (first, second):
+            self.assertEqual(tree["nodes"][tree["node"]]["fate"], "finished")
         found = self.good("/translate", {"q": lines[2], "source": "auto", "target": "en", "alternatives": 2})
         self.assertEqual((found["translatedText"], found["detectedLanguage"]["language"]), (expected[2], "de"))
         self.assertNotIn(expected[2], found["alternatives"])

@@ -55,6 +55,26 @@ class TranslateTest(FoveaTest):
         self.assertEqual((timed["lines"], timed["tokens"]), (20, 80))
         self.assertGreater(timed["tokens_per_second"], 0)
 
+    def test_the_tree_of_the_search_has_the_scores_of_the_translations(self):
+        self.train_translator()
+        line = (self.folder / "test.de").read_bytes().splitlines()[0] + b"\n"
+        search = ("translate", self.out, "--beams", "3", "--n-best", "3", "--length-penalty", "0.7", "--json")
+        found = json.loads(self.output(*search, "--beam-tree", input=line))
+        tree, nodes, node = found["tree"], [], found["node"]
+        self.assertEqual(tree[node]["fate"], "finished")
+        while node >= 0:
+            nodes.insert(0, tree[node])
+            node = tree[node]["parent"]
+        self.assertEqual([each["step"] for each in nodes], list(range(len(nodes))))
+        self.assertAlmostEqual(sum(each["logprob"] for each in nodes) / len(nodes) ** 0.7, found["score"], 4)
+        ends = sorted((each["score"] for each in tree if each["fate"] == "finished"), reverse=True)
+        self.assertEqual(ends, [each["score"] for each in found["best"]])
+        self.assertEqual({each["fate"] for each in tree} - {"continued", "finished", "dropped", "displaced", "stopped"}, set())
+        plain = json.loads(self.output(*search, input=line))
+        self.assertEqual(plain, {key: value for key, value in found.items() if key not in ("tree", "node")})
+        self.refused(fovea(*search[:-1], "--beam-tree", input=line), 2, "--beam-tree", "--json")
+        self.refused(fovea("translate", self.out, "--beams", "1", "--beam-tree", "--json", input=line), 2, "at least 2")
+
     def test_terms_and_markup_are_kept(self):
         self.train_translator()
         terms = self.file("terms.tsv", "# source\ttarget\ndog\tmoon moon\n")

@@ -16,6 +16,7 @@
 #include "options/field_options.h"
 #include "options/open_model.h"
 #include "options/refusals.h"
+#include "serve/protocols/beam_tree_json.h"
 #include "terminal/progress.h"
 #include "terminal/signals.h"
 #include "terminal/terminal.h"
@@ -46,6 +47,7 @@ class TranslateCommand : public Command {
                 {"target_language", {"--target-lang", "--tgt-lang"}, "", "LANGUAGE"},
                 {"terms", {"--glossary", "--terminology"}, "", "FILE"},
                 {"markup", {}, "--keep-markup"},
+                {"tree", {}, "--beam-tree"},
                 {"length_factor", {}, "--max-length-factor"},
                 {"max_tokens", {"--max-length", "--max-new-tokens"}},
                 {"min_tokens", {"--min-length"}}});
@@ -65,6 +67,7 @@ class TranslateCommand : public Command {
                       options_.best, options_.beams));
     }
     require(table, options_.beams > 1, {"--length-penalty"}, "--beams above 1");
+    require(table, json, {"--beam-tree"}, "--json");
     require(table, options_.max_tokens == 0, {"--max-length-factor"}, "no --max-tokens");
     options_.sequences = std::max(options_.sequences, options_.beams);
     const model::Model model = open_model(model_, weight_precision(precision_), cache_type(cache_),
@@ -113,7 +116,8 @@ class TranslateCommand : public Command {
           return lines[read++];
         },
         [&](const infer::Translation& translation) {
-          result.bytes += json ? as_json(translation) : as_text(translation, block.first + written);
+          result.bytes +=
+              json ? as_json(model, translation) : as_text(translation, block.first + written);
           result.tokens += std::ssize(translation.best[0].ids);
           if (translation.cut && result.cut++ == 0) result.first_cut = block.name_of(written);
           ++written;
@@ -150,13 +154,18 @@ class TranslateCommand : public Command {
     return text;
   }
 
-  std::string as_json(const infer::Translation& translation) const {
-    Json result = {{"translation", translation.best[0].text}, {"score", translation.best[0].score}};
+  std::string as_json(const model::Model& model, const infer::Translation& translation) const {
+    const infer::Generation& first = translation.best[0];
+    Json result = {{"translation", first.text}, {"score", first.score}};
     if (options_.best > 1) {
       for (const infer::Generation& one : translation.best)
         result["best"].push_back({{"text", one.text}, {"score", one.score}, {"ids", one.ids}});
     }
     if (options_.alignment) result["alignment"] = translation.alignment;
+    if (first.beam_tree != nullptr) {
+      result["node"] = first.beam_node;
+      result["tree"] = serve::beam_tree_json(*first.beam_tree, model.tokenizer());
+    }
     if (translation.cut) result["cut"] = true;
     return json_line(result) + "\n";
   }

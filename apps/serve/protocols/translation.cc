@@ -10,6 +10,7 @@
 #include "fovea/text/languages.h"
 #include "fovea/text/text_lines.h"
 #include "http/request_head.h"
+#include "serve/protocols/beam_tree_json.h"
 #include "serve/request/api_error.h"
 #include "serve/routes/response_json.h"
 #include "serve/routes/response_limits.h"
@@ -136,13 +137,16 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
     check_lines();
     for (const std::string& text : request_.texts) {
       lines_.emplace_back();
+      trees_.push_back(Json::array());
       for (const std::string& line : lines_of(text)) {
         if (exchange_->gone()) return;
         if (!text::is_blank(line)) {
           pending_.push_back({lines_.size() - 1, lines_.back().size(), ranks_,
                               translator_.request(line, direction_, request_.alternatives + 1)});
+          pending_.back().request.options.beam_tree = request_.beam_tree;
         }
         lines_.back().emplace_back(ranks_);
+        trees_.back().push_back(nullptr);
       }
     }
     if (pending_.empty()) return finish();
@@ -172,6 +176,7 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
   }
 
   static constexpr size_t kMostTranslations = 65'536;
+  static constexpr int64_t kNodeBytes = 1024;  // of a node of a tree, as JSON in memory
   // Maximum lines of one request in the engine's queue: a long text leaves room for other requests.
   static constexpr size_t kAtOnce = 32;
 
@@ -200,9 +205,16 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
     if (event.error != nullptr)
       return fail({status_of(event.error->kind()), event.error->what(), "", ""});
     if (event.finished == nullptr) return true;
-    lines_[line.text][line.line][static_cast<size_t>(event.generation)] = event.finished->text;
+    const infer::Generation& made = *event.finished;
+    lines_[line.text][line.line][static_cast<size_t>(event.generation)] = made.text;
     try {
-      held_.set(held_bytes_ += std::ssize(event.finished->text));
+      held_.set(held_bytes_ += std::ssize(made.text));
+      if (event.generation == 0 && made.beam_tree != nullptr) {
+        held_.set(held_bytes_ += kNodeBytes * std::ssize(*made.beam_tree));
+        trees_[line.text][line.line] =
+            Json{{"node", made.beam_node},
+                 {"nodes", beam_tree_json(*made.beam_tree, model_->needs_tokenizer())}};
+      }
     } catch (const ApiError& error) {
       return fail(error);
     }
@@ -250,6 +262,7 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
     Json response = {{"translatedText", put(texts)}};
     if (request_.source == "auto") response["detectedLanguage"] = put(languages);
     if (request_.alternatives > 0) response["alternatives"] = put(others);
+    if (request_.beam_tree) response["beamTree"] = request_.many ? trees_ : trees_[0];
     exchange_->send({200, "application/json", {}, json_line(response)});
   }
 
@@ -265,8 +278,9 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
   std::mutex mutex_;                                          // protects the following members
   std::vector<PendingLine> pending_;                          // the lines that are not empty
   std::vector<std::vector<std::vector<std::string>>> lines_;  // [text][line][rank]
+  Json trees_ = Json::array();  // [text][line]; null = of a line without a search
   HeldBytes held_;
-  int64_t held_bytes_ = 0;           // bytes of lines_
+  int64_t held_bytes_ = 0;           // bytes of lines_ and trees_
   size_t next_ = 0, under_way_ = 0;  // the next line of pending_ to submit; lines in progress
   bool failed_ = false;
 };

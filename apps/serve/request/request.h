@@ -262,6 +262,7 @@ struct TranslateRequest : ModelRequest {
   bool many = false;  // the texts were sent as an array
   std::string source, target;
   int64_t alternatives = 0;
+  bool beam_tree = false;
 };
 
 struct DetectRequest {

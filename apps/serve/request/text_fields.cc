@@ -32,6 +32,8 @@ const Fields<Translate>& fields_of() {
       {{"format", FieldType::text, 0, 16, "text", "only text is supported"}, put_format},
       {{"alternatives", FieldType::integer, 0, 15, "0", "number of alternative translations"},
        [](const Json& v, Translate& r) { r.alternatives = v; }},
+      {{"beam_tree", FieldType::boolean, 0, 0, "false", "return the tree of the beam search"},
+       [](const Json& v, Translate& r) { r.beam_tree = v; }},
   };
   return all;
 }

@@ -2,12 +2,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "fovea/infer/beam_tree.h"
 #include "fovea/infer/image_prompt.h"
 #include "fovea/model/model.h"
 
@@ -77,6 +79,7 @@ struct GenerateOptions {
   // earlier group continues with this token at the same step (Hamming diversity).
   int64_t beam_groups = 1;
   float diversity_penalty = 0.5f;
+  bool beam_tree = false;  // also return Generation::beam_tree
 
   // Maximum number of generated tokens; -1 = no limit, but an Engine and a beam search also end
   // when the context is full.
@@ -144,6 +147,9 @@ struct Generation {
   double prompt_seconds = 0, generation_seconds = 0;
   int32_t end_id = -1;    // the token that ended the generation; -1 = no token did
   std::string stop = {};  // the stop string that ended it
+  // Beam search, if requested: the tree, which all results share, and the node of the last token.
+  std::shared_ptr<const BeamTree> beam_tree = {};
+  int64_t beam_node = -1;
 };
 
 // Receives text of the first generation as soon as it is final: never a partial character, never

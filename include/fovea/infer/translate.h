@@ -30,6 +30,7 @@ struct TranslateOptions {
   std::string source_language, target_language;
   std::string prefix;      // the first words of every translation
   bool alignment = false;  // also return word alignments
+  bool tree = false;       // also return the tree of the beam search. Needs at least 2 beams.
   // A file of lines "source term<TAB>target term": if a line contains the source term as whole
   // words, each hypothesis of its translation contains the target term. Needs at least 2 beams.
   std::string terms;

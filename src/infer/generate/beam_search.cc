@@ -11,6 +11,11 @@
 
 namespace fovea::infer {
 
+const char* name_of(BeamFate fate) {
+  constexpr const char* kNames[] = {"continued", "finished", "dropped", "displaced", "stopped"};
+  return kNames[static_cast<size_t>(fate)];
+}
+
 BeamSearch::BeamSearch(const GenerationRules& rules, const GenerateOptions& options,
                        const std::vector<int32_t>& prompt, const RequiredTexts* required,
                        const std::vector<int32_t>* source)
@@ -120,16 +125,35 @@ BeamSearch::Hypothesis BeamSearch::extended(const Continuation& c, size_t group)
   return hypothesis;
 }
 
+int64_t BeamSearch::recorded(const Continuation& c, BeamFate fate) {
+  if (!options_.beam_tree) return -1;
+  const int64_t parent = running_[static_cast<size_t>(c.source)].node;
+  tree_.push_back({parent, length_, c.id, c.logprob, static_cast<float>(c.score), fate});
+  return std::ssize(tree_) - 1;
+}
+
+void BeamSearch::follow(const Continuation& c, size_t group, std::vector<Hypothesis>& next,
+                        std::vector<int64_t>& sources) {
+  next.push_back(extended(c, group));
+  next.back().node = recorded(c, BeamFate::continued);
+  sources.push_back(c.source);
+}
+
 void BeamSearch::finish(const Continuation& c, bool ended, size_t group) {
   Hypothesis hypothesis = extended(c, group);
   hypothesis.ended = ended;
   hypothesis.score /= math::pow(static_cast<float>(length_ + 1), options_.length_penalty);
+  hypothesis.node = recorded(c, BeamFate::finished);
+  if (options_.beam_tree) tree_.back().score = hypothesis.score;
   std::vector<Hypothesis>& finished = groups_[group].finished;
   const auto at =
       std::upper_bound(finished.begin(), finished.end(), hypothesis,
                        [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; });
   finished.insert(at, std::move(hypothesis));
-  if (std::ssize(finished) > size_) finished.pop_back();
+  if (std::ssize(finished) <= size_) return;
+  if (options_.beam_tree)
+    tree_[static_cast<size_t>(finished.back().node)].fate = BeamFate::displaced;
+  finished.pop_back();
 }
 
 // Returns whether an unfinished hypothesis can still be among the best; see EarlyStopping.
@@ -176,13 +200,17 @@ void BeamSearch::select(Continuations all, size_t group, std::vector<Hypothesis>
     const bool ended = ends(rules_, options_, c.id);
     if (ended || last) {
       // An end that is not among the first continuations is dropped.
-      if (std::cmp_less(rank, size_) && !closed) finish(c, ended, group);
+      if (std::cmp_less(rank, size_) && !closed)
+        finish(c, ended, group);
+      else
+        recorded(c, BeamFate::dropped);
       if (!ended && continuing++ < size_) ++taken[c.id];
     } else if (continuing < size_) {
       ++continuing;
       ++taken[c.id];
-      next.push_back(extended(c, group));
-      sources.push_back(c.source);
+      follow(c, group, next, sources);
+    } else {
+      recorded(c, BeamFate::dropped);
     }
   }
 }
@@ -212,10 +240,12 @@ void BeamSearch::select_required(const Continuations& all, std::vector<Hypothesi
     }
   }
   std::sort(chosen.begin(), chosen.end(), better);
-  for (const Continuation& c : chosen) {
-    next.push_back(extended(c, 0));
-    sources.push_back(c.source);
-  }
+  for (const Continuation& c : chosen) follow(c, 0, next, sources);
+  Continuations rest;
+  for (const auto& [tokens, bank] : banks) rest.insert(rest.end(), bank.begin(), bank.end());
+  std::sort(rest.begin(), rest.end(), better);
+  rest.resize(std::min(rest.size(), static_cast<size_t>(size_)));
+  for (const Continuation& c : rest) recorded(c, BeamFate::dropped);
 }
 
 void BeamSearch::advance(const std::vector<Continuations>& found) {
@@ -243,6 +273,7 @@ void BeamSearch::advance(const std::vector<Continuations>& found) {
   // The hypotheses of groups that are done do not continue.
   for (size_t i = running_.size(); i-- > 0;) {
     if (!groups_[running_[i].group].done) continue;
+    if (options_.beam_tree) tree_[static_cast<size_t>(running_[i].node)].fate = BeamFate::stopped;
     running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(i));
     sources_.erase(sources_.begin() + static_cast<std::ptrdiff_t>(i));
   }

@@ -3,6 +3,7 @@
 #include <map>
 #include <vector>
 
+#include "fovea/infer/beam_tree.h"
 #include "generate/required_texts.h"
 #include "generate/rules.h"
 
@@ -26,6 +27,7 @@ class BeamSearch {
     std::vector<float> logprobs = {};
     TokenCounts counts;
     size_t group = 0;
+    int64_t node = -1;  // of the last token in tree()
   };
 
   struct Continuation {
@@ -47,6 +49,8 @@ class BeamSearch {
   const std::vector<int64_t>& sources() const { return sources_; }
   // Returns the finished hypotheses, best first: at most as many as there are beams.
   std::vector<Hypothesis> best() const;
+  // Returns what was considered, if GenerateOptions::beam_tree is set.
+  const BeamTree& tree() const { return tree_; }
 
  private:
   using Continuations = std::vector<Continuation>;
@@ -60,6 +64,10 @@ class BeamSearch {
   size_t kept() const;
   void require(const RequiredTexts::Progress& progress, float* row, int64_t vocabulary) const;
   Hypothesis extended(const Continuation& continuation, size_t group) const;
+  // Adds a continuation to the tree, if it is requested, and returns its index.
+  int64_t recorded(const Continuation& continuation, BeamFate fate);
+  void follow(const Continuation& continuation, size_t group, std::vector<Hypothesis>& next,
+              std::vector<int64_t>& sources);
   void finish(const Continuation& continuation, bool ended, size_t group);
   bool full(const Group& group) const { return std::ssize(group.finished) >= size_; }
   bool can_improve(const Group& group, const Hypothesis& best) const;
@@ -79,6 +87,7 @@ class BeamSearch {
   std::vector<Group> groups_;
   std::vector<Hypothesis> running_;  // of all groups, one after the other
   std::vector<int64_t> sources_;
+  BeamTree tree_;
   int64_t length_ = 0;  // tokens generated so far
   bool done_ = false;
 };

@@ -140,6 +140,7 @@ void visit(TranslateOptions& o, OptionVisitor& v) {
   v.integer({"best", "number of hypotheses per line, with scores"}, o.best, 1, kMostBeams);
   v.boolean({"alignment", "also return word alignments between source and translation"},
             o.alignment);
+  v.boolean({"tree", "also return the tree of the beam search"}, o.tree);
   v.text({"prefix", "first words of every translation"}, o.prefix);
   v.text({"terms",
           "file of lines source term<TAB>target term: translations of lines with the source term "
@@ -151,8 +152,7 @@ void visit(TranslateOptions& o, OptionVisitor& v) {
           "instead of a source prefix: a task in config.json, such as "
           "translation_en_to_de, whose prefix is prepended"},
          o.task);
-  v.text({"source_language",
-          "language of the sources: a code of the model or a tag such as pt-BR"},
+  v.text({"source_language", "language of the sources: a code of the model or a tag such as pt-BR"},
          o.source_language);
   v.text({"target_language", "language of the translations"}, o.target_language);
   v.number({"length_factor", "at most X target tokens per source token, plus 10"}, o.length_factor,

@@ -381,11 +381,15 @@ void Request::advance_beams() {
 
 void Request::finish_beams() {
   const std::vector<BeamSearch::Hypothesis> best = beams_->best();
+  std::shared_ptr<const BeamTree> tree;
+  if (task_.options.beam_tree) tree = std::make_shared<const BeamTree>(beams_->tree());
   for (size_t i = 0; i < generations_.size(); ++i) {
     GenerationBuilder& generation = generations_[i];
     std::string text;
     if (i < best.size()) {
       generation.result().score = best[i].score;
+      generation.result().beam_tree = tree;
+      generation.result().beam_node = best[i].node;
       for (size_t n = 0; n < best[i].ids.size() && !generation.done(); ++n) {
         const TokenLogprob logprob{best[i].logprobs[n], {}};
         text += generation.add(best[i].ids[n], task_.options.logprobs >= 0 ? &logprob : nullptr);

@@ -30,6 +30,7 @@ void check_options(const TranslateOptions& o, const Generator& generator) {
               o.beams);
   check_field(o.terms.empty() || o.beams > 1, "terms",
               "given with 1 beam; expected at least 2 `beams`");
+  check_field(!o.tree || o.beams > 1, "tree", "set with 1 beam; expected at least 2 `beams`");
   check_field(!o.markup || o.beams > 1, "markup", "given with 1 beam; expected at least 2 `beams`");
   check_field(o.sequences >= o.beams, "sequences", "{}; expected at least {}, the number of beams",
               o.sequences, o.beams);
@@ -196,6 +197,7 @@ TranslationRequest translation_request(const Generator& generator, const Transla
   request.source = source_of(generator, options, line, number, request.cut);
   GenerateOptions& generation = request.options;
   generation.beams = options.beams;
+  generation.beam_tree = options.tree;
   generation.generations = options.best;
   generation.min_tokens = options.min_tokens;
   generation.length_penalty = options.length_penalty.value_or(generator.rules.length_penalty);
