@@ -88,12 +88,13 @@ class ServeModels(ServeTest):
         self.assertEqual(self.good("/translate", {"q": lines[0], **ask}), {"translatedText": expected[0]})
         self.assertEqual(self.good("/translate", {"q": lines, **ask}), {"translatedText": expected})
         self.assertEqual(self.good("/translate", {"q": "\n".join(lines), **ask}), {"translatedText": "\n".join(expected)})
-        found = self.good("/translate", {"q": [lines[0], "\n" + lines[1]], **ask, "beam_tree": True})
-        self.assertEqual(found["translatedText"], [expected[0], "\n" + expected[1]])
+        found = self.good("/translate", {"q": [lines[0], "\n" + lines[2]], **ask, "beam_tree": True})
+        self.assertEqual(found["translatedText"], [expected[0], "\n" + expected[2]])
         (first,), (empty, second) = found["beamTree"]
         self.assertIsNone(empty)
         for tree in (first, second):
             self.assertEqual(tree["nodes"][tree["node"]]["fate"], "finished")
+        self.check_files(lines, expected, ask)
         found = self.good("/translate", {"q": lines[2], "source": "auto", "target": "en", "alternatives": 2})
         self.assertEqual((found["translatedText"], found["detectedLanguage"]["language"]), (expected[2], "de"))
         self.assertNotIn(expected[2], found["alternatives"])
@@ -115,6 +116,25 @@ class ServeModels(ServeTest):
         choice = self.good("/v1/completions", {"model": "de-en", "prompt": "das ist gut", "max_tokens": 4, "fovea": looking})["choices"][0]
         if choice["text"]:
             self.assertEqual(choice["fovea"]["attention"]["tokens"][0]["keys"], [{"position": 0, "token": "", "weight": 1.0}])
+
+    def check_files(self, lines, expected, languages):
+        """A file is translated as its lines are, and fetched by its address; other forms are refused in one line."""
+        def posted(content, name="a.txt", **fields):
+            parts = "".join(f'--x\r\nContent-Disposition: form-data; name="{field}"\r\n\r\n{value}\r\n' for field, value in fields.items())
+            file = f'--x\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\nContent-Type: text/plain\r\n\r\n'
+            return self.ask("POST", "/translate_file", parts.encode() + file.encode() + content + b"\r\n--x--\r\n", {"Content-Type": "multipart/form-data; boundary=x"})
+        content = "\n".join(lines).encode()
+        status, _, answer = posted(content, api_key="", **languages)
+        self.assertEqual(status, 200, answer)
+        path = answer["translatedFileUrl"].split("/", 3)[3]
+        self.assertRegex(path, r"^download_file/[0-9a-f]{24}\.txt$")
+        status, headers, text = self.ask("GET", f"/{path}")
+        self.assertEqual((status, headers["content-type"], text), (200, "text/plain; charset=utf-8", "\n".join(expected).encode()))
+        for status, words, reply in [(404, "no such file", self.ask("GET", "/download_file/a.txt")), (400, "ends with .txt", posted(content, "a.pdf", **languages)),
+                                     (400, "not UTF-8", posted(b"\xff", **languages)), (400, "target", posted(content, source="de")),
+                                     (400, "fr", posted(content, source="fr", target="en"))]:
+            self.assertEqual(reply[0], status, reply)
+            self.assertIn(words, reply[2]["error"])
 
     def test_translate_selects_the_task_of_a_model(self):
         pairs = [self.file(f"train.{end}", "".join(f"{word}\n" for word in words) * 50)

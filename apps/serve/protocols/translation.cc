@@ -9,8 +9,10 @@
 
 #include "fovea/text/languages.h"
 #include "fovea/text/text_lines.h"
+#include "http/multipart.h"
 #include "http/request_head.h"
 #include "serve/protocols/beam_tree_json.h"
+#include "serve/protocols/translated_files.h"
 #include "serve/request/api_error.h"
 #include "serve/routes/response_json.h"
 #include "serve/routes/response_limits.h"
@@ -18,6 +20,8 @@
 
 namespace fovea::serve {
 namespace {
+
+using ExchangePtr = std::shared_ptr<http::Exchange>;
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
@@ -121,8 +125,11 @@ Chosen choose(const std::vector<std::shared_ptr<ServedModel>>& models,
 // Translates the texts of one request.
 class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
  public:
+  // Returns the body of the response, {"translatedText", ...} or what is sent instead of it.
+  using Answer = std::function<Json(Json response)>;
+
   TranslationJob(const TranslateRequest& request, Chosen chosen,
-                 std::shared_ptr<http::Exchange> exchange)
+                 std::shared_ptr<http::Exchange> exchange, Answer answer)
       : request_(request),
         model_(std::move(chosen.model)),
         translator_(std::move(chosen.translator)),
@@ -131,6 +138,7 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
         exchange_(std::move(exchange)),
         submissions_(std::make_shared<Submissions>(
             [served = model_](uint64_t number) { served->cancel(number); })),
+        answer_(std::move(answer)),
         ranks_(static_cast<size_t>(request.alternatives + 1)) {}
 
   void start() {
@@ -263,6 +271,7 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
     if (request_.source == "auto") response["detectedLanguage"] = put(languages);
     if (request_.alternatives > 0) response["alternatives"] = put(others);
     if (request_.beam_tree) response["beamTree"] = request_.many ? trees_ : trees_[0];
+    if (answer_) response = answer_(std::move(response));
     exchange_->send({200, "application/json", {}, json_line(response)});
   }
 
@@ -273,6 +282,7 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
   const Json source_;  // "detectedLanguage"
   const std::shared_ptr<http::Exchange> exchange_;
   const std::shared_ptr<Submissions> submissions_;
+  const Answer answer_;
   const size_t ranks_;  // hypotheses per line
 
   std::mutex mutex_;                                          // protects the following members
@@ -287,14 +297,16 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
 
 void serve_translation(const TranslateRequest& request,
                        const std::vector<std::shared_ptr<ServedModel>>& models,
-                       const std::shared_ptr<http::Exchange>& exchange) {
+                       const std::shared_ptr<http::Exchange>& exchange,
+                       TranslationJob::Answer answer = {}) {
   Chosen chosen = choose(models, request);
   const int64_t most = chosen.translator.most_hypotheses;
   if (request.alternatives >= most) {
     throw ApiError{400, fmt::format("alternatives: expected at most {}", most - 1), "alternatives",
                    "out_of_range"};
   }
-  std::make_shared<TranslationJob>(request, std::move(chosen), exchange)->start();
+  std::make_shared<TranslationJob>(request, std::move(chosen), exchange, std::move(answer))
+      ->start();
 }
 
 // The targets of each source language, as tags: "auto" stands for the languages of a model that
@@ -357,6 +369,61 @@ void translate(Api& api, const http::Request& request,
   serve_translation(parsed, api.models(), exchange);
 }
 
+// Reads the form of /translate_file: the file, the languages and the model.
+TranslateRequest file_request(const http::Request& request) {
+  constexpr std::string_view kEnding = ".txt";
+  Json fields = Json::object();
+  for (const http::FormPart& part :
+       http::form_parts(request.header("content-type"), request.body)) {
+    if (part.name == "api_key") continue;
+    if (part.name != "file") {
+      fields[part.name] = part.content;
+      continue;
+    }
+    if (fields.contains("q")) throw ApiError{400, "file: occurs twice", "file", "invalid_value"};
+    if (!part.filename || !part.filename->ends_with(kEnding))
+      throw ApiError{400, "file: expected a text whose name ends with .txt", "file",
+                     "invalid_value"};
+    fields["q"] = part.content;
+  }
+  if (!fields.contains("q"))
+    throw ApiError{400, "file: missing; expected a text whose name ends with .txt", "file",
+                   "missing"};
+  std::string body;
+  try {
+    body = fields.dump();
+  } catch (const Json::type_error&) {
+    throw ApiError{400, "file: not UTF-8; expected a text in UTF-8", "file", "invalid_value"};
+  }
+  TranslateRequest parsed;
+  read_fields(parse_body(body), 0, parsed);
+  return parsed;
+}
+
+void translate_file(Api& api, const http::Request& request, const ExchangePtr& exchange,
+                    const std::shared_ptr<TranslatedFiles>& files) {
+  const TranslateRequest parsed = file_request(request);
+  api.require_loaded(parsed.model);
+  const bool encrypted = request.header("x-forwarded-proto") == "https";
+  const std::string address =
+      fmt::format("{}://{}/download_file/", encrypted ? "https" : "http", request.header("host"));
+  serve_translation(parsed, api.models(), exchange, [=](const Json& response) {
+    const std::string name = files->keep(response["translatedText"].get<std::string>());
+    return Json{{"translatedFileUrl", address + name}};
+  });
+}
+
+void download_file(const http::Request& request, const ExchangePtr& exchange,
+                   TranslatedFiles& files) {
+  const std::shared_ptr<const std::string> text = files.find(request.rest);
+  if (text == nullptr)
+    throw ApiError{404,
+                   "download_file: no such file; expected one that was translated within the last "
+                   "30 minutes",
+                   "", "not_found"};
+  exchange->send({200, "text/plain; charset=utf-8", {}, *text});
+}
+
 void detect(Api&, const http::Request& request, const std::shared_ptr<http::Exchange>& exchange) {
   DetectRequest parsed;
   read_fields(body_of(request), 0, parsed);
@@ -380,6 +447,19 @@ void languages(Api& api, const http::Request&, const std::shared_ptr<http::Excha
 void add_translation_routes(http::Router& router, Api& api) {
   router.add(api_route(api, "POST", "/translate", translate, ErrorShape::translate));
   router.add(api_route(api, "POST", "/detect", detect, ErrorShape::translate));
+  const auto files = std::make_shared<TranslatedFiles>();
+  router.add(guarded_route(
+      "POST", "/translate_file",
+      [&api, files](const http::Request& request, const ExchangePtr& exchange) {
+        translate_file(api, request, exchange, files);
+      },
+      ErrorShape::translate));
+  router.add(guarded_route(
+      "GET", "/download_file/{name}",
+      [files](const http::Request& request, const ExchangePtr& exchange) {
+        download_file(request, exchange, *files);
+      },
+      ErrorShape::translate));
   router.add(api_route(api, "GET", "/languages", languages, ErrorShape::translate));
 }
 
