@@ -159,6 +159,9 @@ class TranslateTest(FoveaTest):
         self.refused(fovea("translate", mbart, "--target-language", "de", input=b"a\n"), 2, "--source-language: not given; expected", "en_XX")
         self.refused(fovea("translate", nllb, "--source-language", "en", "--target-language", "xx", input=b"a\n"), 2, "--target-language",
                      "no language xx", "deu_Latn")
+        measure = ("bench", nllb, "--translate", self.file("one.en", case["text"] + "\n"), "--tokens", "4", "--runs", "1", "--json")
+        self.assertEqual(json.loads(self.output(*measure, "--source-language", "en", "--target-language", "de"))["tokens"], 4)
+        self.refused(fovea(*measure, "--source-language", "en"), 2, "--target-language: not given", "deu_Latn")
 
     def test_long_lines_are_truncated_or_refused(self):
         self.train_translator()

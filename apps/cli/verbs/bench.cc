@@ -50,7 +50,11 @@ class BenchCommand : public Command {
     table.section("Translation and transcription");
     table.add(as("FILE", text("--translate", {},
                               "with MODEL: measure translating the lines of this file", sources_)));
-    add_fields(table, translation_, {{"beams", {"--beam", "--beam-size", "--num-beams"}}},
+    add_fields(table, translation_,
+               {{"beams", {"--beam", "--beam-size", "--num-beams"}},
+                {"task", {}, "", "NAME"},
+                {"source_language", {"--source-lang", "--src-lang"}, "", "LANGUAGE"},
+                {"target_language", {"--target-lang", "--tgt-lang"}, "", "LANGUAGE"}},
                Fields::spelled);
     table.add(integer("--transcribe", {},
                       "with MODEL: measure transcribing N windows of noise together", windows_, 0,
