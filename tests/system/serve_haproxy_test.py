@@ -291,7 +291,7 @@ class ServeHaproxyTest(BalancedTest):
         table = (ROOT / "docs/serve.md").read_text().split("## Routes")[1].split("\n## ")[0]
         routes = {path for row in re.findall(r"^\| ([^|]*POST[^|]*)\|", table, re.MULTILINE) for path in re.findall(r"(?:`|POST )(/[\w/-]*)", row)} - {"/models"}
         stateless = {path for line in re.findall(r"acl stateless path (.*)", CONFIGURATION.read_text()) for path in line.split()}
-        self.assertEqual(routes - stateless, {"/models/load", "/models/unload", "/api/pull"})
+        self.assertEqual(routes - stateless, {"/models/load", "/models/unload", "/api/pull", "/translate_file"})
         self.assertEqual(stateless - routes, set())
 
 

@@ -157,9 +157,8 @@ void visit(TranslateOptions& o, OptionVisitor& v) {
   v.text({"target_language", "language of the translations"}, o.target_language);
   v.number({"length_factor", "at most X target tokens per source token, plus 10"}, o.length_factor,
            0.01, 1000);
-  v.integer(
-      {"max_tokens", "instead of the factor: at most N tokens per translation; 0 = by the factor"},
-      o.max_tokens, 0, kMostTarget);
+  v.integer({"max_tokens", "instead of the factor: at most N tokens; 0 = by the factor"},
+            o.max_tokens, 0, kMostTarget);
   v.integer({"min_tokens", "do not end before N tokens"}, o.min_tokens, 0, kMostTarget);
   v.boolean(
       {"refuse_long", "stop at a line longer than the model's context instead of truncating it"},
