@@ -52,9 +52,8 @@ class BenchCommand : public Command {
                               "with MODEL: measure translating the lines of this file", sources_)));
     add_fields(table, translation_,
                {{"beams", {"--beam", "--beam-size", "--num-beams"}},
-                {"task", {}, "", "NAME"},
-                {"source_language", {"--source-lang", "--src-lang"}, "", "LANGUAGE"},
-                {"target_language", {"--target-lang", "--tgt-lang"}, "", "LANGUAGE"}},
+                {"source_language", {"--source-lang", "--src-lang"}, "", "CODE"},
+                {"target_language", {"--target-lang", "--tgt-lang"}, "", "CODE"}},
                Fields::spelled);
     table.add(integer("--transcribe", {},
                       "with MODEL: measure transcribing N windows of noise together", windows_, 0,
